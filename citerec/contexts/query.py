@@ -1,0 +1,60 @@
+"""The one function that turns a context into what is searched for, and the cleaning that citances share with it."""
+
+import html
+import re
+from dataclasses import dataclass
+
+from citerec.records import MARKER, Context
+
+# Every pattern is linear: no part can match what the next one matches, and repeats are bounded.
+_MARKUP = re.compile(r"</?[A-Za-z][A-Za-z0-9:]{0,30}(?:\s[^<>]{0,300})?/?>")
+_MATH = re.compile(r"\$\$?[^$]{1,500}\$\$?|\\\([^$]{1,300}?\\\)|\\\[[^$]{1,300}?\\\]")
+_LATEX_CITATION = re.compile(r"~?\\(?:no)?[cC]ite[a-zA-Z]*\*?(?:\[[^\]]{0,100}\]){0,2}\{[^{}]{0,500}\}")
+_LATEX_COMMAND = re.compile(r"\\[a-zA-Z]+\*?")
+_NUMBERED = re.compile(r"\[\s?\d{1,4}(?:\s?[,;–—-]\s?\d{1,4}){0,50}\s?\]")
+_AUTHOR_YEAR = re.compile(r"\((?:(?:see|e\.g\.|cf\.|i\.e\.),?\s)?[A-Z][^()\d]{0,200}\b(?:1[89]|20)\d\d[^()]{0,300}\)")
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S{1,300}")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is searched for.
+
+    Attributes:
+        text: The words of the sentence.
+        neighbours: The words of the sentences around it; they weigh less.
+    """
+
+    text: str
+    neighbours: str = ""
+
+
+def query_of(context: Context, *, neighbours: bool = True) -> Query:
+    """What is searched for a context. Training, serving and evaluation all ask this function.
+
+    Args:
+        context: A sentence, with or without `<REF>`.
+        neighbours: Whether the sentences before and after take part.
+    """
+    around = f"{context.before} {context.after}" if neighbours else ""
+    return Query(clean(context.text), clean(around))
+
+
+def clean(text: str) -> str:
+    """A text without markers, citations, mathematics, markup and addresses, white space folded."""
+    text = text.replace(MARKER, " ")
+    if "&" in text:
+        text = html.unescape(text)
+    if "<" in text:
+        text = _MARKUP.sub(" ", text)
+    if "\\" in text or "$" in text:
+        text = _LATEX_CITATION.sub(" ", text)
+        text = _MATH.sub(" ", text)
+        text = _LATEX_COMMAND.sub(" ", text)
+    if "[" in text:
+        text = _NUMBERED.sub(" ", text)
+    if "(" in text:
+        text = _AUTHOR_YEAR.sub(" ", text)
+    if "://" in text or "www." in text:
+        text = _ADDRESS.sub(" ", text)
+    return " ".join(text.split())

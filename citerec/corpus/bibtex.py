@@ -1,0 +1,139 @@
+"""BibTeX: an author's own library."""
+
+import functools
+import logging
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from citerec.corpus.json_lines import Line, RecordError, bad_record
+from citerec.corpus.tabular import searchable
+from citerec.errors import SourceError
+from citerec.records import Paper
+
+_YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
+# Only texts with one of these need decoding; the decoder is slow.
+_LATEX = re.compile(r"[\\{}~$%]|--|``|''")
+_VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
+_IDS = {"doi": "DOI", "pmid": "PubMed", "isbn": "ISBN"}
+
+
+def read_bibtex(path: Path) -> Iterator[Line]:
+    """Yields the entries of a `.bib` file, LaTeX accents and braces decoded, each with its own text as it stood.
+
+    Macros (`@string`) and cross-references (`crossref`) are resolved. The entry key becomes the paper id.
+
+    Raises:
+        SourceError: The file cannot be opened.
+    """
+    try:
+        # newline="": an entry is given back byte for byte, its line ends too.
+        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
+            text = file.read()
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror or error}", "Check the path and its rights.") from error
+    total = path.stat().st_size
+    blocks = _blocks(text)
+    for position, (number, raw, entry) in enumerate(blocks, 1):
+        yield Line(number, _parse(raw, entry), total * position // len(blocks))
+
+
+def _blocks(text: str) -> list[tuple[int, str, Any]]:
+    """(line, raw text, entry) of each entry; in place of an entry, the reason why there is none."""
+    from bibtexparser import parse_string
+    from bibtexparser.middlewares import RemoveEnclosingMiddleware, ResolveStringReferencesMiddleware
+    from bibtexparser.model import DuplicateBlockKeyBlock, Entry, ParsingFailedBlock
+
+    # bibtexparser logs what it also returns as failed blocks: those go to the quarantine, once.
+    logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
+    stack = [ResolveStringReferencesMiddleware(), RemoveEnclosingMiddleware()]
+    library = parse_string(text, parse_stack=stack)
+    entries: dict[str, Any] = {}
+    found: list[tuple[int, str, Any]] = []
+    for block in library.blocks:
+        number = (block.start_line or 0) + 1
+        if isinstance(block, DuplicateBlockKeyBlock):
+            block = block.ignore_error_block  # the store keeps the last of several
+        if isinstance(block, Entry):
+            fields = {field.key.lower(): str(field.value) for field in block.fields}
+            found.append((number, block.raw or "", (block.key, block.entry_type.lower(), fields)))
+            entries[block.key] = fields
+        elif isinstance(block, ParsingFailedBlock):
+            found.append((number, block.raw or "", f"not BibTeX: {block.error or 'no closing brace'}"))
+    for _, _, entry in found:
+        if not isinstance(entry, str):
+            _inherit(entry[2], entries)
+    return found
+
+
+def _inherit(fields: dict[str, str], entries: dict[str, dict[str, str]]) -> None:
+    parent = entries.get(fields.get("crossref", "").strip())
+    if parent:
+        fields.setdefault("booktitle", parent.get("booktitle") or parent.get("title", ""))
+        for name in ("year", "date", "publisher", "series"):
+            if name in parent:
+                fields.setdefault(name, parent[name])
+
+
+def _parse(raw: str, entry: tuple[str, str, dict[str, str]] | str) -> Any:
+    try:
+        if isinstance(entry, str):
+            raise RecordError(" ".join(entry.split()))
+        if any("\udc80" <= character <= "\udcff" for character in raw):
+            raise RecordError("not UTF-8")
+        key, _, fields = entry
+        if not key:
+            raise RecordError("the entry has no key")
+        return searchable(_paper(key, fields, raw))
+    except RecordError as error:
+        return bad_record(str(error), raw.encode("utf-8", "surrogateescape"))
+
+
+def _paper(key: str, fields: dict[str, str], raw: str) -> Paper:
+    year = _YEAR.search(fields.get("year", "") or fields.get("date", ""))
+    return Paper(
+        paper_id=key,
+        title=_decoded(fields.get("title", "")),
+        abstract=_decoded(fields.get("abstract", "")) or None,
+        year=int(year[0]) if year else None,
+        venue=next((venue for name in _VENUES if (venue := _decoded(fields.get(name, "")))), None),
+        authors=_names(fields.get("author", "") or fields.get("editor", "")),
+        external_ids={scheme: fields[name].strip() for name, scheme in _IDS.items() if fields.get(name, "").strip()},
+        bibtex=raw,
+    )
+
+
+def _names(value: str) -> tuple[str, ...]:
+    from bibtexparser.middlewares.names import parse_single_name_into_parts, split_multiple_persons_names
+
+    names = []
+    for name in split_multiple_persons_names(value):
+        try:
+            parts = parse_single_name_into_parts(name, strict=False)
+            words = [*parts.first, *parts.von, *parts.last, *parts.jr]
+        except ValueError:
+            words = [name]
+        if decoded := _decoded(" ".join(words)):
+            names.append(decoded)
+    return tuple(names)
+
+
+def _decoded(text: str) -> str:
+    if _LATEX.search(text):
+        text = _decoder()(text)
+    return " ".join(text.split())
+
+
+@functools.cache
+def _decoder() -> Callable[[str], str]:
+    from pylatexenc.latex2text import LatexNodes2Text
+
+    logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
+    to_text = LatexNodes2Text(math_mode="verbatim", keep_comments=True).latex_to_text
+
+    def decode(text: str) -> str:
+        # A bare % in a .bib field is a per cent sign, not a comment; \% is one already.
+        return str(to_text(re.sub(r"(?<!\\)%", r"\\%", text), tolerant_parsing=True))
+
+    return decode

@@ -1,0 +1,266 @@
+"""From shards to the paper store: several shards at once, what cannot be read set aside, resumable by shard."""
+
+import multiprocessing
+import os
+import queue
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from multiprocessing.context import SpawnContext
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.sources import READERS, Shard
+from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.store import NumberedRecord
+from citerec.errors import BuildError, CiterecError
+from citerec.records import Citation
+
+_BATCH = 1000
+_QUEUED_BATCHES = 16
+# Below this, starting processes costs more than they save.
+_SMALL_BYTES = 8_000_000
+_SOON = 1000  # records after which a corpus that is mostly bad stops the work, long before its end
+
+# The place of a record: shard, then line. 2^40 lines a shard, 2^22 shards.
+_LINE_BITS = 40
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS shards (
+  number INTEGER PRIMARY KEY, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
+  read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS quarantine (
+  shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL,
+  PRIMARY KEY (shard, line)) WITHOUT ROWID;
+"""
+
+Progress = Callable[[str, float, float], None]
+"""Called with (what is done now, how much of it is done, how much there is)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardCounts:
+    """What one shard held.
+
+    Attributes:
+        path: The file.
+        format: Its format.
+        bytes: Its size.
+        read: Good records.
+        bad: Records in the quarantine.
+        without_context: Citations without a citing sentence or without a cited paper: left out.
+    """
+
+    path: str
+    format: str
+    bytes: int
+    read: int
+    bad: int
+    without_context: int
+
+
+@dataclass(slots=True)
+class _Batch:
+    shard: int
+    encoded: Any
+    bad: list[tuple[int, BadRecord]]
+    read: int
+    without_context: int
+    bytes_read: int
+    finished: bool = False
+    failure: CiterecError | None = None
+
+
+def place_of(shard: int, line: int = 0) -> int:
+    """Where a record stands among all ever read; the later of two with one id wins."""
+    return (shard << _LINE_BITS) + line
+
+
+def next_shard(store: SqliteStore) -> int:
+    """The number of the next shard to be read into a store, from 1."""
+    store.database.executescript(_SCHEMA)
+    return int(store.database.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM shards").fetchone()[0])
+
+
+def ingest(
+    shards: list[Shard],
+    store: SqliteStore,
+    *,
+    first: int,
+    max_bad: float,
+    workers: int | None,
+    progress: Progress,
+) -> None:
+    """Reads shards into a store. Shards that it has finished before are left out.
+
+    Args:
+        shards: What to read, in the order in which later records win over earlier ones.
+        store: Where to.
+        first: Number of the first of these shards.
+        max_bad: Share of bad records, 0 to 1, above which the work stops.
+        workers: Processes that read; as many as there are processors where None.
+        progress: Told of bytes read.
+
+    Raises:
+        SourceError: A shard cannot be opened, or its gzip stream is broken.
+        BuildError: More than `max_bad` of the records are bad.
+    """
+    store.database.executescript(_SCHEMA)
+    finished = {row[0] for row in store.database.execute("SELECT number FROM shards")}
+    todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
+    sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
+    done = {number: sizes[number] if number in finished else 0 for number in sizes}
+    tally: dict[int, ShardCounts] = {}
+    wanted = min(workers or os.cpu_count() or 1, len(todo))
+    small = sum(sizes[number] for number, _ in todo) < _SMALL_BYTES
+    batches = _read_here(todo, store) if wanted <= 1 or small else _read_in_processes(todo, wanted)
+    for batch in batches:
+        if batch.failure:
+            raise batch.failure
+        store.write(batch.encoded)
+        shard = shards[batch.shard - first]
+        before = tally.get(batch.shard) or ShardCounts(str(shard.path), shard.format, sizes[batch.shard], 0, 0, 0)
+        tally[batch.shard] = ShardCounts(
+            before.path,
+            before.format,
+            before.bytes,
+            before.read + batch.read,
+            before.bad + len(batch.bad),
+            before.without_context + batch.without_context,
+        )
+        _note(store, batch, tally[batch.shard])
+        _stop_if_mostly_bad(tally, max_bad, whole=False, store=store)
+        done[batch.shard] = sizes[batch.shard] if batch.finished else batch.bytes_read
+        progress("reading", sum(done.values()), sum(sizes.values()))
+    _stop_if_mostly_bad(tally, max_bad, whole=True, store=store)
+
+
+def shard_counts(store: SqliteStore, first: int = 1) -> list[ShardCounts]:
+    """What the finished shards held, from a number on."""
+    rows = store.database.execute(
+        "SELECT path, format, bytes, read, bad, without_context FROM shards WHERE number >= ? ORDER BY number", (first,)
+    )
+    return [ShardCounts(*row) for row in rows]
+
+
+def quarantine(store: SqliteStore) -> Iterator[dict[str, Any]]:
+    """The records set aside: shard, line, reason, and how each began."""
+    rows = store.database.execute(
+        "SELECT s.path, q.line, q.reason, q.beginning FROM quarantine q JOIN shards s ON s.number = q.shard "
+        "ORDER BY q.shard, q.line"
+    )
+    for path, line, reason, beginning in rows:
+        yield {"shard": path, "line": line, "reason": reason, "beginning": beginning}
+
+
+def write_quarantine(store: SqliteStore, path: Path) -> int:
+    """Writes the records set aside as JSON Lines; returns how many. No file where there are none."""
+    count = 0
+    with path.open("wb") as file:
+        for count, row in enumerate(quarantine(store), 1):
+            file.write(orjson.dumps(row) + b"\n")
+    if not count:
+        path.unlink()
+    return count
+
+
+def _note(store: SqliteStore, batch: _Batch, counts: ShardCounts) -> None:
+    with store.database as database:
+        if batch.bad:
+            database.executemany(
+                "INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?)",
+                [(batch.shard, line, bad.reason, bad.beginning) for line, bad in batch.bad],
+            )
+        if batch.finished:
+            database.execute(
+                "INSERT INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", (batch.shard, *asdict(counts).values())
+            )
+
+
+def _stop_if_mostly_bad(tally: dict[int, ShardCounts], max_bad: float, *, whole: bool, store: SqliteStore) -> None:
+    bad = sum(counts.bad for counts in tally.values())
+    total = bad + sum(counts.read for counts in tally.values())
+    if bad > max_bad * total and (whole or total >= _SOON):
+        line, reason = store.database.execute("SELECT line, reason FROM quarantine ORDER BY shard, line").fetchone()
+        path = next(counts.path for counts in tally.values() if counts.bad)
+        raise BuildError(
+            f"{bad:,} of {total:,} records are bad, more than {max_bad:.0%}; the first is {path}, line {line}: {reason}",
+            "Mend the source, or allow more with --max-bad 0.5",
+        )
+
+
+def _read_here(todo: list[tuple[int, Shard]], store: SqliteStore) -> Iterator[_Batch]:
+    for number, shard in todo:
+        yield from _batches(number, shard, store.encode)
+
+
+def _read_in_processes(todo: list[tuple[int, Shard]], workers: int) -> Iterator[_Batch]:
+    # spawn: forking a process that may hold a Java machine and its threads is not safe.
+    context = multiprocessing.get_context("spawn")
+    tasks: Any = context.SimpleQueue()
+    results: Any = context.Queue(_QUEUED_BATCHES)
+    for task in [*todo, *[None] * workers]:
+        tasks.put(task)
+    processes = [_started(context, tasks, results) for _ in range(workers)]
+    unfinished = {number for number, _ in todo}
+    try:
+        while unfinished:
+            try:
+                batch: _Batch = results.get(timeout=1)
+            except queue.Empty:
+                if not any(process.is_alive() for process in processes):
+                    raise BuildError(
+                        "the processes that read the shards died",
+                        "Was there too little memory? Run again with --workers 1: it goes on where it stopped.",
+                    ) from None
+                continue
+            if batch.finished:
+                unfinished.discard(batch.shard)
+            yield batch
+    finally:
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+def _started(context: SpawnContext, tasks: Any, results: Any) -> Any:
+    process = context.Process(target=_work, args=(tasks, results), daemon=True)
+    process.start()
+    return process
+
+
+def _work(tasks: Any, results: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    while (task := tasks.get()) is not None:
+        number, shard = task
+        for batch in _batches(number, shard, SqliteStore.encode):
+            results.put(batch)
+
+
+def _batches(number: int, shard: Shard, encode: Callable[[list[NumberedRecord]], Any]) -> Iterator[_Batch]:
+    records: list[NumberedRecord] = []
+    bad: list[tuple[int, BadRecord]] = []
+    without_context = bytes_read = 0
+
+    def taken(*, finished: bool = False) -> _Batch:
+        return _Batch(number, encode(records), bad, len(records), without_context, bytes_read, finished)
+
+    try:
+        for line in READERS[shard.format](shard.path):
+            bytes_read = line.bytes_read
+            if isinstance(line.record, BadRecord):
+                bad.append((line.number, line.record))
+            else:
+                records.append(NumberedRecord(place_of(number, line.number), line.record))
+                if isinstance(line.record, Citation) and not (line.record.cited_id and line.record.contexts):
+                    without_context += 1
+            if len(records) + len(bad) >= _BATCH:
+                yield taken()
+                records, bad, without_context = [], [], 0
+    except CiterecError as error:
+        yield _Batch(number, encode([]), [], 0, 0, bytes_read, failure=error)
+        return
+    yield taken(finished=True)

@@ -1,0 +1,136 @@
+"""Semantic Scholar's bulk shards: `papers`, `abstracts`, `tldrs`, `citations` (docs/formats.md)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from citerec.corpus.json_lines import RecordError
+from citerec.corpus.values import optional_id, read_count, read_id, read_list, read_text
+from citerec.records import Abstract, Citation, Paper, Record, Tldr
+
+# SciCite and older releases name the same class of intent differently.
+_INTENTS = {"methodology": "method", "method": "method", "background": "background", "result": "result"}
+
+
+def parse_paper(record: Mapping[str, Any]) -> Paper:
+    """A record of `papers`.
+
+    Raises:
+        RecordError: `corpusid` is missing, or a field is of a type that cannot be read.
+    """
+    return Paper(
+        paper_id=read_id(record, "corpusid"),
+        title=read_text(record, "title") or "",
+        year=read_count(record, "year"),
+        venue=read_text(record, "venue") or _journal_name(record),
+        authors=_authors(record),
+        fields_of_study=_fields_of_study(record),
+        citation_count=read_count(record, "citationcount"),
+        external_ids=_external_ids(record),
+    )
+
+
+def parse_abstract(record: Mapping[str, Any]) -> Abstract:
+    """A record of `abstracts`.
+
+    Raises:
+        RecordError: `corpusid` is missing, or the abstract is no string.
+    """
+    return Abstract(read_id(record, "corpusid"), read_text(record, "abstract"))
+
+
+def parse_tldr(record: Mapping[str, Any]) -> Tldr:
+    """A record of `tldrs`.
+
+    Raises:
+        RecordError: `corpusid` is missing, or the text is no string.
+    """
+    return Tldr(read_id(record, "corpusid"), read_text(record, "text"))
+
+
+def parse_citation(record: Mapping[str, Any]) -> Citation:
+    """A record of `citations`; its intents flat (old releases) or one list a context (new ones).
+
+    Raises:
+        RecordError: `citingcorpusid` is missing, or a field is of a type that cannot be read.
+    """
+    contexts = read_list(record, "contexts")
+    nested = read_list(record, "intents")
+    if all(isinstance(item, str) for item in nested):
+        nested = [nested] * len(contexts)
+    kept: list[tuple[str, tuple[str, ...]]] = []
+    for position, context in enumerate(contexts):
+        if context is not None and not isinstance(context, str):
+            raise RecordError(f"contexts holds a {type(context).__name__}: {context!r:.60}")
+        if context and (text := " ".join(context.split())):
+            kept.append((text, _intents(nested[position] if position < len(nested) else None)))
+    return Citation(
+        citing_id=read_id(record, "citingcorpusid"),
+        cited_id=optional_id(record, "citedcorpusid"),
+        contexts=tuple(text for text, _ in kept),
+        intents=tuple(intents for _, intents in kept),
+        influential=record.get("isinfluential") is True,
+        citation_id=optional_id(record, "citationid") or "",
+    )
+
+
+PARSERS: dict[str, Callable[[dict[str, Any]], Record]] = {
+    "papers": parse_paper,
+    "abstracts": parse_abstract,
+    "tldrs": parse_tldr,
+    "citations": parse_citation,
+}
+"""Parser of each dataset that citerec reads, by its name in a release."""
+
+
+def dataset_of(record: Mapping[str, Any]) -> str | None:
+    """The dataset to which a record belongs by its keys; None where it is of none that citerec reads."""
+    if "citingcorpusid" in record:
+        return "citations"
+    if "corpusid" not in record:
+        return None
+    if "title" in record and "body" not in record:  # s2orc_v2 has titles too
+        return "papers"
+    if "abstract" in record:
+        return "abstracts"
+    return "tldrs" if "text" in record and "model" in record else None
+
+
+def _journal_name(record: Mapping[str, Any]) -> str | None:
+    journal = record.get("journal")
+    return read_text(journal, "name") if isinstance(journal, dict) else None
+
+
+def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
+    names = []
+    for author in read_list(record, "authors"):
+        if not isinstance(author, dict):
+            raise RecordError(f"authors holds a {type(author).__name__}: {author!r:.60}")
+        if name := read_text(author, "name"):
+            names.append(name)
+    return tuple(names)
+
+
+def _fields_of_study(record: Mapping[str, Any]) -> tuple[str, ...]:
+    # The same category comes once a source; "And" is written both ways.
+    categories: dict[str, None] = {}
+    for item in read_list(record, "s2fieldsofstudy"):
+        if not isinstance(item, dict):
+            raise RecordError(f"s2fieldsofstudy holds a {type(item).__name__}: {item!r:.60}")
+        if category := read_text(item, "category"):
+            categories[category.replace(" And ", " and ")] = None
+    return tuple(categories)
+
+
+def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
+    ids = record.get("externalids")
+    if ids is None:
+        return {}
+    if not isinstance(ids, dict):
+        raise RecordError(f"externalids is a {type(ids).__name__}: {ids!r:.60}")
+    return {scheme: value for scheme in ids if scheme != "CorpusId" and (value := optional_id(ids, scheme))}
+
+
+def _intents(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list):
+        return ()
+    return tuple(dict.fromkeys(_INTENTS[value] for value in values if isinstance(value, str) and value in _INTENTS))

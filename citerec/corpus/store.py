@@ -1,0 +1,89 @@
+"""The paper store: id to full record. One interface, whatever database stands behind it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from citerec.records import Paper, Record
+
+
+class NumberedRecord(NamedTuple):
+    """A record and its place among all that were ever read; of two with one id the later place wins."""
+
+    place: int
+    record: Record
+
+
+class SearchableText(NamedTuple):
+    """What Lucene needs of a paper."""
+
+    paper_id: str
+    title: str
+    abstract: str
+    year: int | None
+    venue: str | None
+    fields_of_study: str
+    """JSON list: equal lists are equal strings."""
+    citation_count: int | None
+
+
+class SearchableCitance(NamedTuple):
+    """What Lucene needs of a citing sentence; `position` counts the sentences of one citing paper."""
+
+    cited: SearchableText
+    citing_id: str
+    citing_year: int | None
+    position: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much a store holds.
+
+    Attributes:
+        papers: Papers.
+        with_abstract: Papers with an abstract.
+        with_tldr: Papers with a TLDR.
+        with_year: Papers with a year.
+        citances: Citing sentences of papers in the store.
+        with_citances: Papers that have one or more.
+        unmatched: Abstracts, TLDRs and citations whose paper is not in the store.
+    """
+
+    papers: int
+    with_abstract: int
+    with_tldr: int
+    with_year: int
+    citances: int
+    with_citances: int
+    unmatched: int
+
+
+class PaperStore(Protocol):
+    """What every store can do. Ids order by their UTF-8 bytes."""
+
+    @staticmethod
+    def encode(records: Sequence[NumberedRecord]) -> Any:
+        """Records as the store writes them: picklable, made in the processes that read."""
+
+    def write(self, encoded: Any) -> None:
+        """Upserts encoded records by id."""
+
+    def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
+        """Full records, by id; unknown ids are left out."""
+
+    def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
+        """All papers with an id above `after`, in order of id, changed at or after a place."""
+
+    def searchable_citances(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableCitance]:
+        """Citances of all papers with an id above `after`, in order of cited and citing id."""
+
+    def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
+        """The sentences in which one paper cites another."""
+
+    def counts(self) -> Counts:
+        """How much the store holds."""
+
+    def histogram(self, attribute: str) -> dict[Any, int]:
+        """How many papers have each value of `year`, `venue` or `fields_of_study`."""

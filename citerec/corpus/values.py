@@ -1,0 +1,95 @@
+"""Reading single values out of records whose fields may be null, missing, or of another type than promised."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from citerec.corpus.json_lines import RecordError
+
+
+def read_id(record: Mapping[str, Any], key: str) -> str:
+    """An identifier: whole numbers and non-empty strings become a string.
+
+    Raises:
+        RecordError: It is missing, null, empty, or of another type.
+    """
+    value = optional_id(record, key)
+    if value is None:
+        raise RecordError(f"{key} is missing")
+    return value
+
+
+def optional_id(record: Mapping[str, Any], key: str) -> str | None:
+    """An identifier, or None where the record has none.
+
+    Raises:
+        RecordError: It is neither a whole number nor a string.
+    """
+    value = record.get(key)
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        return value.strip() or None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    raise RecordError(f"{key} is a {type(value).__name__}: {value!r:.60}")
+
+
+def read_text(record: Mapping[str, Any], key: str) -> str | None:
+    """A text with white space folded, or None where it is null, missing or blank.
+
+    Raises:
+        RecordError: It is not a string.
+    """
+    value = record.get(key)
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise RecordError(f"{key} is a {type(value).__name__}: {value!r:.60}")
+    return " ".join(value.split()) or None
+
+
+def read_count(record: Mapping[str, Any], key: str) -> int | None:
+    """A whole number from 0, also written as "2005" or 2005.0; None where it is null or missing.
+
+    Raises:
+        RecordError: It is anything else.
+    """
+    value = record.get(key)
+    if value is None or value == "":
+        return None
+    try:
+        number = int(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    except (ValueError, OverflowError):
+        number = None
+    if number is None or number < 0 or number >= 2**31 or (isinstance(value, float) and number != value):
+        raise RecordError(f"{key} is no whole number from 0: {value!r:.60}")
+    return number
+
+
+def read_list(record: Mapping[str, Any], key: str) -> list[Any]:
+    """A list; empty where it is null or missing.
+
+    Raises:
+        RecordError: It is anything else.
+    """
+    value = record.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise RecordError(f"{key} is a {type(value).__name__}, not a list: {value!r:.60}")
+    return value
+
+
+def read_strings(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    """The strings of a list, without nulls, blanks and repeats.
+
+    Raises:
+        RecordError: It is not a list, or holds something else than strings.
+    """
+    strings: dict[str, None] = {}
+    for item in read_list(record, key):
+        if item is not None and not isinstance(item, str):
+            raise RecordError(f"{key} holds a {type(item).__name__}: {item!r:.60}")
+        if item and item.strip():
+            strings[" ".join(item.split())] = None
+    return tuple(strings)

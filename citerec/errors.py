@@ -1,0 +1,54 @@
+"""One tree of errors. Each says what is wrong and what to do about it."""
+
+
+class CiterecError(Exception):
+    """Something went wrong while running.
+
+    Args:
+        message: What is wrong, and where.
+        remedy: What would be right, or what to do next.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(message, remedy)
+        self.message = message
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.message.rstrip('.')}. {self.remedy}"
+
+
+class InputError(CiterecError):
+    """The caller gave something that cannot be used: mend it and call again."""
+
+    exit_code = 2
+
+
+class SourceError(InputError):
+    """A file to read from is missing, broken, or of no known format."""
+
+
+class QueryError(InputError):
+    """A sentence from which no query can be made."""
+
+
+class FilterError(InputError):
+    """A filter or a number of hits that the index cannot answer."""
+
+
+class SettingsError(InputError):
+    """A setting that does not exist, or a value out of its range."""
+
+
+class IndexUnusableError(InputError):
+    """An index directory that is missing, half built, or of another version."""
+
+
+class BuildError(CiterecError):
+    """An index could not be built; what stood before still stands."""
+
+
+class JavaError(CiterecError):
+    """No Java runtime that Lucene can run on."""

@@ -1,0 +1,172 @@
+"""The road from a sentence to ranked papers: query, retrieve, fill in the records."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+from citerec.contexts.query import Query, query_of
+from citerec.contexts.read import contexts_of_text
+from citerec.corpus.store import PaperStore
+from citerec.errors import QueryError
+from citerec.records import MARKER, Citance, Context, Hit, Paper
+from citerec.retrieve.index import LUCENE, open_store, recover
+from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.protocol import Candidate, Filters
+from citerec.retrieve.validate import check_filters, check_k
+from citerec.settings import RetrievalSettings
+
+_NO_FILTERS = Filters()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is recommended for one context."""
+
+    context: Context
+    hits: tuple[Hit, ...]
+
+
+class Recommender:
+    """Recommends papers to cite. Safe to call from several threads.
+
+    Args:
+        retriever: Finds candidates.
+        store: Has the full records.
+        manifest: What the index holds.
+    """
+
+    def __init__(self, retriever: LuceneRetriever, store: PaperStore, manifest: Manifest) -> None:
+        self._retriever = retriever
+        self._store = store
+        self.manifest = manifest
+
+    @classmethod
+    def open(cls, index: str | Path, settings: RetrievalSettings | None = None) -> Self:
+        """Opens an index directory.
+
+        Raises:
+            IndexUnusableError: There is none, or it is half built, broken, or of another version.
+            JavaError: There is no Java to run Lucene on.
+        """
+        path = Path(index)
+        recover(path)
+        manifest = Manifest.read(path)
+        return cls(LuceneRetriever(path / LUCENE, settings), open_store(path), manifest)
+
+    def recommend(
+        self,
+        sentence: str | Context,
+        k: int = 10,
+        filters: Filters = _NO_FILTERS,
+        *,
+        sort: str = "relevance",
+        explain: bool = False,
+    ) -> list[Hit]:
+        """The k best papers to cite at `<REF>`.
+
+        Args:
+            sentence: A text with at most one `<REF>`, or a context. Without `<REF>` all of it is the query.
+            k: How many papers, from 1 to the size of the index.
+            filters: Which papers may be recommended.
+            sort: One of `citerec.retrieve.lucene.SORTS`.
+            explain: Whether to say which words matched, in which field.
+
+        Returns:
+            Hits, best first; fewer than k where fewer papers share a word with the sentence and pass the filters.
+
+        Raises:
+            QueryError: The sentence holds no word to search for, too many words, or several `<REF>`.
+            FilterError: k or a filter is out of range, or names a field that the index lacks.
+        """
+        if isinstance(sentence, str):
+            contexts = contexts_of_text(sentence)
+            if len(contexts) > 1:
+                raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call recommend_text, which answers each.")
+            sentence = contexts[0]
+        check_k(k, self.manifest)
+        check_filters(filters, self._store)
+        query = query_of(sentence)
+        candidates = self._retriever.search(query, k, _with_leak_rules(filters, sentence, as_of_year=True), sort)
+        return self._hits(query, candidates, explain=explain)
+
+    def recommend_text(
+        self, text: str, k: int = 10, filters: Filters = _NO_FILTERS, *, sort: str = "relevance", explain: bool = False
+    ) -> list[Answer]:
+        """An answer for each `<REF>` of a running text, in order; arguments and errors as for `recommend`."""
+        return [
+            Answer(context, tuple(self.recommend(context, k, filters, sort=sort, explain=explain)))
+            for context in contexts_of_text(text)
+        ]
+
+    def recommend_many(
+        self,
+        contexts: Iterable[Context],
+        k: int = 10,
+        filters: Filters = _NO_FILTERS,
+        *,
+        as_of_year: bool = True,
+        neighbours: bool = True,
+        threads: int = 2,
+    ) -> Iterator[tuple[Context, list[Candidate]]]:
+        """Candidates for many contexts, in order, several at once; ids and scores only.
+
+        The citing paper is never a candidate. A context without a word to search for finds nothing.
+
+        Args:
+            contexts: The contexts; read as they are needed.
+            k: How many candidates each, from 1 to the size of the index.
+            filters: Which papers may be recommended.
+            as_of_year: Leave out what is newer than the citing paper, where its year is known.
+            neighbours: Whether the sentences before and after take part in the query.
+            threads: How many searches run at once.
+
+        Raises:
+            FilterError: k or a filter is out of range, or names a field that the index lacks.
+        """
+        check_k(k, self.manifest)
+        check_filters(filters, self._store)
+        asked, kept = itertools.tee(contexts)
+        queries = (
+            (query_of(context, neighbours=neighbours), _with_leak_rules(filters, context, as_of_year=as_of_year))
+            for context in asked
+        )
+        yield from zip(kept, self._retriever.search_many(queries, k, threads), strict=True)
+
+    def hits(self, context: Context, candidates: Sequence[Candidate], *, explain: bool = False) -> list[Hit]:
+        """Candidates with their full records."""
+        return self._hits(query_of(context), candidates, explain=explain)
+
+    def nothing_passes(self, filters: Filters) -> bool:
+        """Whether the filters leave no paper of the index."""
+        return self._retriever.matches_nothing(filters)
+
+    def _hits(self, query: Query, candidates: Sequence[Candidate], *, explain: bool) -> list[Hit]:
+        papers = self._store.papers(candidate.paper_id for candidate in candidates)
+        return [
+            Hit(
+                rank=rank,
+                score=candidate.score,
+                paper=papers.get(candidate.paper_id) or Paper(candidate.paper_id),
+                citance=self._citance(candidate),
+                matches=self._retriever.explain(query, candidate) if explain else (),
+            )
+            for rank, candidate in enumerate(candidates, 1)
+        ]
+
+    def _citance(self, candidate: Candidate) -> Citance | None:
+        if candidate.citance is None:
+            return None
+        citing_id, position, score = candidate.citance
+        return Citance(citing_id, self._store.citances(candidate.paper_id, citing_id)[position], score)
+
+
+def _with_leak_rules(filters: Filters, context: Context, *, as_of_year: bool) -> Filters:
+    """The filters, and what a fair answer must not know: the citing paper, and what came after it."""
+    return replace(
+        filters,
+        citing_id=context.citing_id,
+        as_of_year=context.citing_year if as_of_year else None,
+    )

@@ -1,0 +1,193 @@
+"""The records that flow through every room: papers, citations, contexts, hits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MARKER = "<REF>"
+"""Stands in a sentence where the citation stood, or should stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paper:
+    """A paper that can be recommended.
+
+    Attributes:
+        paper_id: Identifier within its corpus: the corpusid of S2AG, the entry key of BibTeX.
+        title: Title in plain text; empty where the source has none.
+        abstract: Abstract in plain text.
+        tldr: One-sentence summary, where the source gives one.
+        year: Year of publication.
+        venue: Journal or proceedings, as the source names it.
+        authors: Names in order, given name first.
+        fields_of_study: Fields such as "Computer Science", without repeats.
+        citation_count: Citations received, as the source counts them.
+        external_ids: Identifiers elsewhere, by scheme: {"DOI": "10.…"}.
+        bibtex: The author's own BibTeX entry, byte for byte, where the paper came from one.
+    """
+
+    paper_id: str
+    title: str = ""
+    abstract: str | None = None
+    tldr: str | None = None
+    year: int | None = None
+    venue: str | None = None
+    authors: tuple[str, ...] = ()
+    fields_of_study: tuple[str, ...] = ()
+    citation_count: int | None = None
+    external_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
+    bibtex: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Abstract:
+    """The abstract of a paper whose metadata come from elsewhere (S2AG `abstracts`)."""
+
+    paper_id: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Tldr:
+    """The one-sentence summary of a paper whose metadata come from elsewhere (S2AG `tldrs`)."""
+
+    paper_id: str
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """One paper citing another, with the sentences in which it does so.
+
+    Attributes:
+        citing_id: The paper that cites.
+        cited_id: The paper that is cited; None where the source could not match it.
+        contexts: The citing sentences (citances), as the source gives them.
+        intents: For each citance its intents: background, method, result.
+        influential: Whether S2AG calls the citation influential.
+        citation_id: Identifier of the record: a source may have several for one pair of papers.
+    """
+
+    citing_id: str
+    cited_id: str | None
+    contexts: tuple[str, ...] = ()
+    intents: tuple[tuple[str, ...], ...] = ()
+    influential: bool = False
+    citation_id: str = ""
+
+
+Record = Paper | Abstract | Tldr | Citation
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A sentence with one citation taken out of it (docs/formats.md).
+
+    Attributes:
+        text: The sentence; `<REF>` stands where the citation stood.
+        before: The sentences before it, if known.
+        after: The sentences after it, if known.
+        context_id: Identifier, unique in its file.
+        citing_id: The citing paper, if it is in the corpus; it is never recommended to itself.
+        citing_key: Name of the citing paper where it is not in the corpus.
+        citing_year: Year of the citing paper; what is newer cannot have been cited.
+        cited_ids: The papers cited here; a marker may stand for a group.
+        section: Heading of the section.
+        source: Where the context comes from.
+    """
+
+    text: str
+    before: str = ""
+    after: str = ""
+    context_id: str = ""
+    citing_id: str | None = None
+    citing_key: str | None = None
+    citing_year: int | None = None
+    cited_ids: tuple[str, ...] = ()
+    section: str | None = None
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A word of the sentence that a hit shares.
+
+    Attributes:
+        word: The word as the sentence has it.
+        fields: Where it stands: title, abstract, citance.
+        score: What it adds to the score of the hit.
+    """
+
+    word: str
+    fields: tuple[str, ...]
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Citance:
+    """A sentence in which another paper cited the hit, and which is like the sentence asked about.
+
+    Attributes:
+        citing_id: The paper that wrote it.
+        text: What it wrote.
+        score: What it adds to the score of the hit.
+    """
+
+    citing_id: str
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A recommended paper.
+
+    Attributes:
+        rank: 1 for the best.
+        score: Higher is better; comparable within one answer only.
+        paper: The paper.
+        citance: The citing sentence that speaks most for it, if one does.
+        matches: The words that speak for it, best first; empty unless asked for.
+    """
+
+    rank: int
+    score: float
+    paper: Paper
+    citance: Citance | None = None
+    matches: tuple[Match, ...] = ()
+
+
+def json_id(paper_id: str) -> int | str:
+    """A paper id as JSON shows it: a number where S2AG has a number, else a string."""
+    return int(paper_id) if paper_id.isascii() and paper_id.isdigit() and str(int(paper_id)) == paper_id else paper_id
+
+
+def to_json(hit: Hit) -> dict[str, Any]:
+    """A hit as a flat JSON object (docs/cli.md, `recommend --json`)."""
+    paper = hit.paper
+    answer: dict[str, Any] = {
+        "rank": hit.rank,
+        "paper_id": json_id(paper.paper_id),
+        "score": round(hit.score, 6),
+        "title": paper.title,
+        "year": paper.year,
+        "venue": paper.venue,
+        "authors": list(paper.authors),
+        "abstract": paper.abstract,
+        "tldr": paper.tldr,
+        "fields_of_study": list(paper.fields_of_study),
+        "citation_count": paper.citation_count,
+        "external_ids": dict(paper.external_ids),
+    }
+    if hit.citance:
+        answer["citance"] = {
+            "citing_id": json_id(hit.citance.citing_id),
+            "text": hit.citance.text,
+            "score": round(hit.citance.score, 6),
+        }
+    if hit.matches:
+        answer["matches"] = [
+            {"word": match.word, "fields": list(match.fields), "score": round(match.score, 6)}
+            for match in hit.matches
+        ]
+    return answer

@@ -1,0 +1,1 @@
+"""Building, opening and searching an index directory."""

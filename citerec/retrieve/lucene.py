@@ -1,0 +1,454 @@
+"""Searching the Lucene indexes: BM25 over weighted fields, citing sentences, exact filters."""
+
+import functools
+import re
+import threading
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from citerec.contexts.query import Query
+from citerec.errors import FilterError, IndexUnusableError, QueryError
+from citerec.records import Match
+from citerec.retrieve import lucene_fields as fields
+from citerec.retrieve.jvm import (
+    cast,
+    class_object,
+    detach,
+    java_class,
+    java_failures,
+    java_list,
+    java_lock,
+    method_handle,
+    start,
+)
+from citerec.retrieve.protocol import Candidate, CitanceKey, Filters
+from citerec.settings import RetrievalSettings
+
+SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
+"""Orders in which Lucene can give its hits; relevance, then paper id, settle what is equal."""
+
+_INDEX_SEARCHER = "org.apache.lucene.search.IndexSearcher"
+_WHITESPACE_OPERATOR = 1 << 7
+_YEAR_MAX = 2**31 - 1
+# How much deeper than k both lists are read before the scores of a paper and its citances are added up.
+_DEPTH, _LEAST_DEPTH = 5, 500
+_ENGINE_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.ABSTRACT}
+# FieldDoc.toString(), by the sort keys: …, score, [id in hexadecimal] — and citing id and position for citances.
+_PAPER_HIT = re.compile(r"doc=(\d+) [^=]*=[^=]*=-?\d+ fields=\[(?:[^=]*, )?([-+.E\d]+), \[([ 0-9a-f]*)\]\]")
+_CITANCE_HIT = re.compile(
+    r"doc=(\d+) [^=]*=[^=]*=-?\d+ fields=\[([-+.E\d]+), \[([ 0-9a-f]*)\], \[([ 0-9a-f]*)\], (\d+)\]"
+)
+
+
+class _PaperHit(NamedTuple):
+    document: int
+    score: float
+    paper_id: str
+
+
+class _CitanceHit(NamedTuple):
+    document: int
+    score: float
+    paper_id: str
+    citing_id: str
+    position: int
+
+
+class LuceneRetriever:
+    """BM25 over title, abstract and citances. Safe to call from several threads.
+
+    A paper scores the weighted sum of BM25 over its fields, and of its best citances, each further one decayed:
+    `Σ_f w_f · BM25_f + w_citances · Σ_j decay^j · BM25(citance_j)` over the citances that the filters leave.
+
+    Args:
+        path: Folder with the Lucene indexes `papers` and, where there are citances, `citances`.
+        settings: Weights and BM25's parameters.
+
+    Raises:
+        IndexUnusableError: Lucene cannot open what lies there.
+    """
+
+    def __init__(self, path: Path, settings: RetrievalSettings | None = None) -> None:
+        self.settings = settings or RetrievalSettings()
+        start()
+        with java_lock, java_failures(f"opening {path}", IndexUnusableError):
+            self._papers = _Searcher(path / "papers", self.settings)
+            has_citances = (path / "citances").is_dir()
+            self._citances = _Searcher(path / "citances", self.settings) if has_citances else None
+            self._parsers = _Parsers(self.settings)
+
+    @property
+    def size(self) -> int:
+        """Number of papers."""
+        return self._papers.size
+
+    def search(self, query: Query, k: int, filters: Filters = Filters(), sort: str = "relevance") -> list[Candidate]:  # noqa: B008
+        """The k best candidates, best first; fewer where fewer share a word with the query.
+
+        Args:
+            query: What to search for.
+            k: How many candidates, from 1.
+            filters: Which papers may be found; exact.
+            sort: One of SORTS. Any other than relevance orders every paper that shares a word with the query.
+
+        Raises:
+            QueryError: The query has no word to search for, or too many.
+            FilterError: k is under 1, or the order is unknown.
+        """
+        if k < 1:
+            raise FilterError(f"k is {k}", "Ask for at least one paper.")
+        if sort not in SORTS:
+            raise FilterError(f"no order is called {sort!r}", f"Orders are: {', '.join(SORTS)}.")
+        self._check_length(query)
+        weigh_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
+        depth = min(max(_DEPTH * k, _LEAST_DEPTH), max(self.size, k)) if weigh_citances else k
+        with java_failures("searching", QueryError):
+            with java_lock:
+                words = self._parsers.papers(query)
+                if words is None:
+                    raise QueryError(
+                        f"no word to search for in {query.text[:60]!r}",
+                        "Write a sentence with words of its own: stop words and signs are not searched.",
+                    )
+                filtered = _filtered(words, filters, known_year=sort == "oldest")
+            papers = [
+                _PaperHit(int(document), float(score), _text(paper_id))
+                for document, score, paper_id in _PAPER_HIT.findall(self._papers.search(filtered, depth, sort))
+            ]
+            if not weigh_citances:
+                return [Candidate(hit.paper_id, hit.score) for hit in papers]
+            return self._with_citances(query, k, filters, depth, papers)
+
+    def _with_citances(
+        self, query: Query, k: int, filters: Filters, depth: int, papers: list[_PaperHit]
+    ) -> list[Candidate]:
+        scores = defaultdict(float, {hit.paper_id: hit.score for hit in papers})
+        best: dict[str, CitanceKey] = {}
+        rank: dict[str, int] = defaultdict(int)
+        for hit in self._citance_hits(query, filters, depth):
+            share = hit.score * self.settings.citance_decay ** rank[hit.paper_id]
+            rank[hit.paper_id] += 1
+            scores[hit.paper_id] += share
+            best.setdefault(hit.paper_id, CitanceKey(hit.citing_id, hit.position, share))
+        ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0].encode()))
+        return [Candidate(paper_id, score, best.get(paper_id)) for paper_id, score in ordered[:k]]
+
+    def _citance_hits(self, query: Query, filters: Filters, depth: int) -> list[_CitanceHit]:
+        assert self._citances is not None
+        with java_lock:
+            words = self._parsers.citances(query)
+            filtered = _filtered(words, filters, citances=True)
+        weight = self.settings.weights.citances
+        return [
+            _CitanceHit(int(document), weight * float(score), _text(cited), _text(citing), int(position))
+            for document, score, cited, citing, position in _CITANCE_HIT.findall(
+                self._citances.search(filtered, depth, "citances")
+            )
+        ]
+
+    def search_many(
+        self, queries: Iterable[tuple[Query, Filters]], k: int, threads: int = 2
+    ) -> Iterator[list[Candidate]]:
+        """Answers many queries, in order, several at once. A query without a word to search for finds nothing."""
+        def answer(task: tuple[Query, Filters]) -> list[Candidate]:
+            try:
+                return self.search(task[0], k, task[1])
+            except QueryError:
+                return []
+
+        with ThreadPoolExecutor(threads, thread_name_prefix="search") as pool:
+            try:
+                yield from pool.map(answer, queries)
+            finally:
+                _detach_all(pool, threads)
+
+    def matches_nothing(self, filters: Filters) -> bool:
+        """Whether no paper of the index passes the filters."""
+        with java_lock, java_failures("filtering", FilterError):
+            everything = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
+            return self._papers.count(_filtered(everything, filters)) == 0
+
+    def explain(self, query: Query, candidate: Candidate) -> tuple[Match, ...]:
+        """The words of the query that speak for a candidate, best first; their scores add up to its score.
+
+        Only the citance that speaks most is looked into; what further ones add stands under no word.
+        """
+        weights = self.settings.weights
+        with java_lock, java_failures("explaining", QueryError):
+            found: dict[str, float] = defaultdict(float)
+            where: dict[str, list[str]] = defaultdict(list)
+            words = _words(query, self.settings.neighbours)
+            document = self._papers.document(((fields.ID, candidate.paper_id),))
+            for term, (_, times) in words.items():
+                for name in ("title", "abstract", "text"):
+                    score = self._papers.term_score(document, _ENGINE_FIELDS[name], term)
+                    if score > 0:
+                        found[term] += times * score * getattr(weights, name)
+                        if name != "text":
+                            where[term].append(name)
+            if candidate.citance and self._citances is not None:
+                place = ((fields.ID, candidate.paper_id), (fields.CITING, candidate.citance.citing_id))
+                document = self._citances.document(place, candidate.citance.position)
+                for term, (_, times) in words.items():
+                    score = self._citances.term_score(document, fields.CITANCE, term)
+                    if score > 0:
+                        found[term] += times * score * weights.citances
+                        where[term].append("citance")
+        matches = [Match(words[term][0], tuple(where[term]), score) for term, score in found.items() if score > 0]
+        return tuple(sorted(matches, key=lambda match: (-match.score, match.word)))
+
+    def _check_length(self, query: Query) -> None:
+        longest = self.settings.max_query_words
+        if (words := len(query.text.split())) > longest:
+            raise QueryError(
+                f"the sentence has {words:,} words, more than {longest:,}",
+                "Give the sentence around <REF>, or allow more with --set max_query_words=…",
+            )
+
+
+class _Parsers:
+    """Make Lucene queries of text. No character means anything but itself.
+
+    SimpleQueryParser with its operators off does in one call what would take hundreds: each word in each field,
+    weighted, as one flat disjunction that Lucene can cut short.
+    """
+
+    def __init__(self, settings: RetrievalSettings) -> None:
+        weights = settings.weights
+        paper = {engine: getattr(weights, name) for name, engine in _ENGINE_FIELDS.items()}
+        self._longest = settings.max_query_words
+        self._papers = _parser(paper), _parser(_scaled(paper, settings.neighbours))
+        citance = {fields.CITANCE: 1.0}
+        self._citances = _parser(citance), _parser(_scaled(citance, settings.neighbours))
+
+    def papers(self, query: Query) -> Any | None:
+        """The query over papers; None where it has no word."""
+        return self._parse(query, *self._papers)
+
+    def citances(self, query: Query) -> Any | None:
+        """The query over citances; None where it has no word."""
+        return self._parse(query, *self._citances)
+
+    def _parse(self, query: Query, sentence: Any, neighbours: Any | None) -> Any | None:
+        words = sentence.parse(query.text)
+        if words.getClass().getName().endswith("MatchNoDocsQuery"):
+            return None
+        if neighbours is None or not query.neighbours:
+            return words
+        around = neighbours.parse(" ".join(query.neighbours.split()[: self._longest]))
+        return _either(words, around)
+
+
+def _scaled(weights: dict[str, float], factor: float) -> dict[str, float]:
+    return {name: factor * weight for name, weight in weights.items()}
+
+
+def _parser(weights: dict[str, float]) -> Any | None:
+    by_field = java_class("java.util.LinkedHashMap")()
+    number = java_class("java.lang.Float")
+    for name, weight in weights.items():
+        if weight > 0:
+            boxed = number(weight)
+            by_field.put(name, boxed)
+    if by_field.isEmpty():
+        return None
+    parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
+    return parser(fields.analyzer(), cast("java.util.Map", by_field), _WHITESPACE_OPERATOR)
+
+
+def _either(*queries: Any) -> Any:
+    builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+    for query in queries:
+        builder.add(query, _occur().SHOULD)
+    return builder.build()
+
+
+@functools.cache
+def _occur() -> Any:
+    return java_class("org.apache.lucene.search.BooleanClause$Occur")
+
+
+def _filtered(words: Any, filters: Filters, *, citances: bool = False, known_year: bool = False) -> Any:
+    """A query whose hits are those of `words` that pass the filters."""
+    required = list(_required(filters))
+    if known_year:
+        required.append(_range(fields.YEAR, 0, _YEAR_MAX))
+    forbidden = list(_forbidden(filters, citances=citances))
+    if citances and filters.as_of_year is not None:
+        required.append(_range(fields.CITING_YEAR, 0, filters.as_of_year))
+    if not required and not forbidden:
+        return words
+    builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+    builder.add(words, _occur().MUST)
+    for query in required:
+        builder.add(query, _occur().FILTER)
+    for query in forbidden:
+        builder.add(query, _occur().MUST_NOT)
+    return builder.build()
+
+
+def _required(filters: Filters) -> Iterator[Any]:
+    if filters.year_from is not None or filters.year_to is not None:
+        newest = _YEAR_MAX if filters.year_to is None else filters.year_to
+        yield _range(fields.YEAR, filters.year_from or 0, newest)
+    if filters.fields:
+        yield _either(*[_term(fields.FIELD, fields.field_term(name)) for name in filters.fields])
+    if filters.venues:
+        yield _either(*[_phrase(fields.VENUE, venue) for venue in filters.venues])
+    if filters.min_citations:
+        yield _range(fields.CITATIONS, filters.min_citations, 2**31 - 1)
+
+
+def _forbidden(filters: Filters, *, citances: bool) -> Iterator[Any]:
+    for paper_id in filters.exclude:
+        yield _term(fields.ID, paper_id)
+    if filters.citing_id is not None:
+        yield _term(fields.ID, filters.citing_id)
+        if citances:
+            yield _term(fields.CITING, filters.citing_id)
+    if filters.as_of_year is not None:
+        yield _range(fields.YEAR, filters.as_of_year + 1, _YEAR_MAX)
+
+
+def _range(field: str, low: int, high: int) -> Any:
+    return java_class("org.apache.lucene.document.IntField").newRangeQuery(field, low, high)
+
+
+def _term(field: str, value: str) -> Any:
+    term = java_class("org.apache.lucene.index.Term")(field, value)
+    return java_class("org.apache.lucene.search.TermQuery")(term)
+
+
+def _phrase(field: str, text: str) -> Any:
+    builder = java_class("org.apache.lucene.util.QueryBuilder")(fields.analyzer())
+    phrase = builder.createPhraseQuery(field, text)
+    if phrase is None:
+        raise FilterError(f"the venue {text!r} has no word", "Give words of its name, for example SIGIR.")
+    return phrase
+
+
+class _Searcher:
+    """One Lucene index, open for searching."""
+
+    def __init__(self, path: Path, settings: RetrievalSettings) -> None:
+        directory = fields.open_directory(path)
+        self.reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
+        as_reader = cast("org.apache.lucene.index.IndexReader", self.reader)
+        self._searcher = java_class(_INDEX_SEARCHER)(as_reader)
+        similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")
+        self._searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
+        self.size = int(self.reader.numDocs())
+        self._search = _search_and_print()
+
+    def search(self, query: Any, k: int, sort: str) -> str:
+        """The k first hits as Java prints them. The lock must not be held: this is what runs beside others."""
+        with java_lock:
+            arguments = java_list([self._searcher, query, k, _sort(sort)])
+            packed = cast("java.util.List", arguments)
+            invoke = self._search.invokeWithArguments
+        return str(invoke(packed))
+
+    def count(self, query: Any) -> int:
+        """How many documents a query has."""
+        return int(self._searcher.count(query))
+
+    def document(self, terms: Iterable[tuple[str, str]], position: int | None = None) -> int:
+        """Lucene's number of the document that has all these terms, and this position if one is given."""
+        builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+        for field, value in terms:
+            term = _term(field, value)
+            builder.add(term, _occur().FILTER)
+        if position is not None:
+            place = java_class("org.apache.lucene.document.NumericDocValuesField").newSlowExactQuery(
+                fields.POSITION, position
+            )
+            builder.add(place, _occur().FILTER)
+        query = builder.build()
+        return int(self._searcher.search(query, 1).scoreDocs[0].doc)
+
+    def term_score(self, document: int, field: str, term: str) -> float:
+        """What BM25 gives a document for a term; 0 where it has not got it."""
+        explanation = self._searcher.explain(_term(field, term), document)
+        return float(explanation.getValue().doubleValue()) if explanation.isMatch() else 0.0
+
+
+def _words(query: Query, neighbours: float) -> dict[str, tuple[str, float]]:
+    """Term → (word as written, how often it counts)."""
+    analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
+    terms: dict[str, tuple[str, float]] = {}
+    for text, weight in ((query.text, 1.0), (query.neighbours, neighbours)):
+        for word in text.split() if weight else ():
+            for term in analyze(fields.analyzer(), word).toArray():
+                shown, times = terms.get(term, (word.strip(".,;:!?()[]\"'“”"), 0.0))
+                terms[term] = (shown, times + weight)
+    return terms
+
+
+@functools.cache
+def _sort(name: str) -> Any:
+    kind = java_class("org.apache.lucene.search.SortField$Type")
+    field = java_class("org.apache.lucene.search.SortField")
+    relevance = [field.FIELD_SCORE, field(fields.ID, kind.STRING_VAL)]
+    keys: dict[str, Callable[[], list[Any]]] = {
+        "relevance": lambda: relevance,
+        "newest": lambda: [field(fields.YEAR, kind.INT, True), *relevance],
+        "oldest": lambda: [field(fields.YEAR, kind.INT), *relevance],
+        "most-cited": lambda: [field(fields.CITATIONS, kind.INT, True), *relevance],
+        "venue": lambda: [field(fields.VENUE_SORT, kind.STRING), *relevance],
+        "field": lambda: [
+            java_class("org.apache.lucene.search.SortedSetSortField")(fields.FIELD, False),
+            *relevance,
+        ],
+        "citances": lambda: [*relevance, field(fields.CITING, kind.STRING_VAL), field(fields.POSITION, kind.INT)],
+    }
+    return java_class("org.apache.lucene.search.Sort")(*keys[name]())
+
+
+@functools.cache
+def _search_and_print() -> Any:
+    """`IndexSearcher.search(Query, int, Sort)`, then `Arrays.toString` of its hits, as one Java function.
+
+    Reading a hundred hits one by one through pyjnius takes longer than the search; one string takes 0.1 ms.
+    There is one such function in the process, and nothing else calls `invokeWithArguments` (jvm.py says why).
+    """
+    handles = java_class("java.lang.invoke.MethodHandles")
+    types = java_class("java.lang.invoke.MethodType")
+    by_name = java_class("java.lang.Class").forName
+    top_docs = class_object("org.apache.lucene.search.TopDocs")
+    top_field_docs = class_object("org.apache.lucene.search.TopFieldDocs")
+    string, hits = class_object("java.lang.String"), by_name("[Lorg.apache.lucene.search.ScoreDoc;")
+    search = method_handle(
+        _INDEX_SEARCHER,
+        "search",
+        top_field_docs,
+        class_object("org.apache.lucene.search.Query"),
+        class_object("int"),
+        class_object("org.apache.lucene.search.Sort"),
+    )
+    lookup = handles.publicLookup()
+    score_docs = lookup.findGetter(top_docs, "scoreDocs", hits)
+    objects_to_string = types.methodType(string, by_name("[Ljava.lang.Object;"))
+    to_string = lookup.findStatic(class_object("java.util.Arrays"), "toString", objects_to_string)
+    hits_to_string = to_string.asType(types.methodType(string, hits))
+    printed = handles.filterReturnValue(score_docs, hits_to_string)
+    printed = printed.asType(types.methodType(string, top_field_docs))
+    return handles.filterReturnValue(search, printed)
+
+
+def _text(hexadecimal: str) -> str:
+    return bytes.fromhex(hexadecimal).decode()
+
+
+def _detach_all(pool: ThreadPoolExecutor, threads: int) -> None:
+    """Lets every thread of a pool tell Java that it ends; a barrier keeps one from doing it twice."""
+    barrier = threading.Barrier(threads)
+
+    def leave() -> None:
+        barrier.wait()
+        detach()
+
+    for future in [pool.submit(leave) for _ in range(threads)]:
+        future.result()

@@ -1,0 +1,171 @@
+"""Writing a Lucene index from Python, fast: Python fills one batch of documents while Java analyses another."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from citerec.retrieve.jvm import cast, class_object, java_class, java_list, java_lock, method_handle
+from citerec.retrieve.lucene_fields import analyzer, open_directory
+
+_BATCH = 64
+_BATCHES = 3
+_RAM_MB = 96.0
+_THREADS = 2
+
+Item = TypeVar("Item", contravariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a run has come: all papers up to `after` are in, or all of them."""
+
+    run: int
+    after: str = ""
+    finished: bool = False
+
+
+class ReusableDocument(Protocol[Item]):
+    """A Java document that can be filled again and again."""
+
+    document: Any
+
+    def fill(self, item: Item) -> None:
+        """Makes it the document of an item."""
+
+
+class LuceneWriter(Generic[Item]):
+    """Writes documents into a Lucene index; what is committed survives a crash.
+
+    Use it from one thread, as a context manager. What was not committed is lost.
+
+    Args:
+        path: Folder of the index; goes on from its last commit if there is one.
+        make_document: Makes an empty document of the kind to be written.
+    """
+
+    def __init__(self, path: Path, make_document: Callable[[], ReusableDocument[Item]]) -> None:
+        with java_lock:
+            directory = open_directory(path)
+            config = java_class("org.apache.lucene.index.IndexWriterConfig")(analyzer())
+            config.setRAMBufferSizeMB(_RAM_MB)
+            config.setCommitOnClose(False)
+            # All deleted documents leave at the merge in `commit(purge=True)`: statistics are those of a fresh build.
+            merges = java_class("org.apache.lucene.index.TieredMergePolicy")()
+            merges.setForceMergeDeletesPctAllowed(0.0)
+            config.setMergePolicy(merges)
+            self._writer = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
+            # Java's threads, not Python's: pyjnius is not safe to call from several (jvm.py).
+            self._executor = java_class("java.util.concurrent.Executors").newFixedThreadPool(_THREADS)
+            self._batches = [_Batch(self._writer, make_document) for _ in range(_BATCHES)]
+        self._current = 0
+        self._filled = 0
+
+    def __enter__(self) -> "LuceneWriter[Item]":
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        with java_lock:
+            self._executor.shutdownNow()
+            self._writer.rollback()  # closes; what was committed stays
+
+    @property
+    def mark(self) -> Mark:
+        """How far the work had come at the last commit."""
+        found: dict[str, str] = {}
+        with java_lock:
+            data = self._writer.getLiveCommitData()
+            entries = data.iterator() if data is not None else None
+            while entries is not None and entries.hasNext():
+                entry = cast("java.util.Map$Entry", entries.next())
+                key = str(entry.getKey())
+                found[key] = str(entry.getValue())
+        return Mark(int(found.get("run", 0)), found.get("after", ""), finished=found.get("finished") == "yes")
+
+    def add(self, item: Item) -> None:
+        """Adds a document."""
+        with java_lock:
+            batch = self._batches[self._current]
+            batch.documents[self._filled].fill(item)
+            self._filled += 1
+            if self._filled == _BATCH:
+                self._send()
+
+    def delete(self, field: str, value: str) -> None:
+        """Deletes the documents that have a term, among those added before."""
+        with java_lock:
+            term = java_class("org.apache.lucene.index.Term")(field, value)
+            self._writer.deleteDocuments(term)
+
+    def commit(self, mark: Mark, *, purge: bool = False) -> None:
+        """Makes all that was added durable.
+
+        Args:
+            mark: How far the work has come.
+            purge: Merge deleted documents away, so that no trace of them is left in the statistics.
+        """
+        with java_lock:
+            self._send()
+            for batch in self._batches:
+                batch.wait()
+            if purge:
+                self._writer.forceMergeDeletes()
+            data = java_class("java.util.HashMap")()
+            data.put("run", str(mark.run))
+            data.put("after", mark.after)
+            data.put("finished", "yes" if mark.finished else "no")
+            entries = cast("java.lang.Iterable", data.entrySet())
+            self._writer.setLiveCommitData(entries)
+            self._writer.commit()
+
+    def _send(self) -> None:
+        if self._filled:
+            self._batches[self._current].send(self._executor, self._filled)
+            self._current = (self._current + 1) % _BATCHES
+            self._filled = 0
+            # The next batch is filled only when Java has finished with it.
+            self._batches[self._current].wait()
+
+
+class _Batch:
+    """Documents that go to Java together."""
+
+    def __init__(self, writer: Any, make_document: Callable[[], ReusableDocument[Any]]) -> None:
+        self.documents = [make_document() for _ in range(_BATCH)]
+        self._writer = writer
+        self._list = java_list([document.document for document in self.documents])
+        self._whole = _add_documents(writer, self._list)
+        self._future: Any = None
+
+    def send(self, executor: Any, count: int) -> None:
+        if count == _BATCH:
+            task = self._whole
+        else:
+            part = self._list.subList(0, count)
+            task = _add_documents(self._writer, part)
+        self._future = executor.submit(task)
+
+    def wait(self) -> None:
+        if self._future is not None:
+            future, self._future = self._future, None
+            future.get()
+
+@functools.cache
+def _add_documents_handle() -> Any:
+    return method_handle(
+        "org.apache.lucene.index.IndexWriter",
+        "addDocuments",
+        class_object("long"),
+        class_object("java.lang.Iterable"),
+    )
+
+
+def _add_documents(writer: Any, documents: Any) -> Any:
+    """A `java.util.concurrent.Callable` that adds documents: made in Java, run by Java."""
+    handles = java_class("java.lang.invoke.MethodHandles")
+    bound = handles.insertArguments(_add_documents_handle(), 0, writer, documents)
+    proxies = java_class("java.lang.invoke.MethodHandleProxies")
+    callable_class = class_object("java.util.concurrent.Callable")
+    made = proxies.asInterfaceInstance(callable_class, bound)
+    return cast("java.util.concurrent.Callable", made)

@@ -1,0 +1,106 @@
+"""What an index directory says of itself."""
+
+from pathlib import Path
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from citerec.errors import IndexUnusableError
+
+KIND = "citerec-index"
+VERSION = 1
+"""Rises when an index written before can no longer be read."""
+
+FILE_NAME = "manifest.json"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Source(_Part):
+    """A shard that went into the index."""
+
+    path: str
+    format: str
+    bytes: int
+    read: int
+    bad: int
+    without_context: int
+
+
+class IndexCounts(_Part):
+    """How much is in the index; `duplicates` were overwritten by a later record of the same id."""
+
+    papers: int
+    with_abstract: int
+    with_tldr: int
+    with_year: int
+    citances: int
+    with_citances: int
+    unmatched: int
+    duplicates: int
+    bad: int
+
+
+class Manifest(_Part):
+    """`manifest.json`. It is written last: a directory without it is no index."""
+
+    kind: str = KIND
+    version: int = VERSION
+    citerec: str
+    lucene: str
+    analyzer: str
+    fingerprint: str
+    counts: IndexCounts
+    sources: list[Source]
+
+    @classmethod
+    def read(cls, index: Path) -> Self:
+        """The manifest of an index directory.
+
+        Raises:
+            IndexUnusableError: There is no index, or it is half built, broken, or of another version.
+        """
+        build = "Build it with: citerec index build SOURCE… --out " + str(index)
+        if not index.exists():
+            raise IndexUnusableError(f"there is no index {index}", build)
+        path = index / FILE_NAME
+        if not path.exists():
+            raise IndexUnusableError(f"{index} is no index: it has no {FILE_NAME}", build)
+        try:
+            manifest = cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            found = _version_of(path)
+            if found is not None and found != VERSION:
+                raise _other_version(index, found) from None
+            first = error.errors(include_url=False)[0]
+            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".strip(": ")
+            raise IndexUnusableError(f"{path} is broken ({what})", build) from None
+        if manifest.kind != KIND:
+            raise IndexUnusableError(f"{index} is a {manifest.kind}, not a {KIND}", build)
+        if manifest.version != VERSION:
+            raise _other_version(index, manifest.version)
+        return manifest
+
+    def write(self, index: Path) -> None:
+        """Writes the manifest into an index directory."""
+        (index / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+class _Versioned(BaseModel):
+    version: int
+
+
+def _version_of(path: Path) -> int | None:
+    try:
+        return _Versioned.model_validate_json(path.read_bytes()).version
+    except ValidationError:
+        return None
+
+
+def _other_version(index: Path, found: int) -> IndexUnusableError:
+    return IndexUnusableError(
+        f"{index} is an index of version {found}; this citerec reads version {VERSION}",
+        f"Build it again from its sources: citerec index build … --out {index}",
+    )

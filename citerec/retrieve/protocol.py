@@ -1,0 +1,65 @@
+"""What every retriever takes and gives."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from citerec.contexts.query import Query
+from citerec.records import Match
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which papers may be found. All hold at once; each is exact.
+
+    Attributes:
+        year_from: Published in this year or later. A paper without a year does not pass.
+        year_to: Published in this year or earlier. A paper without a year does not pass.
+        fields: Of one of these fields of study, whatever the case of the letters.
+        venues: Published in a venue that has the words of one of these, side by side.
+        min_citations: Cited at least so often; a paper of unknown count does not pass.
+        exclude: None of these papers.
+        citing_id: The paper that cites: neither it nor what it wrote about others is searched.
+        as_of_year: Nothing known to be newer, and no citing sentence newer or of unknown year.
+    """
+
+    year_from: int | None = None
+    year_to: int | None = None
+    fields: tuple[str, ...] = ()
+    venues: tuple[str, ...] = ()
+    min_citations: int | None = None
+    exclude: tuple[str, ...] = ()
+    citing_id: str | None = None
+    as_of_year: int | None = None
+
+
+class CitanceKey(NamedTuple):
+    """Which citing sentence speaks most for a candidate, and what it adds to the score."""
+
+    citing_id: str
+    position: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A paper found, by its id."""
+
+    paper_id: str
+    score: float
+    citance: CitanceKey | None = None
+
+
+class Retriever(Protocol):
+    """Finds candidates. Safe to call from several threads; ties break by paper id."""
+
+    def search(self, query: Query, k: int, filters: Filters) -> list[Candidate]:
+        """The k best candidates, best first."""
+
+    def search_many(
+        self, queries: Iterable[tuple[Query, Filters]], k: int, threads: int
+    ) -> Iterator[list[Candidate]]:
+        """Answers many queries, in order, several at once."""
+
+    def explain(self, query: Query, candidate: Candidate) -> tuple[Match, ...]:
+        """The words of the query that speak for a candidate, best first."""

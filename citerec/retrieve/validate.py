@@ -1,0 +1,52 @@
+"""Whether an index can answer what is asked of it."""
+
+import difflib
+
+from citerec.corpus.store import PaperStore
+from citerec.errors import FilterError
+from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.protocol import Filters
+
+_NAMED_FIELDS = 25
+
+
+def check_k(k: int, manifest: Manifest) -> None:
+    """Whether k papers can be asked for.
+
+    Raises:
+        FilterError: k is under 1 or over the number of papers.
+    """
+    if k < 1:
+        raise FilterError(f"-k {k} asks for no paper", "Ask for at least one: -k 10")
+    if k > (papers := manifest.counts.papers):
+        raise FilterError(f"-k {k:,} is more than the {papers:,} papers of the index", f"Ask for at most -k {papers}")
+
+
+def check_filters(filters: Filters, store: PaperStore) -> None:
+    """Whether the filters make sense, and name fields of study that the index has.
+
+    Raises:
+        FilterError: A range is turned round, a number negative, or a field unknown.
+    """
+    low, high = filters.year_from, filters.year_to
+    for year in (low, high):
+        if year is not None and not 0 <= year <= 9999:
+            raise FilterError(f"{year} is no year", "Give years such as 1998.")
+    if low is not None and high is not None and low > high:
+        raise FilterError(f"the years {low} to {high} are turned round", f"Write --year-from {high} --year-to {low}")
+    if filters.min_citations is not None and filters.min_citations < 0:
+        raise FilterError(f"--min-citations {filters.min_citations} is negative", "Give a number from 0.")
+    if filters.fields:
+        known = {str(name).casefold(): str(name) for name in store.histogram("fields_of_study")}
+        for name in filters.fields:
+            if name.casefold() not in known:
+                raise FilterError(f"the index has no field of study {name!r}", _suggestion(name, known))
+
+
+def _suggestion(name: str, known: dict[str, str]) -> str:
+    if not known:
+        return "Its papers name no fields at all: leave --field out."
+    near = difflib.get_close_matches(name.casefold(), known, n=1)
+    if near:
+        return f"Did you mean {known[near[0]]!r}?"
+    return f"It has: {', '.join(list(known.values())[:_NAMED_FIELDS])}."

@@ -1,0 +1,109 @@
+"""Typed settings. Unknown keys are refused, with the nearest right one."""
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from citerec.errors import SettingsError
+
+
+class _Settings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Bm25(_Settings):
+    """BM25 as Lucene computes it. Defaults chosen on data/acm dev: docs/results.md."""
+
+    k1: float = Field(default=1.2, ge=0, description="how slowly repeats of a word saturate")
+    b: float = Field(default=0.75, ge=0, le=1, description="how much long texts are held back")
+
+
+class Weights(_Settings):
+    """What a word is worth by the field in which it stands; 0 leaves the field out.
+
+    Defaults chosen on the dev contexts of data/acm and data/acl: docs/results.md.
+    """
+
+    text: float = Field(default=1.0, ge=0, description="title and abstract as one field")
+    title: float = Field(default=0.35, ge=0, description="the title alone")
+    abstract: float = Field(default=0.0, ge=0, description="the abstract alone")
+    citances: float = Field(default=1.8, ge=0, description="what others wrote when they cited the paper")
+
+
+class RetrievalSettings(_Settings):
+    """How candidates are found and scored."""
+
+    bm25: Bm25 = Bm25()
+    weights: Weights = Weights()
+    neighbours: float = Field(
+        default=0.25, ge=0, description="weight of the sentences before and after, against 1 for the sentence"
+    )
+    citance_decay: float = Field(
+        default=0.3, ge=0, le=1, description="weight of each further citance of a paper, against its better one"
+    )
+    max_query_words: int = Field(default=1000, ge=1, description="longest sentence taken, in words")
+
+    @classmethod
+    def load(cls, recipe: Path | None = None, assignments: Sequence[str] = ()) -> Self:
+        """Settings from a TOML recipe, then single assignments such as `bm25.k1=0.9`.
+
+        Raises:
+            SettingsError: The recipe cannot be read, a key is unknown, or a value is out of range.
+        """
+        values: dict[str, Any] = {}
+        if recipe is not None:
+            try:
+                values = tomllib.loads(recipe.read_text(encoding="utf-8"))
+            except OSError as error:
+                raise SettingsError(f"cannot read the recipe {recipe}: {error.strerror}", "Give a TOML file.") from error
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+                raise SettingsError(f"{recipe} is not TOML: {error}", "See docs/settings.md.") from error
+        for assignment in assignments:
+            key, separator, value = assignment.partition("=")
+            if not separator:
+                raise SettingsError(f"--set {assignment!r} has no '='", "Write --set bm25.k1=0.9")
+            _assign(values, key.strip(), value.strip())
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise _as_settings_error(error) from None
+
+
+def setting_keys(model: type[BaseModel] = RetrievalSettings, prefix: str = "") -> dict[str, tuple[Any, str]]:
+    """Every key that `--set` takes, with its default and what it means."""
+    keys: dict[str, tuple[Any, str]] = {}
+    for name, info in model.model_fields.items():
+        if isinstance(info.default, BaseModel):
+            keys |= setting_keys(type(info.default), f"{prefix}{name}.")
+        else:
+            keys[prefix + name] = (info.default, info.description or "")
+    return keys
+
+
+def _assign(values: dict[str, Any], key: str, value: str) -> None:
+    *parents, last = key.split(".")
+    for parent in parents:
+        child = values.setdefault(parent, {})
+        if not isinstance(child, Mapping):
+            raise SettingsError(f"{key!r} is no setting", _nearest(key))
+        values = child  # type: ignore[assignment]
+    values[last] = value
+
+
+def _nearest(key: str) -> str:
+    known = list(setting_keys())
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.4)
+    return f"Did you mean {near[0]}?" if near else f"Settings are: {', '.join(known)}."
+
+
+def _as_settings_error(error: ValidationError) -> SettingsError:
+    first = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        return SettingsError(f"{key!r} is no setting", _nearest(key))
+    message = first["msg"][0].lower() + first["msg"][1:]
+    return SettingsError(f"{key} = {first['input']!r}: {message}", "See docs/settings.md for the range.")
