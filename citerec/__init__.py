@@ -8,10 +8,11 @@ The Python road is two lines:
 
 from typing import TYPE_CHECKING, Any
 
+from citerec.version import __version__
+
 if TYPE_CHECKING:
     from citerec.recommend import Recommender as Recommender
 
-__version__ = "0.1.0"
 __all__ = ["Recommender", "__version__"]
 
 

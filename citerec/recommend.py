@@ -93,7 +93,13 @@ class Recommender:
         return self._hits(query, candidates, explain=explain)
 
     def recommend_text(
-        self, text: str, k: int = 10, filters: Filters = _NO_FILTERS, *, sort: str = "relevance", explain: bool = False
+        self,
+        text: str,
+        k: int = 10,
+        filters: Filters = _NO_FILTERS,
+        *,
+        sort: str = "relevance",
+        explain: bool = False,
     ) -> list[Answer]:
         """An answer for each `<REF>` of a running text, in order; arguments and errors as for `recommend`."""
         return [
@@ -130,7 +136,10 @@ class Recommender:
         check_filters(filters, self._store)
         asked, kept = itertools.tee(contexts)
         queries = (
-            (query_of(context, neighbours=neighbours), _with_leak_rules(filters, context, as_of_year=as_of_year))
+            (
+                query_of(context, neighbours=neighbours),
+                _with_leak_rules(filters, context, as_of_year=as_of_year),
+            )
             for context in asked
         )
         yield from zip(kept, self._retriever.search_many(queries, k, threads), strict=True)
@@ -138,6 +147,11 @@ class Recommender:
     def hits(self, context: Context, candidates: Sequence[Candidate], *, explain: bool = False) -> list[Hit]:
         """Candidates with their full records."""
         return self._hits(query_of(context), candidates, explain=explain)
+
+    def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
+        """Titles of the papers whose citing sentences speak for some hits, by id."""
+        citing = {hit.citance.citing_id for hit in hits if hit.citance}
+        return {paper_id: paper.title for paper_id, paper in self._store.papers(citing).items()}
 
     def nothing_passes(self, filters: Filters) -> bool:
         """Whether the filters leave no paper of the index."""

@@ -187,7 +187,6 @@ def to_json(hit: Hit) -> dict[str, Any]:
         }
     if hit.matches:
         answer["matches"] = [
-            {"word": match.word, "fields": list(match.fields), "score": round(match.score, 6)}
-            for match in hit.matches
+            {"word": match.word, "fields": list(match.fields), "score": round(match.score, 6)} for match in hit.matches
         ]
     return answer

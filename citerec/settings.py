@@ -43,7 +43,10 @@ class RetrievalSettings(_Settings):
         default=0.25, ge=0, description="weight of the sentences before and after, against 1 for the sentence"
     )
     citance_decay: float = Field(
-        default=0.3, ge=0, le=1, description="weight of each further citance of a paper, against its better one"
+        default=0.3,
+        ge=0,
+        le=1,
+        description="weight of each further citance of a paper, against its better one",
     )
     max_query_words: int = Field(default=1000, ge=1, description="longest sentence taken, in words")
 
@@ -59,7 +62,9 @@ class RetrievalSettings(_Settings):
             try:
                 values = tomllib.loads(recipe.read_text(encoding="utf-8"))
             except OSError as error:
-                raise SettingsError(f"cannot read the recipe {recipe}: {error.strerror}", "Give a TOML file.") from error
+                raise SettingsError(
+                    f"cannot read the recipe {recipe}: {error.strerror}", "Give a TOML file."
+                ) from error
             except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
                 raise SettingsError(f"{recipe} is not TOML: {error}", "See docs/settings.md.") from error
         for assignment in assignments:

@@ -98,7 +98,9 @@ def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
     position = paragraph.find(MARKER)
     while position >= 0:
         end = position + len(MARKER)
-        left = _from_word(paragraph[max(0, position - _WINDOW_CHARACTERS) : position], cut=position > _WINDOW_CHARACTERS)
+        left = _from_word(
+            paragraph[max(0, position - _WINDOW_CHARACTERS) : position], cut=position > _WINDOW_CHARACTERS
+        )
         right = paragraph[end : end + _WINDOW_CHARACTERS]
         if end + _WINDOW_CHARACTERS < len(paragraph):
             right = right.rpartition(" ")[0] or right

@@ -15,7 +15,16 @@ from citerec.records import Paper
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
 # Only texts with one of these need decoding; the decoder is slow.
 _LATEX = re.compile(r"[\\{}~$%]|--|``|''")
-_VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
+_VENUES = (
+    "journal",
+    "journaltitle",
+    "booktitle",
+    "series",
+    "publisher",
+    "school",
+    "institution",
+    "howpublished",
+)
 _IDS = {"doi": "DOI", "pmid": "PubMed", "isbn": "ISBN"}
 
 
@@ -41,7 +50,7 @@ def read_bibtex(path: Path) -> Iterator[Line]:
 
 def _blocks(text: str) -> list[tuple[int, str, Any]]:
     """(line, raw text, entry) of each entry; in place of an entry, the reason why there is none."""
-    from bibtexparser import parse_string
+    from bibtexparser.entrypoint import parse_string
     from bibtexparser.middlewares import RemoveEnclosingMiddleware, ResolveStringReferencesMiddleware
     from bibtexparser.model import DuplicateBlockKeyBlock, Entry, ParsingFailedBlock
 
@@ -51,10 +60,10 @@ def _blocks(text: str) -> list[tuple[int, str, Any]]:
     library = parse_string(text, parse_stack=stack)
     entries: dict[str, Any] = {}
     found: list[tuple[int, str, Any]] = []
-    for block in library.blocks:
-        number = (block.start_line or 0) + 1
-        if isinstance(block, DuplicateBlockKeyBlock):
-            block = block.ignore_error_block  # the store keeps the last of several
+    for parsed in library.blocks:
+        number = (parsed.start_line or 0) + 1
+        # Of several entries with one key the store keeps the last.
+        block = parsed.ignore_error_block if isinstance(parsed, DuplicateBlockKeyBlock) else parsed
         if isinstance(block, Entry):
             fields = {field.key.lower(): str(field.value) for field in block.fields}
             found.append((number, block.raw or "", (block.key, block.entry_type.lower(), fields)))

@@ -141,7 +141,8 @@ def ingest(
 def shard_counts(store: SqliteStore, first: int = 1) -> list[ShardCounts]:
     """What the finished shards held, from a number on."""
     rows = store.database.execute(
-        "SELECT path, format, bytes, read, bad, without_context FROM shards WHERE number >= ? ORDER BY number", (first,)
+        "SELECT path, format, bytes, read, bad, without_context FROM shards WHERE number >= ? ORDER BY number",
+        (first,),
     )
     return [ShardCounts(*row) for row in rows]
 
@@ -175,9 +176,7 @@ def _note(store: SqliteStore, batch: _Batch, counts: ShardCounts) -> None:
                 [(batch.shard, line, bad.reason, bad.beginning) for line, bad in batch.bad],
             )
         if batch.finished:
-            database.execute(
-                "INSERT INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", (batch.shard, *asdict(counts).values())
-            )
+            database.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", (batch.shard, *asdict(counts).values()))
 
 
 def _stop_if_mostly_bad(tally: dict[int, ShardCounts], max_bad: float, *, whole: bool, store: SqliteStore) -> None:

@@ -14,7 +14,6 @@ from typing import TypeVar
 import orjson
 from filelock import FileLock, Timeout
 
-from citerec import __version__
 from citerec.corpus.ingest import (
     Progress,
     ingest,
@@ -31,6 +30,7 @@ from citerec.retrieve.jvm import java_class, java_failures, start
 from citerec.retrieve.lucene_fields import ANALYZER, ID, CitanceDocument, PaperDocument
 from citerec.retrieve.lucene_writer import LuceneWriter, Mark
 from citerec.retrieve.manifest import IndexCounts, Manifest, Source
+from citerec.version import __version__
 
 STORE = "papers.sqlite"
 LUCENE = "lucene"
@@ -88,7 +88,10 @@ def build_index(
 
 
 def add_to_index(
-    sources: Sequence[Path], index: Path, options: BuildOptions | None = None, progress: Progress = no_progress
+    sources: Sequence[Path],
+    index: Path,
+    options: BuildOptions | None = None,
+    progress: Progress = no_progress,
 ) -> Manifest:
     """Upserts the papers of further sources into an index, without building the rest anew.
 
@@ -134,9 +137,7 @@ def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: P
     try:
         plan = orjson.loads((staging / _PLAN).read_bytes())
         first = int(plan["first_shard"])
-        ingest(
-            shards, store, first=first, max_bad=options.max_bad, workers=options.workers, progress=progress
-        )
+        ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, progress=progress)
         counts = store.counts()
         if not counts.papers:
             raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
@@ -152,7 +153,9 @@ def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: P
             analyzer=ANALYZER,
             fingerprint=fingerprint(store.searchable_texts(), store.searchable_citances()),
             counts=IndexCounts(
-                **asdict(counts), duplicates=read - counts.papers, bad=write_quarantine(store, staging / QUARANTINE)
+                **asdict(counts),
+                duplicates=read - counts.papers,
+                bad=write_quarantine(store, staging / QUARANTINE),
             ),
             sources=sources,
         )
@@ -172,7 +175,13 @@ def _write_lucene(store: SqliteStore, path: Path, first: int, counts: Counts, pr
     since = place_of(first) if first > 1 else 0
     with LuceneWriter[SearchableText](path / "papers", PaperDocument) as papers:
         told = _told(progress, "indexing papers", counts.papers)
-        _write(papers, lambda after: store.searchable_texts(after, since), lambda text: text.paper_id, first, told)
+        _write(
+            papers,
+            lambda after: store.searchable_texts(after, since),
+            lambda text: text.paper_id,
+            first,
+            told,
+        )
     if counts.citances:
         with LuceneWriter[SearchableCitance](path / "citances", CitanceDocument) as citances:
             told = _told(progress, "indexing citances", counts.citances)
@@ -280,7 +289,8 @@ def _locked(lock: FileLock, index: Path) -> Iterator[None]:
         lock.acquire(timeout=0)
     except Timeout:
         raise BuildError(
-            f"another process is building {index}", "Wait for it, or stop it, then run the same command again."
+            f"another process is building {index}",
+            "Wait for it, or stop it, then run the same command again.",
         ) from None
     try:
         yield

@@ -85,7 +85,7 @@ class LuceneRetriever:
         """Number of papers."""
         return self._papers.size
 
-    def search(self, query: Query, k: int, filters: Filters = Filters(), sort: str = "relevance") -> list[Candidate]:  # noqa: B008
+    def search(self, query: Query, k: int, filters: Filters = Filters(), sort: str = "relevance") -> list[Candidate]:
         """The k best candidates, best first; fewer where fewer share a word with the query.
 
         Args:
@@ -153,6 +153,7 @@ class LuceneRetriever:
         self, queries: Iterable[tuple[Query, Filters]], k: int, threads: int = 2
     ) -> Iterator[list[Candidate]]:
         """Answers many queries, in order, several at once. A query without a word to search for finds nothing."""
+
         def answer(task: tuple[Query, Filters]) -> list[Candidate]:
             try:
                 return self.search(task[0], k, task[1])
@@ -371,7 +372,8 @@ class _Searcher:
 
     def term_score(self, document: int, field: str, term: str) -> float:
         """What BM25 gives a document for a term; 0 where it has not got it."""
-        explanation = self._searcher.explain(_term(field, term), document)
+        query = cast("org.apache.lucene.search.Query", _term(field, term))
+        explanation = self._searcher.explain(query, document)
         return float(explanation.getValue().doubleValue()) if explanation.isMatch() else 0.0
 
 
@@ -402,7 +404,11 @@ def _sort(name: str) -> Any:
             java_class("org.apache.lucene.search.SortedSetSortField")(fields.FIELD, False),
             *relevance,
         ],
-        "citances": lambda: [*relevance, field(fields.CITING, kind.STRING_VAL), field(fields.POSITION, kind.INT)],
+        "citances": lambda: [
+            *relevance,
+            field(fields.CITING, kind.STRING_VAL),
+            field(fields.POSITION, kind.INT),
+        ],
     }
     return java_class("org.apache.lucene.search.Sort")(*keys[name]())
 

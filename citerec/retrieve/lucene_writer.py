@@ -151,6 +151,7 @@ class _Batch:
             future, self._future = self._future, None
             future.get()
 
+
 @functools.cache
 def _add_documents_handle() -> Any:
     return method_handle(

@@ -56,9 +56,7 @@ class Retriever(Protocol):
     def search(self, query: Query, k: int, filters: Filters) -> list[Candidate]:
         """The k best candidates, best first."""
 
-    def search_many(
-        self, queries: Iterable[tuple[Query, Filters]], k: int, threads: int
-    ) -> Iterator[list[Candidate]]:
+    def search_many(self, queries: Iterable[tuple[Query, Filters]], k: int, threads: int) -> Iterator[list[Candidate]]:
         """Answers many queries, in order, several at once."""
 
     def explain(self, query: Query, candidate: Candidate) -> tuple[Match, ...]:

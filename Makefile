@@ -1,0 +1,49 @@
+# Each target makes what it needs: a virtual environment of its own from pinned versions, on Python 3.11+ and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint types imports unit docs bench constraints clean
+
+help:           ## Show the targets
+	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("citerec needs Python 3.11 or newer: make PYTHON=python3.11 …")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	@# torch by its exact version first: a range would bring gigabytes of CUDA with it.
+	$(BIN)/python -m pip install --quiet "$$(grep -E '^torch==' constraints.txt)"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+demo: $(READY)  ## Build the demo index and ask it three sentences
+	$(BIN)/citerec demo
+
+test: $(READY) lint types imports unit  ## Run every check and test
+
+lint: $(READY)  ## Style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(READY)  ## Types, strictly
+	$(BIN)/mypy
+
+imports: $(READY)  ## The order of the rooms
+	$(BIN)/lint-imports
+
+unit: $(READY)  ## Tests
+	$(BIN)/pytest
+
+docs: $(READY)  ## Write docs/cli.md and docs/settings.md from the code
+	$(BIN)/python -m citerec.cli.reference docs
+
+bench: $(READY)  ## Measure speed and memory (needs ../shared)
+	$(BIN)/python benchmarks/run.py
+
+constraints:    ## Pin the versions of this environment anew
+	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' | LC_ALL=C sort -f > constraints.txt
+
+clean:          ## Remove the environment and built indexes
+	rm -rf $(VENV) indexes/demo

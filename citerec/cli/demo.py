@@ -1,0 +1,50 @@
+"""`citerec demo`: the whole road on the corpus that comes with citerec."""
+
+from pathlib import Path
+
+import click
+
+from citerec.cli.console import INDEXES, output, progress_bar, shipped
+
+_SENTENCES = (
+    "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
+    "People under uncertainty lean on a few heuristics, as <REF> showed, and so err in ways one can predict.",
+    "A guide RNA can send the nuclease to almost any sequence of the genome, which it then cuts <REF>.",
+)
+
+
+@click.command(epilog="Example: citerec demo")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=INDEXES / "demo",
+    show_default=True,
+    help="Where the demo index goes.",
+)
+def demo(out: Path) -> None:
+    """Build the demo index, ask it three sentences, and show where to go next.
+
+    The demo corpus holds some 250 well-known papers of 18 fields.
+    """
+    from citerec.cli.tables import show_answer
+    from citerec.recommend import Recommender
+    from citerec.retrieve.index import build_index
+
+    console = output()
+    with progress_bar() as progress:
+        manifest = build_index([shipped("diagnostics", "demo")], out, progress=progress)
+    console.print(f"{out} built: {manifest.counts.papers} papers of 18 fields.", markup=False)
+    recommender = Recommender.open(out)
+    for sentence in _SENTENCES:
+        (answer,) = recommender.recommend_text(sentence, k=3, explain=True)
+        show_answer(console, answer, {})
+    console.print(
+        f"""
+[bold]Where to go next[/]
+  citerec recommend "Your own sentence <REF>." --index {out}
+  citerec index build my.bib --out indexes/mine       your own library
+  citerec index build PATH/TO/S2AG --out indexes/s2   Semantic Scholar's shards
+  citerec index info {out}
+  citerec recommend --help""",
+        soft_wrap=True,
+    )

@@ -1,0 +1,260 @@
+"""`citerec recommend`: papers to cite for a sentence, a text, or a file of contexts."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from citerec.cli.console import (
+    find_index,
+    find_recipe,
+    notes,
+    output,
+    progress_bar,
+    settings_options,
+    with_options,
+)
+from citerec.errors import InputError
+from citerec.records import MARKER
+
+if TYPE_CHECKING:
+    from citerec.recommend import Answer, Recommender
+    from citerec.records import Context, Hit
+    from citerec.retrieve.protocol import Candidate, Filters
+
+_SORTS = ["relevance", "newest", "oldest", "most-cited", "venue", "field"]
+_FILE = click.Path(path_type=Path)
+_filter_options = [
+    click.option("--year-from", type=int, metavar="YEAR", help="Only papers of this year or later."),
+    click.option("--year-to", type=int, metavar="YEAR", help="Only papers of this year or earlier."),
+    click.option(
+        "--field",
+        "fields",
+        multiple=True,
+        help='Only this field of study, for example "Computer Science"; may be repeated.',
+    ),
+    click.option(
+        "--venue",
+        "venues",
+        multiple=True,
+        help="Only venues with these words in their name; may be repeated.",
+    ),
+    click.option("--min-citations", type=int, metavar="N", help="Only papers cited at least so often."),
+    click.option("--exclude", multiple=True, metavar="ID", help="Never this paper; may be repeated."),
+]
+
+
+@click.command(
+    epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5'
+)
+@click.argument("sentence", required=False)
+@click.option("--index", "index_path", type=_FILE, help="The index to ask; the only one below indexes/ if not said.")
+@click.option("-k", type=int, default=10, show_default=True, help="How many papers.")
+@click.option("--file", type=_FILE, help="Read the text from a file; - for standard input.")
+@click.option("--contexts", type=_FILE, help="Answer every context of a JSON Lines file.")
+@with_options(_filter_options)
+@click.option(
+    "--sort",
+    type=click.Choice(_SORTS),
+    default="relevance",
+    show_default=True,
+    help="Order of the papers that share a word with the sentence.",
+)
+@click.option("--explain", is_flag=True, help="Say which words matched, and where.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON: a list of hits; with --contexts one line a context.")
+@click.option("--bibtex", "as_bibtex", is_flag=True, help="As BibTeX entries.")
+@click.option("--trec", type=_FILE, metavar="FILE", help="Write a TREC run to FILE.")
+@click.option("--tag", default="citerec", show_default=True, help="Name of the run in the TREC file.")
+@click.option(
+    "--as-of-year/--no-as-of-year",
+    default=True,
+    help="With --contexts: nothing newer than the citing paper.  [default: on]",
+)
+@click.option(
+    "--neighbours/--no-neighbours",
+    default=True,
+    help="With --contexts: search the sentences before and after too.  [default: on]",
+)
+@with_options(settings_options)
+def recommend(
+    sentence: str | None,
+    index_path: Path | None,
+    k: int,
+    file: Path | None,
+    contexts: Path | None,
+    trec: Path | None,
+    as_json: bool,
+    as_bibtex: bool,
+    recipe: str | None,
+    assignments: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Recommend papers to cite where <REF> stands in SENTENCE.
+
+    A text may hold several <REF>: each is answered. Without one, the whole text is searched. The text
+    comes from the argument, from --file, or from standard input.
+    """
+    if sum((as_json, as_bibtex, trec is not None)) > 1:
+        raise click.UsageError("--json, --bibtex and --trec exclude each other")
+    if sum((sentence is not None, file is not None, contexts is not None)) > 1:
+        raise click.UsageError("give one of SENTENCE, --file and --contexts")
+    text = None if contexts else _text(sentence, file)
+    from citerec.recommend import Recommender
+    from citerec.retrieve.protocol import Filters
+    from citerec.settings import RetrievalSettings
+
+    filters = Filters(
+        options["year_from"],
+        options["year_to"],
+        options["fields"],
+        options["venues"],
+        options["min_citations"],
+        options["exclude"],
+    )
+    settings = RetrievalSettings.load(find_recipe(recipe), assignments)
+    recommender = Recommender.open(find_index(index_path), settings)
+    if contexts:
+        if options["sort"] != "relevance":
+            raise click.UsageError("--sort does not go with --contexts")
+        shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
+        _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
+        return
+    assert text is not None
+    answers = recommender.recommend_text(text, k, filters, sort=options["sort"], explain=options["explain"])
+    if MARKER not in text and not as_json:
+        notes().print(f"There is no {MARKER} in it: the whole text is the query.", markup=False)
+    if not any(answer.hits for answer in answers):
+        _say_why_nothing(recommender, filters)
+    if trec:
+        _write_trec(trec, answers, options["tag"])
+    elif as_json:
+        _print_json(answers)
+    elif as_bibtex:
+        _print_bibtex([hit for answer in answers for hit in answer.hits])
+    else:
+        from citerec.cli.tables import show_answer
+
+        for number, answer in enumerate(answers, 1):
+            show_answer(output(), answer, recommender.titles(answer.hits), number if len(answers) > 1 else None)
+
+
+def _text(sentence: str | None, file: Path | None) -> str:
+    if sentence is not None:
+        return sentence
+    try:
+        if file is not None and str(file) != "-":
+            return file.read_text(encoding="utf-8")
+        if file is None and sys.stdin.isatty():
+            raise click.UsageError(f'give a SENTENCE, for example "… was shown by {MARKER} …"')
+        return sys.stdin.buffer.read().decode("utf-8")
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror or error}", "Give a text file.") from error
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"{file or 'standard input'} is not UTF-8 (byte {error.start})", "Save it as UTF-8."
+        ) from error
+
+
+def _say_why_nothing(recommender: "Recommender", filters: "Filters") -> None:
+    if recommender.nothing_passes(filters):
+        notes().print("No paper of the index passes the filters: loosen one.")
+    else:
+        notes().print("No paper shares a word with the sentence and passes the filters.")
+
+
+def _print_json(answers: "list[Answer]") -> None:
+    import orjson
+
+    from citerec.records import to_json
+
+    lists = [[to_json(hit) for hit in answer.hits] for answer in answers]
+    value: Any = lists[0]
+    if len(answers) > 1:
+        value = [{"text": answer.context.text, "hits": hits} for answer, hits in zip(answers, lists, strict=True)]
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+
+
+def _print_bibtex(hits: "list[Hit]") -> None:
+    from citerec.corpus.bibtex_writer import bibtex_entries
+
+    papers = {hit.paper.paper_id: hit.paper for hit in hits}
+    # As bytes: an author's own entry comes back as it stood, line ends too.
+    click.echo("\n\n".join(bibtex_entries(papers.values())).encode())
+
+
+def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
+    from citerec.retrieve.protocol import Candidate
+    from citerec.retrieve.trec import write_run
+
+    rows = (
+        (str(number), [Candidate(hit.paper.paper_id, hit.score) for hit in answer.hits])
+        for number, answer in enumerate(answers, 1)
+    )
+    _tell_run(path, *write_run(path, rows, tag))
+
+
+def _tell_run(path: Path, contexts: int, empty: int) -> None:
+    found_nothing = f"; {empty:,} of them found nothing" if empty else ""
+    output().print(f"{path}: a run of {contexts:,} contexts{found_nothing}.", markup=False)
+
+
+def _answer_contexts(
+    recommender: "Recommender",
+    path: Path,
+    k: int,
+    filters: "Filters",
+    shape: str,
+    trec: Path | None,
+    options: dict[str, Any],
+) -> None:
+    from citerec.contexts.read import read_contexts
+
+    contexts = list(read_contexts(path))
+    found = recommender.recommend_many(
+        contexts, k, filters, as_of_year=options["as_of_year"], neighbours=options["neighbours"]
+    )
+    if shape == "trec":
+        from citerec.retrieve.trec import write_run
+
+        assert trec is not None
+        with progress_bar() as progress:
+            rows = _told(found, len(contexts), progress)
+            counts = write_run(trec, rows, options["tag"])
+        _tell_run(trec, *counts)
+        return
+    for context, candidates in found:
+        _show_context(recommender, context, candidates, shape, explain=options["explain"])
+
+
+def _told(
+    found: "Iterator[tuple[Context, list[Candidate]]]", whole: int, progress: Any
+) -> "Iterator[tuple[str, list[Candidate]]]":
+    for done, (context, candidates) in enumerate(found, 1):
+        progress("searching", done, whole)
+        yield context.context_id, candidates
+
+
+def _show_context(
+    recommender: "Recommender",
+    context: "Context",
+    candidates: "list[Candidate]",
+    shape: str,
+    *,
+    explain: bool,
+) -> None:
+    from citerec.recommend import Answer
+    from citerec.records import to_json
+
+    hits = recommender.hits(context, candidates, explain=explain)
+    if shape == "json":
+        import orjson
+
+        click.echo(orjson.dumps({"context_id": context.context_id, "hits": [to_json(hit) for hit in hits]}))
+    elif shape == "bibtex":
+        _print_bibtex(hits)
+    else:
+        from citerec.cli.tables import show_answer
+
+        show_answer(output(), Answer(context, tuple(hits)), recommender.titles(hits), context.context_id)

@@ -1,0 +1,97 @@
+"""What an index holds, for people to look at."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from citerec.errors import IndexUnusableError
+from citerec.retrieve.index import open_store, recover
+from citerec.retrieve.manifest import FILE_NAME, Manifest
+from citerec.settings import RetrievalSettings
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """An index.
+
+    Attributes:
+        path: Where it lies.
+        bytes: Its size on disk.
+        manifest: What it says of itself.
+        years: Papers by year.
+        fields: Papers by field of study, the most frequent ones.
+        venues: Papers by venue, the most frequent ones.
+    """
+
+    path: Path
+    bytes: int
+    manifest: Manifest
+    years: dict[int, int]
+    fields: dict[str, int]
+    venues: dict[str, int]
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {
+            "path": str(self.path),
+            "bytes": self.bytes,
+            **self.manifest.model_dump(),
+            "years": {str(year): count for year, count in self.years.items()},
+            "fields_of_study": self.fields,
+            "venues": self.venues,
+            "default_settings": RetrievalSettings().model_dump(),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An index of a folder, or what is wrong with it."""
+
+    path: Path
+    bytes: int
+    manifest: Manifest | None
+    fault: str | None = None
+
+
+def describe(index: Path) -> Description:
+    """What an index holds.
+
+    Raises:
+        IndexUnusableError: There is none, or it is half built, broken, or of another version.
+    """
+    recover(index)
+    manifest = Manifest.read(index)
+    store = open_store(index)
+    try:
+        return Description(
+            path=index,
+            bytes=_bytes(index),
+            manifest=manifest,
+            years=store.histogram("year"),
+            fields=_most(store.histogram("fields_of_study")),
+            venues=_most(store.histogram("venue")),
+        )
+    finally:
+        store.close()
+
+
+def list_indexes(folder: Path) -> list[Listed]:
+    """The indexes of a folder, in order of name; also those that cannot be used, and why."""
+    found = []
+    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+        if (path / FILE_NAME).exists():
+            try:
+                found.append(Listed(path, _bytes(path), Manifest.read(path)))
+            except IndexUnusableError as error:
+                found.append(Listed(path, _bytes(path), None, error.message))
+    return found
+
+
+def _most(histogram: dict[str, int]) -> dict[str, int]:
+    return dict(list(histogram.items())[:_SHOWN])
+
+
+def _bytes(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,96 @@
+"""Whether an index directory is whole: every file sound, store, Lucene and manifest in agreement."""
+
+import itertools
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+from citerec.corpus.ingest import Progress
+from citerec.corpus.sqlite_store import SqliteStore
+from citerec.errors import IndexUnusableError
+from citerec.retrieve.index import LUCENE, fingerprint, no_progress, open_store
+from citerec.retrieve.jvm import cast, java_class, java_failures, java_lock, start
+from citerec.retrieve.lucene_fields import ID, open_directory
+from citerec.retrieve.manifest import Manifest
+
+_SHOWN_IDS = 3
+
+
+def verify(index: Path, progress: Progress = no_progress) -> list[str]:
+    """The faults of an index; an empty list where there is none.
+
+    Raises:
+        IndexUnusableError: It is not an index at all, half built, or of another version.
+    """
+    manifest = Manifest.read(index)
+    try:
+        store = open_store(index)
+    except sqlite3.Error as error:
+        return [f"the paper store cannot be opened: {error}"]
+    try:
+        progress("checking the store", 0, 1)
+        faults = [f"the paper store: {fault}" for fault in store.integrity_faults()]
+        faults += _counts_faults(store, manifest)
+        start()
+        for name, expected in (("papers", manifest.counts.papers), ("citances", manifest.counts.citances)):
+            progress(f"checking {name}", 0, 1)
+            path = index / LUCENE / name
+            if expected or path.exists():
+                faults += _lucene_faults(path, expected)
+        if not faults:
+            faults += _id_faults(store, index / LUCENE / "papers")
+    except sqlite3.Error as error:
+        return [f"the paper store is damaged: {error}"]
+    except IndexUnusableError as error:
+        return [error.message]
+    finally:
+        store.close()
+    return faults
+
+
+def _counts_faults(store: SqliteStore, manifest: Manifest) -> list[str]:
+    faults = []
+    counts = store.counts()
+    for name in ("papers", "with_abstract", "with_tldr", "with_year", "citances", "with_citances"):
+        found, expected = getattr(counts, name), getattr(manifest.counts, name)
+        if found != expected:
+            faults.append(f"the paper store has {found:,} {name}, the manifest {expected:,}")
+    found_print = fingerprint(store.searchable_texts(), store.searchable_citances())
+    if found_print != manifest.fingerprint:
+        faults.append(f"the paper store has the fingerprint {found_print}, the manifest {manifest.fingerprint}")
+    return faults
+
+
+def _lucene_faults(path: Path, expected: int) -> list[str]:
+    """Lucene's own check of its files and their checksums, and the number of documents."""
+    with java_lock, java_failures(f"checking {path}", IndexUnusableError):
+        directory = open_directory(path)
+        checker = java_class("org.apache.lucene.index.CheckIndex")(directory)
+        try:
+            status = checker.checkIndex()
+        finally:
+            checker.close()
+        if not status.clean:
+            return [f"{path}: Lucene finds {status.numBadSegments} damaged segment(s)"]
+        reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
+        found = reader.numDocs()
+        reader.close()
+    return [] if found == expected else [f"{path} has {found:,} documents, the manifest {expected:,}"]
+
+
+def _id_faults(store: SqliteStore, path: Path) -> list[str]:
+    """Ids that only one of store and Lucene has."""
+    stored = (text.paper_id for text in store.searchable_texts())
+    pairs = itertools.zip_longest(stored, _lucene_ids(path))
+    different = [(left, right) for left, right in itertools.islice(pairs, None) if left != right][:_SHOWN_IDS]
+    return [f"store and Lucene disagree on ids, first at {left!r} and {right!r}" for left, right in different]
+
+
+def _lucene_ids(path: Path) -> Iterator[str]:
+    with java_lock:
+        reader = java_class("org.apache.lucene.index.DirectoryReader").open(open_directory(path))
+        as_reader = cast("org.apache.lucene.index.IndexReader", reader)
+        terms = java_class("org.apache.lucene.index.MultiTerms").getTerms(as_reader, ID).iterator()
+        while (term := terms.next()) is not None:
+            yield str(term.utf8ToString())
+        reader.close()
