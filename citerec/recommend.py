@@ -14,11 +14,9 @@ from citerec.records import MARKER, Citance, Context, Hit, Paper
 from citerec.retrieve.index import LUCENE, open_store, recover
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.manifest import Manifest
-from citerec.retrieve.protocol import Candidate, Filters
+from citerec.retrieve.protocol import NO_FILTERS, Candidate, Filters
 from citerec.retrieve.validate import check_filters, check_k
 from citerec.settings import RetrievalSettings
-
-_NO_FILTERS = Filters()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ class Recommender:
         self,
         sentence: str | Context,
         k: int = 10,
-        filters: Filters = _NO_FILTERS,
+        filters: Filters = NO_FILTERS,
         *,
         sort: str = "relevance",
         explain: bool = False,
@@ -96,7 +94,7 @@ class Recommender:
         self,
         text: str,
         k: int = 10,
-        filters: Filters = _NO_FILTERS,
+        filters: Filters = NO_FILTERS,
         *,
         sort: str = "relevance",
         explain: bool = False,
@@ -111,7 +109,7 @@ class Recommender:
         self,
         contexts: Iterable[Context],
         k: int = 10,
-        filters: Filters = _NO_FILTERS,
+        filters: Filters = NO_FILTERS,
         *,
         as_of_year: bool = True,
         neighbours: bool = True,

@@ -161,7 +161,8 @@ def write_quarantine(store: SqliteStore, path: Path) -> int:
     """Writes the records set aside as JSON Lines; returns how many. No file where there are none."""
     count = 0
     with path.open("wb") as file:
-        for count, row in enumerate(quarantine(store), 1):
+        for row in quarantine(store):
+            count += 1
             file.write(orjson.dumps(row) + b"\n")
     if not count:
         path.unlink()
@@ -186,7 +187,8 @@ def _stop_if_mostly_bad(tally: dict[int, ShardCounts], max_bad: float, *, whole:
         line, reason = store.database.execute("SELECT line, reason FROM quarantine ORDER BY shard, line").fetchone()
         path = next(counts.path for counts in tally.values() if counts.bad)
         raise BuildError(
-            f"{bad:,} of {total:,} records are bad, more than {max_bad:.0%}; the first is {path}, line {line}: {reason}",
+            f"{bad:,} of {total:,} records are bad, more than {max_bad:.0%}; "
+            f"the first is {path}, line {line}: {reason}",
             "Mend the source, or allow more with --max-bad 0.5",
         )
 

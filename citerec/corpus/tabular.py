@@ -81,7 +81,7 @@ def _parse_row(header: list[str], cells: list[str]) -> Any:
             raise RecordError(f"{len(cells)} cells where the header has {len(header)}")
         record: dict[str, Any] = dict(zip(header, cells, strict=True))
         for name in _LISTS:
-            record[name] = [item for item in (record.get(name) or "").split(_LIST_SEPARATOR)]
+            record[name] = (record.get(name) or "").split(_LIST_SEPARATOR)
         if external_ids := record.get("external_ids"):
             pairs = [pair.partition(":") for pair in external_ids.split(_LIST_SEPARATOR)]
             record["external_ids"] = {scheme.strip(): value.strip() for scheme, _, value in pairs}

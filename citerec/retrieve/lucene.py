@@ -24,7 +24,7 @@ from citerec.retrieve.jvm import (
     method_handle,
     start,
 )
-from citerec.retrieve.protocol import Candidate, CitanceKey, Filters
+from citerec.retrieve.protocol import NO_FILTERS, Candidate, CitanceKey, Filters
 from citerec.settings import RetrievalSettings
 
 SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
@@ -85,7 +85,7 @@ class LuceneRetriever:
         """Number of papers."""
         return self._papers.size
 
-    def search(self, query: Query, k: int, filters: Filters = Filters(), sort: str = "relevance") -> list[Candidate]:
+    def search(self, query: Query, k: int, filters: Filters = NO_FILTERS, sort: str = "relevance") -> list[Candidate]:
         """The k best candidates, best first; fewer where fewer share a word with the query.
 
         Args:

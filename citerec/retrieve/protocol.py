@@ -33,6 +33,10 @@ class Filters:
     as_of_year: int | None = None
 
 
+NO_FILTERS = Filters()
+"""Every paper may be found."""
+
+
 class CitanceKey(NamedTuple):
     """Which citing sentence speaks most for a candidate, and what it adds to the score."""
 
