@@ -15,7 +15,7 @@ from citerec.retrieve.index import LUCENE, open_store, recover
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.protocol import NO_FILTERS, Candidate, Filters
-from citerec.retrieve.validate import check_filters, check_k
+from citerec.retrieve.validate import check_filters, checked_k
 from citerec.settings import RetrievalSettings
 
 
@@ -57,7 +57,7 @@ class Recommender:
     def recommend(
         self,
         sentence: str | Context,
-        k: int = 10,
+        k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
         sort: str = "relevance",
@@ -67,7 +67,7 @@ class Recommender:
 
         Args:
             sentence: A text with at most one `<REF>`, or a context. Without `<REF>` all of it is the query.
-            k: How many papers, from 1 to the size of the index.
+            k: How many papers, from 1 to the size of the index; 10 if not said.
             filters: Which papers may be recommended.
             sort: One of `citerec.retrieve.lucene.SORTS`.
             explain: Whether to say which words matched, in which field.
@@ -84,7 +84,7 @@ class Recommender:
             if len(contexts) > 1:
                 raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call recommend_text, which answers each.")
             sentence = contexts[0]
-        check_k(k, self.manifest)
+        k = checked_k(k, self.manifest)
         check_filters(filters, self._store)
         query = query_of(sentence)
         candidates = self._retriever.search(query, k, _with_leak_rules(filters, sentence, as_of_year=True), sort)
@@ -93,7 +93,7 @@ class Recommender:
     def recommend_text(
         self,
         text: str,
-        k: int = 10,
+        k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
         sort: str = "relevance",
@@ -108,7 +108,7 @@ class Recommender:
     def recommend_many(
         self,
         contexts: Iterable[Context],
-        k: int = 10,
+        k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
         as_of_year: bool = True,
@@ -121,7 +121,7 @@ class Recommender:
 
         Args:
             contexts: The contexts; read as they are needed.
-            k: How many candidates each, from 1 to the size of the index.
+            k: How many candidates each, from 1 to the size of the index; 10 if not said.
             filters: Which papers may be recommended.
             as_of_year: Leave out what is newer than the citing paper, where its year is known.
             neighbours: Whether the sentences before and after take part in the query.
@@ -130,7 +130,7 @@ class Recommender:
         Raises:
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
-        check_k(k, self.manifest)
+        k = checked_k(k, self.manifest)
         check_filters(filters, self._store)
         asked, kept = itertools.tee(contexts)
         queries = (

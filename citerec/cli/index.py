@@ -136,14 +136,8 @@ def _tell(path: Path, manifest: "Manifest", done: str) -> None:
     output().print(f"{path} {done}: {', '.join(parts)}.", markup=False)
     told = notes()
     if counts.duplicates:
-        told.print(
-            f"{counts.duplicates:,} records had an id that came again later: the last one counts.",
-            markup=False,
-        )
+        told.print(f"Ids that came again later: {counts.duplicates:,}. The last record counts.", markup=False)
     if counts.unmatched:
-        told.print(
-            f"{counts.unmatched:,} abstracts, TLDRs or citations are of papers that are not in the index.",
-            markup=False,
-        )
+        told.print(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.", markup=False)
     if counts.bad:
-        told.print(f"{counts.bad:,} records could not be read: see {path / 'quarantine.jsonl'}", markup=False)
+        told.print(f"Records that could not be read: {counts.bad:,}. See {path / 'quarantine.jsonl'}", markup=False)

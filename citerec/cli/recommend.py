@@ -51,7 +51,7 @@ _filter_options = [
 )
 @click.argument("sentence", required=False)
 @click.option("--index", "index_path", type=_FILE, help="The index to ask; the only one below indexes/ if not said.")
-@click.option("-k", type=int, default=10, show_default=True, help="How many papers.")
+@click.option("-k", type=int, help="How many papers.  [default: 10]")
 @click.option("--file", type=_FILE, help="Read the text from a file; - for standard input.")
 @click.option("--contexts", type=_FILE, help="Answer every context of a JSON Lines file.")
 @with_options(_filter_options)
@@ -81,7 +81,7 @@ _filter_options = [
 def recommend(
     sentence: str | None,
     index_path: Path | None,
-    k: int,
+    k: int | None,
     file: Path | None,
     contexts: Path | None,
     trec: Path | None,
@@ -203,7 +203,7 @@ def _tell_run(path: Path, contexts: int, empty: int) -> None:
 def _answer_contexts(
     recommender: "Recommender",
     path: Path,
-    k: int,
+    k: int | None,
     filters: "Filters",
     shape: str,
     trec: Path | None,

@@ -14,8 +14,8 @@ from citerec.errors import InputError, QueryError, SourceError
 from citerec.records import MARKER, Context
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
-# Sentence splitting takes time with the square of the text, so that a marker is looked at in this much of it.
-_WINDOW_CHARACTERS = 2000
+# Splitting takes time with the square of the text, so that a marker is looked at in this much of it on either side.
+_WINDOW_CHARACTERS = 8000
 
 
 def read_contexts(path: Path) -> Iterator[Context]:
@@ -80,7 +80,7 @@ def contexts_of_text(text: str) -> list[Context]:
     A text without `<REF>` is one context, as it stands.
 
     Raises:
-        QueryError: The text is blank.
+        QueryError: The text is blank, or a sentence has no end.
     """
     if not text.strip():
         raise QueryError("the sentence is empty", 'Write one, for example: "… was shown by <REF> …"')
@@ -98,27 +98,24 @@ def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
     position = paragraph.find(MARKER)
     while position >= 0:
         end = position + len(MARKER)
-        left = _from_word(
-            paragraph[max(0, position - _WINDOW_CHARACTERS) : position], cut=position > _WINDOW_CHARACTERS
-        )
-        right = paragraph[end : end + _WINDOW_CHARACTERS]
-        if end + _WINDOW_CHARACTERS < len(paragraph):
-            right = right.rpartition(" ")[0] or right
-        yield _context(left.replace(MARKER, ""), right.replace(MARKER, ""))
+        first, last = max(0, position - _WINDOW_CHARACTERS), min(len(paragraph), end + _WINDOW_CHARACTERS)
+        left, right = paragraph[first:position].replace(MARKER, ""), paragraph[end:last].replace(MARKER, "")
+        yield _context(left, right, cut_left=first > 0, cut_right=last < len(paragraph))
         position = paragraph.find(MARKER, end)
 
 
-def _from_word(text: str, *, cut: bool) -> str:
-    return text.partition(" ")[2] or text if cut else text
-
-
-def _context(left: str, right: str) -> Context:
+def _context(left: str, right: str, *, cut_left: bool, cut_right: bool) -> Context:
     # A private-use character stands for the marker: the splitter takes "<REF>" apart from its sentence.
     sign = "\ue000"
     sentences = [" ".join(sentence.split()) for sentence in _splitter().segment(left + sign + right)]
     at = next((n for n, sentence in enumerate(sentences) if sign in sentence), None)
     if at is None:  # the splitter dropped the sign: the window itself is the sentence
         return Context(text=" ".join(f"{left}{MARKER}{right}".split()))
+    if (cut_left and at == 0) or (cut_right and at == len(sentences) - 1):
+        raise QueryError(
+            f"the sentence around {MARKER} does not end within {_WINDOW_CHARACTERS:,} characters",
+            "Give the sentence itself, or a text with full stops.",
+        )
     return Context(
         text=sentences[at].replace(sign, MARKER),
         before=sentences[at - 1] if at else "",

@@ -243,10 +243,8 @@ def _beside(index: Path, what: str) -> Path:
 @contextlib.contextmanager
 def _staging(index: Path, plan: dict[str, object], copy_from: Path | None = None) -> Iterator[Path]:
     """A directory beside the index that takes its place at the end; if stopped, it waits for the same plan."""
-    index.parent.mkdir(parents=True, exist_ok=True)
     staging = _beside(index, "building")
-    lock = FileLock(_beside(index, "lock"))
-    with _disk_failures(index), _locked(lock, index):
+    with _disk_failures(index), _locked(index):
         recover(index)
         if not _goes_on(staging, plan):
             shutil.rmtree(staging, ignore_errors=True)
@@ -284,7 +282,9 @@ def _begin(staging: Path, plan: dict[str, object], copy_from: Path | None) -> No
 
 
 @contextlib.contextmanager
-def _locked(lock: FileLock, index: Path) -> Iterator[None]:
+def _locked(index: Path) -> Iterator[None]:
+    index.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(_beside(index, "lock"))
     try:
         lock.acquire(timeout=0)
     except Timeout:

@@ -8,18 +8,22 @@ from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.protocol import Filters
 
 _NAMED_FIELDS = 25
+_USUAL_K = 10
 
 
-def check_k(k: int, manifest: Manifest) -> None:
-    """Whether k papers can be asked for.
+def checked_k(k: int | None, manifest: Manifest) -> int:
+    """How many papers to find: k, or where it is None the usual number, as far as the index has them.
 
     Raises:
         FilterError: k is under 1 or over the number of papers.
     """
+    if k is None:
+        return min(_USUAL_K, manifest.counts.papers)
     if k < 1:
         raise FilterError(f"-k {k} asks for no paper", "Ask for at least one: -k 10")
     if k > (papers := manifest.counts.papers):
         raise FilterError(f"-k {k:,} is more than the {papers:,} papers of the index", f"Ask for at most -k {papers}")
+    return k
 
 
 def check_filters(filters: Filters, store: PaperStore) -> None:
