@@ -59,6 +59,7 @@ class LuceneWriter(Generic[Item]):
             # Java's threads, not Python's: pyjnius is not safe to call from several (jvm.py).
             self._executor = java_class("java.util.concurrent.Executors").newFixedThreadPool(_THREADS)
             self._batches = [_Batch(self._writer, make_document) for _ in range(_BATCHES)]
+            self._nothing = cast("java.lang.Iterable", java_list([]))
         self._current = 0
         self._filled = 0
 
@@ -96,7 +97,8 @@ class LuceneWriter(Generic[Item]):
         """Deletes the documents that have a term, among those added before."""
         with java_lock:
             term = java_class("org.apache.lucene.index.Term")(field, value)
-            self._writer.deleteDocuments(term)
+            # pyjnius cannot tell deleteDocuments(Term…) from deleteDocuments(Query…).
+            self._writer.updateDocuments(term, self._nothing)
 
     def commit(self, mark: Mark, *, purge: bool = False) -> None:
         """Makes all that was added durable.

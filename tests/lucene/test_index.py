@@ -1,0 +1,244 @@
+"""Index directories on real SQLite and real Lucene."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from citerec.errors import BuildError, IndexUnusableError, SourceError
+from citerec.recommend import Recommender
+from citerec.retrieve.describe import describe, list_indexes
+from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
+from citerec.retrieve.verify import verify
+from tests.conftest import s2ag_paper, write_lines
+
+WORDS = "retrieval ranking citation neural graph index query corpus model language entropy protein galaxy".split()
+
+
+def title(number: int) -> str:
+    return f"{WORDS[number % 13]} {WORDS[number * 7 % 13]} study {WORDS[number * 5 % 11]}"
+
+
+@pytest.fixture
+def release(tmp_path: Path) -> Path:
+    """Two thousand papers as S2AG has them, over several shards, with every kind of citation record."""
+    folder = tmp_path / "release"
+    numbers = range(1, 2001)
+    papers = [s2ag_paper(n, title(n), year=1990 + n % 30, citationcount=n, venue=f"Venue {n % 9}") for n in numbers]
+    for shard in range(4):
+        write_lines(folder / "papers" / f"p{shard}.jsonl.gz", papers[shard::4], compress=True)
+    abstracts = [{"corpusid": n, "abstract": f"We study {title(n + 3)} at length."} for n in numbers if n % 2]
+    write_lines(folder / "abstracts" / "a.jsonl", [*abstracts, {"corpusid": 9999, "abstract": "Of no paper."}])
+    write_lines(folder / "tldrs" / "t.jsonl", [{"corpusid": 3, "model": "m", "text": "In short."}])
+    citations = [
+        {"citationid": n, "citingcorpusid": n + 1, "citedcorpusid": n, "contexts": [f"{title(n)} was shown in [3]."]}
+        for n in range(1, 500)
+    ]
+    unmatched = {"citationid": 900, "citingcorpusid": 1, "citedcorpusid": None, "contexts": ["lost"]}
+    without = {"citationid": 901, "citingcorpusid": 1, "citedcorpusid": 2, "contexts": None}
+    write_lines(folder / "citations" / "c.jsonl", [*citations, unmatched, without])
+    return folder
+
+
+def answers(index: Path) -> list[tuple[str, float]]:
+    hits = Recommender.open(index).recommend("neural ranking of citation graphs <REF>", k=200)
+    return [(hit.paper.paper_id, hit.score) for hit in hits]
+
+
+def test_a_build_counts_what_it_read(release: Path, tmp_path: Path) -> None:
+    manifest = build_index([release], tmp_path / "x")
+    counts = manifest.counts
+    assert (counts.papers, counts.with_abstract, counts.with_tldr, counts.with_year) == (2000, 1000, 1, 2000)
+    assert (counts.citances, counts.with_citances, counts.unmatched, counts.bad) == (499, 499, 1, 0)
+    assert sum(source.without_context for source in manifest.sources) == 2
+    assert verify(tmp_path / "x") == []
+
+
+def test_the_same_sources_give_the_same_index_whatever_the_workers(release: Path, tmp_path: Path) -> None:
+    first = build_index([release], tmp_path / "one", BuildOptions(workers=1))
+    second = build_index([release], tmp_path / "two", BuildOptions(workers=2))
+    assert first.fingerprint == second.fingerprint
+    assert answers(tmp_path / "one") == answers(tmp_path / "two")
+
+
+def test_adding_gives_what_a_build_from_all_sources_gives(release: Path, tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    write_lines(
+        more / "papers" / "p.jsonl", [s2ag_paper(7, "A new title on galaxies", year=2001), s2ag_paper(5000, "New")]
+    )
+    write_lines(more / "abstracts" / "a.jsonl", [{"corpusid": 8, "abstract": "Now with an abstract on ranking."}])
+    write_lines(
+        more / "citations" / "c.jsonl",
+        [{"citationid": 7777, "citingcorpusid": 9, "citedcorpusid": 12, "contexts": ["neural citation graphs"]}],
+    )
+    build_index([release, more], tmp_path / "whole")
+    build_index([release], tmp_path / "grown")
+    manifest = add_to_index([more], tmp_path / "grown")
+    assert manifest.counts.model_dump() == json_manifest(tmp_path / "whole")["counts"]
+    assert manifest.fingerprint == json_manifest(tmp_path / "whole")["fingerprint"]
+    assert answers(tmp_path / "grown") == answers(tmp_path / "whole")
+    assert verify(tmp_path / "grown") == []
+
+
+def json_manifest(index: Path) -> dict[str, object]:
+    return json.loads((index / "manifest.json").read_bytes())  # type: ignore[no-any-return]
+
+
+def test_adding_the_same_again_changes_nothing(release: Path, tmp_path: Path) -> None:
+    before = build_index([release], tmp_path / "x")
+    found = answers(tmp_path / "x")
+    after = add_to_index([release], tmp_path / "x")
+    assert after.fingerprint == before.fingerprint
+    assert after.counts.duplicates == 2000
+    assert answers(tmp_path / "x") == found
+
+
+def test_of_two_records_with_one_id_the_last_wins(tmp_path: Path) -> None:
+    first = write_lines(tmp_path / "a.jsonl", [{"paper_id": "x", "title": "Old", "abstract": "Kept."}] * 2)
+    second = write_lines(tmp_path / "b.jsonl", [{"paper_id": "x", "title": "New"}])
+    assert build_index([first, second], tmp_path / "index").counts.duplicates == 2
+    paper = open_store(tmp_path / "index").papers(["x"])["x"]
+    assert (paper.title, paper.abstract) == ("New", "Kept.")
+
+
+def test_bad_records_go_to_the_quarantine(tmp_path: Path) -> None:
+    source = tmp_path / "x.jsonl"
+    good = "".join(json.dumps({"paper_id": n, "title": f"Paper {n}"}) + "\n" for n in range(30))
+    source.write_text(good + '{"paper_id": 77, "title": [1]}\n{"paper_id": 78, "ti', encoding="utf-8")
+    manifest = build_index([source], tmp_path / "index", BuildOptions(max_bad=0.1))
+    assert (manifest.counts.papers, manifest.counts.bad) == (30, 2)
+    lines = [json.loads(line) for line in (tmp_path / "index" / "quarantine.jsonl").read_bytes().splitlines()]
+    assert [(line["line"], line["reason"].split(":")[0]) for line in lines] == [
+        (31, "title is a list"),
+        (32, "not JSON"),
+    ]
+    assert lines[0]["shard"] == str(source)
+    assert lines[1]["beginning"] == '{"paper_id": 78, "ti'
+
+
+def test_too_many_bad_records_stop_the_build_and_leave_the_old_index(release: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    before = build_index([release], index)
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"paper_id": 1, "title": "x"}\n' * 3 + "broken\n", encoding="utf-8")
+    with pytest.raises(BuildError, match=r"1 of 4 records are bad.*line 4"):
+        build_index([bad], index)
+    assert json_manifest(index)["fingerprint"] == before.fingerprint
+    assert verify(index) == []
+
+
+def test_sources_without_a_paper_are_an_error(tmp_path: Path) -> None:
+    source = write_lines(tmp_path / "abstracts" / "a.jsonl", [{"corpusid": 1, "abstract": "Of no paper."}])
+    with pytest.raises(SourceError, match="hold no paper"):
+        build_index([source], tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+
+
+def test_a_folder_that_is_no_index_is_never_overwritten(release: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "thesis.tex").write_text("years of work", encoding="utf-8")
+    with pytest.raises(SourceError, match="is no index"):
+        build_index([release], precious)
+    assert (precious / "thesis.tex").exists()
+
+
+def test_an_exchange_cut_between_two_renames_is_put_right(release: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    build_index([release], index)
+    index.rename(tmp_path / ".index.previous")
+    assert Recommender.open(index).recommend("neural <REF>", k=1)
+
+
+def test_a_reader_keeps_its_index_while_another_takes_its_place(release: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    build_index([release], index)
+    reader = Recommender.open(index)
+    before = reader.recommend("neural ranking <REF>", k=5)
+    build_index([write_lines(tmp_path / "o.jsonl", [{"paper_id": "only", "title": "Only neural"}])], index)
+    assert reader.recommend("neural ranking <REF>", k=5) == before
+    assert [hit.paper.paper_id for hit in Recommender.open(index).recommend("neural <REF>")] == ["only"]
+
+
+def test_two_builders_of_one_index_do_not_meet(release: Path, tmp_path: Path) -> None:
+    from filelock import FileLock
+
+    with FileLock(tmp_path / ".index.lock"), pytest.raises(BuildError, match="another process is building"):
+        build_index([release], tmp_path / "index")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda index: (index / "manifest.json").unlink(), "has no manifest.json"),
+        (lambda index: (index / "manifest.json").write_text("{"), "is broken"),
+        (lambda index: edit(index, version=99), "is an index of version 99; this citerec reads version 1"),
+        (lambda index: edit(index, kind="other"), "is a other, not a citerec-index"),
+        (lambda index: shutil.rmtree(index), "there is no index"),
+        (lambda index: shutil.rmtree(index / "lucene"), "Lucene failed opening"),
+    ],
+)
+def test_what_is_no_index_is_told_apart(demo_index: Path, tmp_path: Path, change: object, message: str) -> None:
+    index = tmp_path / "copy"
+    shutil.copytree(demo_index, index)
+    change(index)  # type: ignore[operator]
+    with pytest.raises(IndexUnusableError, match=message):
+        Recommender.open(index)
+
+
+def edit(index: Path, **values: object) -> None:
+    path = index / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+
+
+def test_verify_finds_damage(demo_index: Path, tmp_path: Path) -> None:
+    def damaged(name: str) -> Path:
+        index = tmp_path / name
+        shutil.copytree(demo_index, index)
+        return index
+
+    flipped = damaged("lucene")
+    largest = max((flipped / "lucene" / "papers").iterdir(), key=lambda path: path.stat().st_size)
+    data = bytearray(largest.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    largest.write_bytes(data)
+    assert "damaged" in verify(flipped)[0]
+
+    edited = damaged("store")
+    import sqlite3
+
+    with sqlite3.connect(edited / "papers.sqlite") as database:
+        database.execute("UPDATE papers SET title = 'forged' WHERE paper_id = '900000001'")
+    assert "fingerprint" in verify(edited)[0]
+
+    torn = damaged("torn")
+    store = torn / "papers.sqlite"
+    os.truncate(store, store.stat().st_size // 2)
+    assert "paper store" in verify(torn)[0]
+
+
+def test_an_index_describes_itself(demo_index: Path) -> None:
+    description = describe(demo_index)
+    assert description.manifest.counts.papers == 252
+    assert sum(description.years.values()) == 252
+    assert next(iter(description.fields.values())) >= 14
+    (listed,) = list_indexes(demo_index.parent)
+    assert listed.manifest == description.manifest
+
+
+def test_anserini_reads_the_index_too(demo_index: Path) -> None:
+    from citerec.retrieve.jvm import java_class, start
+
+    start()
+    searcher = java_class("io.anserini.search.SimpleSearcher")(str(demo_index / "lucene" / "papers"))
+    searcher.set_bm25(0.9, 0.4)
+    theirs = [(hit.docid, hit.score) for hit in searcher.search("species genes and evolution in bacteria", 20)]
+    searcher.close()
+    from citerec.settings import RetrievalSettings
+
+    settings = RetrievalSettings.load(None, ["bm25.k1=0.9", "bm25.b=0.4", "weights.title=0"])
+    hits = Recommender.open(demo_index, settings).recommend("species genes and evolution in bacteria <REF>", k=20)
+    assert [hit.paper.paper_id for hit in hits] == [paper_id for paper_id, _ in theirs]
+    assert [hit.score for hit in hits] == pytest.approx([score for _, score in theirs], abs=1e-4)

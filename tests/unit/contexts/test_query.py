@@ -1,0 +1,46 @@
+import html
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.contexts.query import Query, clean, query_of
+from citerec.records import MARKER, Context
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("as <REF> showed <REF>.", "as showed ."),
+        ("known [3], [4-6] and [12, 14; 15]", "known , and"),
+        ("an array [i, j] stays", "an array [i, j] stays"),
+        ("TnT (Brants, 2000), and (see Lee et al., 1997a; Kim 2001)", "TnT , and"),
+        ("a year (in 2005) stays", "a year (in 2005) stays"),
+        ("an aside (Figure two) stays", "an aside (Figure two) stays"),
+        (r"shown~\citep[see][p. 3]{lee:97,kim01} by \emph{many}", "shown by {many}"),
+        (r"the loss $x^2 + y$ and \(a\) fall", "the loss and fall"),
+        ("H<sub>2</sub>O &amp; <jats:italic>E. coli</jats:italic>", "H 2 O & E. coli"),
+        ("p < 0.05 and q > 3", "p < 0.05 and q > 3"),
+        ("code at https://example.org/a?b=c here", "code at here"),
+    ],
+)
+def test_what_is_no_word_of_the_sentence_goes(text: str, cleaned: str) -> None:
+    assert clean(text) == cleaned
+
+
+def test_neighbours_take_part_by_option() -> None:
+    context = Context(text="The middle <REF>.", before="First [1].", after="Last.")
+    assert query_of(context) == Query("The middle .", "First . Last.")
+    assert query_of(context, neighbours=False) == Query("The middle .", "")
+
+
+@given(st.text(alphabet="ab ([<$\\{,;1-9)]>}%&.", max_size=300))
+def test_cleaning_only_takes_away(text: str) -> None:
+    for word in clean(text + MARKER).split():
+        assert word in html.unescape(text)
+
+
+@pytest.mark.parametrize("unit", ["(A", "[1,", "$", "<a ", r"\cite{", "(Aa 19", "http://", "\\("])
+def test_no_text_makes_cleaning_backtrack(unit: str) -> None:
+    # A pattern that backtracks badly would take minutes for this; a linear one takes milliseconds.
+    clean(unit * 20_000)

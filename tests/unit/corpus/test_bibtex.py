@@ -1,0 +1,104 @@
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.corpus.bibtex import read_bibtex
+from citerec.corpus.bibtex_writer import bibtex_entries
+from citerec.corpus.json_lines import BadRecord
+from citerec.records import Paper
+
+LIBRARY = r"""@string{jml = "Journal of {ML}"}
+@comment{nothing to see}
+@article{goedel31,
+  author = {Kurt G{\"o}del and {\AA}ngstr{\"o}m, Anders J. and de la Vall{\'e}e, Jr, Charles},
+  title = "{\"U}ber {BERT} \& 50\% of na{\"\i}ve --- maths $x^2$",
+  journal = jml, year = 1931, doi = {10.1000/xyz_1},
+}
+@InProceedings{child, author={Lin, Jimmy}, title={A child}, crossref={parent}}
+@proceedings{parent, title={Proceedings of Everything}, year={2001}}
+@misc{nothing, year = {1999}}
+@book{twice, title={First}}
+@book{twice, title={Second}}
+"""
+
+
+def read(tmp_path: Path, text: str) -> list[Paper | BadRecord]:
+    path = tmp_path / "library.bib"
+    path.write_bytes(text.encode())
+    return [line.record for line in read_bibtex(path)]  # type: ignore[misc]
+
+
+def test_accents_braces_macros_and_names_are_decoded(tmp_path: Path) -> None:
+    paper = read(tmp_path, LIBRARY)[0]
+    assert isinstance(paper, Paper)
+    assert paper.paper_id == "goedel31"
+    assert paper.title == "Über BERT & 50% of naïve — maths $x^2$"
+    assert paper.authors == ("Kurt Gödel", "Anders J. Ångström", "Charles de la Vallée Jr")
+    assert paper.venue == "Journal of ML"
+    assert (paper.year, dict(paper.external_ids)) == (1931, {"DOI": "10.1000/xyz_1"})
+
+
+def test_a_cross_reference_gives_year_and_venue(tmp_path: Path) -> None:
+    child = read(tmp_path, LIBRARY)[1]
+    assert isinstance(child, Paper)
+    assert (child.year, child.venue) == (2001, "Proceedings of Everything")
+
+
+def test_an_entry_without_words_is_set_aside(tmp_path: Path) -> None:
+    bad = read(tmp_path, LIBRARY)[3]
+    assert isinstance(bad, BadRecord)
+    assert "nothing to search" in bad.reason
+    assert bad.beginning.startswith("@misc{nothing")
+
+
+def test_of_two_entries_with_one_key_both_are_read_in_order(tmp_path: Path) -> None:
+    assert [paper.title for paper in read(tmp_path, LIBRARY)[-2:] if isinstance(paper, Paper)] == ["First", "Second"]
+
+
+def test_a_broken_entry_is_set_aside_and_the_next_one_read(tmp_path: Path) -> None:
+    broken, sound = read(tmp_path, "@article{a, title={no end \n@article{b, title={Sound}}\n")
+    assert isinstance(broken, BadRecord)
+    assert broken.reason.startswith("not BibTeX")
+    assert isinstance(sound, Paper)
+    assert sound.title == "Sound"
+
+
+def test_bytes_that_are_not_utf8_are_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "latin.bib"
+    path.write_bytes(b"@book{a, title={caf\xe9}}\n@book{b, title={tea}}\n")
+    first, second = (line.record for line in read_bibtex(path))
+    assert isinstance(first, BadRecord)
+    assert first.reason == "not UTF-8"
+    assert isinstance(second, Paper)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_an_entry_comes_back_byte_for_byte(tmp_path: Path, newline: str) -> None:
+    entry = '@Article { key1 ,\n\ttitle  =   "An {Odd}\n   layout",   % kept\n  note={é ü}\n}'.replace("\n", newline)
+    (paper,) = read(tmp_path, f"% my library{newline}{newline}{entry}{newline}")
+    assert isinstance(paper, Paper)
+    assert bibtex_entries([paper]) == [entry]
+
+
+def test_an_entry_is_made_for_a_paper_from_elsewhere(tmp_path: Path) -> None:
+    paper = Paper("9", "Crème & co: a_study", year=2001, authors=("Ada Lovelace", "Bob Søn"), venue="Notes")
+    again = Paper("10", "Crème other", year=2001, authors=("Ada Lovelace",), external_ids={"DOI": "10.1/a_b"})
+    first, second = bibtex_entries([paper, again])
+    read_first, read_second = read(tmp_path, f"{first}\n\n{second}\n")
+    assert isinstance(read_first, Paper)
+    assert isinstance(read_second, Paper)
+    assert (read_first.title, read_first.authors, read_first.year) == (paper.title, paper.authors, 2001)
+    assert read_first.venue == "Notes"
+    assert dict(read_second.external_ids) == {"DOI": "10.1/a_b"}
+    assert (read_first.paper_id, read_second.paper_id) == ("lovelace2001creme", "lovelace2001cremea")
+
+
+@given(st.text(alphabet='@{}",=#\\%abc \n', max_size=80))
+def test_no_text_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.bib"
+    path.write_text(text, encoding="utf-8")
+    for line in read_bibtex(path):
+        assert line.number >= 1
+        assert isinstance(line.record, Paper | BadRecord)

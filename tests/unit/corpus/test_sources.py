@@ -1,0 +1,52 @@
+from pathlib import Path
+
+import pytest
+
+from citerec.corpus.sources import Shard, find_shards
+from citerec.errors import SourceError
+from tests.conftest import s2ag_paper, write_lines
+
+
+def test_a_folder_of_datasets_gives_the_shards_of_those_it_knows(tmp_path: Path) -> None:
+    for name in ("papers/b.gz", "papers/a.gz", "citations/c.jsonl", "s2orc/d.gz"):
+        write_lines(tmp_path / name, [s2ag_paper(1, "t")], compress=name.endswith("gz"))
+    write_lines(tmp_path / "contexts-dev.jsonl", [{"text": "<REF>"}])
+    assert find_shards([tmp_path]) == [
+        Shard(tmp_path / "papers/a.gz", "s2ag-papers"),
+        Shard(tmp_path / "papers/b.gz", "s2ag-papers"),
+        Shard(tmp_path / "citations/c.jsonl", "s2ag-citations"),
+    ]
+
+
+def test_single_files_are_recognised_by_their_records(tmp_path: Path) -> None:
+    papers = write_lines(tmp_path / "20240101_x.gz", [s2ag_paper(1, "t")], compress=True)
+    own = write_lines(tmp_path / "mine.jsonl", [{"paper_id": "a", "title": "t"}])
+    (bib := tmp_path / "x.bib").write_text("@book{a, title={t}}", encoding="utf-8")
+    assert [shard.format for shard in find_shards([papers, own, bib])] == ["s2ag-papers", "jsonl", "bibtex"]
+
+
+def test_a_dataset_folder_alone_is_known_by_its_name(tmp_path: Path) -> None:
+    write_lines(tmp_path / "tldrs" / "part0", [{"corpusid": 1, "text": "t"}])
+    assert [shard.format for shard in find_shards([tmp_path / "tldrs"])] == ["s2ag-tldrs"]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda path: None, "does not exist"),
+        (lambda path: path.mkdir(), "holds nothing that citerec reads"),
+        (lambda path: path.write_text('{"hello": 1}\n'), "no format that citerec recognises"),
+        (lambda path: path.write_text(""), "no format that citerec recognises"),
+    ],
+)
+def test_what_cannot_be_read_is_an_error(tmp_path: Path, make: object, message: str) -> None:
+    path = tmp_path / "thing"
+    make(path)  # type: ignore[operator]
+    with pytest.raises(SourceError, match=message):
+        find_shards([path])
+
+
+def test_no_file_twice(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "mine.jsonl", [{"paper_id": "a", "title": "t"}])
+    with pytest.raises(SourceError, match="given twice"):
+        find_shards([path, tmp_path])

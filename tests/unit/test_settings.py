@@ -1,0 +1,46 @@
+from pathlib import Path
+
+import pytest
+
+from citerec.errors import SettingsError
+from citerec.settings import RetrievalSettings, setting_keys
+
+
+def test_a_recipe_then_single_assignments(tmp_path: Path) -> None:
+    recipe = tmp_path / "r.toml"
+    recipe.write_text("neighbours = 0.5\n[bm25]\nk1 = 2.0\nb = 0.1\n", encoding="utf-8")
+    settings = RetrievalSettings.load(recipe, ["bm25.k1=0.9", "weights.title = 3"])
+    assert (settings.bm25.k1, settings.bm25.b, settings.weights.title, settings.neighbours) == (0.9, 0.1, 3.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("bm25.k=1", r"'bm25.k' is no setting. Did you mean bm25.k1\?"),
+        ("weights.titel=1", r"Did you mean weights.title\?"),
+        ("zzz=1", "Settings are: bm25.k1"),
+        ("neighbours.x=1", "neighbours"),
+        ("bm25.b=1.5", "bm25.b = '1.5': input should be less than or equal to 1"),
+        ("bm25.b", "has no '='"),
+    ],
+)
+def test_what_is_wrong_is_said(assignment: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        RetrievalSettings.load(None, [assignment])
+
+
+def test_a_recipe_that_is_no_toml(tmp_path: Path) -> None:
+    (recipe := tmp_path / "r.toml").write_text("k1: 3", encoding="utf-8")
+    with pytest.raises(SettingsError, match="is not TOML"):
+        RetrievalSettings.load(recipe)
+    with pytest.raises(SettingsError, match="cannot read"):
+        RetrievalSettings.load(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize("recipe", sorted((Path(__file__).parents[2] / "indexes" / "recipes").glob("*.toml")))
+def test_shipped_recipes_load(recipe: Path) -> None:
+    assert RetrievalSettings.load(recipe)
+
+
+def test_every_setting_says_what_it_means() -> None:
+    assert all(meaning for _, meaning in setting_keys().values())
