@@ -50,5 +50,9 @@ class BuildError(CiterecError):
     """An index could not be built; what stood before still stands."""
 
 
+class SearchError(CiterecError):
+    """Lucene failed while searching an index that it could open."""
+
+
 class JavaError(CiterecError):
     """No Java runtime that Lucene can run on."""

@@ -69,7 +69,7 @@ class Recommender:
             sentence: A text with at most one `<REF>`, or a context. Without `<REF>` all of it is the query.
             k: How many papers, from 1 to the size of the index; 10 if not said.
             filters: Which papers may be recommended.
-            sort: One of `citerec.retrieve.lucene.SORTS`.
+            sort: One of `citerec.retrieve.lucene_queries.SORTS`.
             explain: Whether to say which words matched, in which field.
 
         Returns:

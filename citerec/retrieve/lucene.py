@@ -4,13 +4,13 @@ import functools
 import re
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from citerec.contexts.query import Query
-from citerec.errors import FilterError, IndexUnusableError, QueryError
+from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchError
 from citerec.records import Match
 from citerec.retrieve import lucene_fields as fields
 from citerec.retrieve.jvm import (
@@ -24,18 +24,22 @@ from citerec.retrieve.jvm import (
     method_handle,
     start,
 )
+from citerec.retrieve.lucene_queries import (
+    ENGINE_FIELDS,
+    SORTS,
+    Parsers,
+    filtered,
+    occur,
+    query_terms,
+    sort_by,
+    term_query,
+)
 from citerec.retrieve.protocol import NO_FILTERS, Candidate, CitanceKey, Filters
 from citerec.settings import RetrievalSettings
 
-SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
-"""Orders in which Lucene can give its hits; relevance, then paper id, settle what is equal."""
-
 _INDEX_SEARCHER = "org.apache.lucene.search.IndexSearcher"
-_WHITESPACE_OPERATOR = 1 << 7
-_YEAR_MAX = 2**31 - 1
 # How much deeper than k both lists are read before the scores of a paper and its citances are added up.
 _DEPTH, _LEAST_DEPTH = 5, 500
-_ENGINE_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.ABSTRACT}
 # FieldDoc.toString(), by the sort keys: …, score, [id in hexadecimal] — and citing id and position for citances.
 _PAPER_HIT = re.compile(r"doc=(\d+) [^=]*=[^=]*=-?\d+ fields=\[(?:[^=]*, )?([-+.E\d]+), \[([ 0-9a-f]*)\]\]")
 _CITANCE_HIT = re.compile(
@@ -78,7 +82,7 @@ class LuceneRetriever:
             self._papers = _Searcher(path / "papers", self.settings)
             has_citances = (path / "citances").is_dir()
             self._citances = _Searcher(path / "citances", self.settings) if has_citances else None
-            self._parsers = _Parsers(self.settings)
+            self._parsers = Parsers(self.settings)
 
     @property
     def size(self) -> int:
@@ -105,7 +109,7 @@ class LuceneRetriever:
         self._check_length(query)
         weigh_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
         depth = min(max(_DEPTH * k, _LEAST_DEPTH), max(self.size, k)) if weigh_citances else k
-        with java_failures("searching", QueryError):
+        with java_failures("searching", SearchError):
             with java_lock:
                 words = self._parsers.papers(query)
                 if words is None:
@@ -113,10 +117,10 @@ class LuceneRetriever:
                         f"no word to search for in {query.text[:60]!r}",
                         "Write a sentence with words of its own: stop words and signs are not searched.",
                     )
-                filtered = _filtered(words, filters, known_year=sort == "oldest")
+                allowed = filtered(words, filters, known_year=sort == "oldest")
             papers = [
                 _PaperHit(int(document), float(score), _text(paper_id))
-                for document, score, paper_id in _PAPER_HIT.findall(self._papers.search(filtered, depth, sort))
+                for document, score, paper_id in _PAPER_HIT.findall(self._papers.search(allowed, depth, sort))
             ]
             if not weigh_citances:
                 return [Candidate(hit.paper_id, hit.score) for hit in papers]
@@ -140,12 +144,12 @@ class LuceneRetriever:
         assert self._citances is not None
         with java_lock:
             words = self._parsers.citances(query)
-            filtered = _filtered(words, filters, citances=True)
+            allowed = filtered(words, filters, citances=True)
         weight = self.settings.weights.citances
         return [
             _CitanceHit(int(document), weight * float(score), _text(cited), _text(citing), int(position))
             for document, score, cited, citing, position in _CITANCE_HIT.findall(
-                self._citances.search(filtered, depth, "citances")
+                self._citances.search(allowed, depth, "citances")
             )
         ]
 
@@ -168,9 +172,9 @@ class LuceneRetriever:
 
     def matches_nothing(self, filters: Filters) -> bool:
         """Whether no paper of the index passes the filters."""
-        with java_lock, java_failures("filtering", FilterError):
+        with java_lock, java_failures("filtering", SearchError):
             everything = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
-            return self._papers.count(_filtered(everything, filters)) == 0
+            return self._papers.count(filtered(everything, filters)) == 0
 
     def explain(self, query: Query, candidate: Candidate) -> tuple[Match, ...]:
         """The words of the query that speak for a candidate, best first; their scores add up to its score.
@@ -178,14 +182,14 @@ class LuceneRetriever:
         Only the citance that speaks most is looked into; what further ones add stands under no word.
         """
         weights = self.settings.weights
-        with java_lock, java_failures("explaining", QueryError):
+        with java_lock, java_failures("explaining", SearchError):
             found: dict[str, float] = defaultdict(float)
             where: dict[str, list[str]] = defaultdict(list)
-            words = _words(query, self.settings.neighbours)
+            words = query_terms(query, self.settings.neighbours)
             document = self._papers.document(((fields.ID, candidate.paper_id),))
             for term, (_, times) in words.items():
                 for name in ("title", "abstract", "text"):
-                    score = self._papers.term_score(document, _ENGINE_FIELDS[name], term)
+                    score = self._papers.term_score(document, ENGINE_FIELDS[name], term)
                     if score > 0:
                         found[term] += times * score * getattr(weights, name)
                         if name != "text":
@@ -210,127 +214,6 @@ class LuceneRetriever:
             )
 
 
-class _Parsers:
-    """Make Lucene queries of text. No character means anything but itself.
-
-    SimpleQueryParser with its operators off does in one call what would take hundreds: each word in each field,
-    weighted, as one flat disjunction that Lucene can cut short.
-    """
-
-    def __init__(self, settings: RetrievalSettings) -> None:
-        weights = settings.weights
-        paper = {engine: getattr(weights, name) for name, engine in _ENGINE_FIELDS.items()}
-        self._longest = settings.max_query_words
-        self._papers = _parser(paper), _parser(_scaled(paper, settings.neighbours))
-        citance = {fields.CITANCE: 1.0}
-        self._citances = _parser(citance), _parser(_scaled(citance, settings.neighbours))
-
-    def papers(self, query: Query) -> Any | None:
-        """The query over papers; None where it has no word."""
-        return self._parse(query, *self._papers)
-
-    def citances(self, query: Query) -> Any | None:
-        """The query over citances; None where it has no word."""
-        return self._parse(query, *self._citances)
-
-    def _parse(self, query: Query, sentence: Any, neighbours: Any | None) -> Any | None:
-        words = sentence.parse(query.text)
-        if words.getClass().getName().endswith("MatchNoDocsQuery"):
-            return None
-        if neighbours is None or not query.neighbours:
-            return words
-        around = neighbours.parse(" ".join(query.neighbours.split()[: self._longest]))
-        return _either(words, around)
-
-
-def _scaled(weights: dict[str, float], factor: float) -> dict[str, float]:
-    return {name: factor * weight for name, weight in weights.items()}
-
-
-def _parser(weights: dict[str, float]) -> Any | None:
-    by_field = java_class("java.util.LinkedHashMap")()
-    number = java_class("java.lang.Float")
-    for name, weight in weights.items():
-        if weight > 0:
-            boxed = number(weight)
-            by_field.put(name, boxed)
-    if by_field.isEmpty():
-        return None
-    parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
-    return parser(fields.analyzer(), cast("java.util.Map", by_field), _WHITESPACE_OPERATOR)
-
-
-def _either(*queries: Any) -> Any:
-    builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
-    for query in queries:
-        builder.add(query, _occur().SHOULD)
-    return builder.build()
-
-
-@functools.cache
-def _occur() -> Any:
-    return java_class("org.apache.lucene.search.BooleanClause$Occur")
-
-
-def _filtered(words: Any, filters: Filters, *, citances: bool = False, known_year: bool = False) -> Any:
-    """A query whose hits are those of `words` that pass the filters."""
-    required = list(_required(filters))
-    if known_year:
-        required.append(_range(fields.YEAR, 0, _YEAR_MAX))
-    forbidden = list(_forbidden(filters, citances=citances))
-    if citances and filters.as_of_year is not None:
-        required.append(_range(fields.CITING_YEAR, 0, filters.as_of_year))
-    if not required and not forbidden:
-        return words
-    builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
-    builder.add(words, _occur().MUST)
-    for query in required:
-        builder.add(query, _occur().FILTER)
-    for query in forbidden:
-        builder.add(query, _occur().MUST_NOT)
-    return builder.build()
-
-
-def _required(filters: Filters) -> Iterator[Any]:
-    if filters.year_from is not None or filters.year_to is not None:
-        newest = _YEAR_MAX if filters.year_to is None else filters.year_to
-        yield _range(fields.YEAR, filters.year_from or 0, newest)
-    if filters.fields:
-        yield _either(*[_term(fields.FIELD, fields.field_term(name)) for name in filters.fields])
-    if filters.venues:
-        yield _either(*[_phrase(fields.VENUE, venue) for venue in filters.venues])
-    if filters.min_citations:
-        yield _range(fields.CITATIONS, filters.min_citations, 2**31 - 1)
-
-
-def _forbidden(filters: Filters, *, citances: bool) -> Iterator[Any]:
-    for paper_id in filters.exclude:
-        yield _term(fields.ID, paper_id)
-    if filters.citing_id is not None:
-        yield _term(fields.ID, filters.citing_id)
-        if citances:
-            yield _term(fields.CITING, filters.citing_id)
-    if filters.as_of_year is not None:
-        yield _range(fields.YEAR, filters.as_of_year + 1, _YEAR_MAX)
-
-
-def _range(field: str, low: int, high: int) -> Any:
-    return java_class("org.apache.lucene.document.IntField").newRangeQuery(field, low, high)
-
-
-def _term(field: str, value: str) -> Any:
-    term = java_class("org.apache.lucene.index.Term")(field, value)
-    return java_class("org.apache.lucene.search.TermQuery")(term)
-
-
-def _phrase(field: str, text: str) -> Any:
-    builder = java_class("org.apache.lucene.util.QueryBuilder")(fields.analyzer())
-    phrase = builder.createPhraseQuery(field, text)
-    if phrase is None:
-        raise FilterError(f"the venue {text!r} has no word", "Give words of its name, for example SIGIR.")
-    return phrase
-
-
 class _Searcher:
     """One Lucene index, open for searching."""
 
@@ -347,7 +230,7 @@ class _Searcher:
     def search(self, query: Any, k: int, sort: str) -> str:
         """The k first hits as Java prints them. The lock must not be held: this is what runs beside others."""
         with java_lock:
-            arguments = java_list([self._searcher, query, k, _sort(sort)])
+            arguments = java_list([self._searcher, query, k, sort_by(sort)])
             packed = cast("java.util.List", arguments)
             invoke = self._search.invokeWithArguments
         return str(invoke(packed))
@@ -360,57 +243,21 @@ class _Searcher:
         """Lucene's number of the document that has all these terms, and this position if one is given."""
         builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
         for field, value in terms:
-            term = _term(field, value)
-            builder.add(term, _occur().FILTER)
+            term = term_query(field, value)
+            builder.add(term, occur().FILTER)
         if position is not None:
             place = java_class("org.apache.lucene.document.NumericDocValuesField").newSlowExactQuery(
                 fields.POSITION, position
             )
-            builder.add(place, _occur().FILTER)
+            builder.add(place, occur().FILTER)
         query = builder.build()
         return int(self._searcher.search(query, 1).scoreDocs[0].doc)
 
     def term_score(self, document: int, field: str, term: str) -> float:
         """What BM25 gives a document for a term; 0 where it has not got it."""
-        query = cast("org.apache.lucene.search.Query", _term(field, term))
+        query = cast("org.apache.lucene.search.Query", term_query(field, term))
         explanation = self._searcher.explain(query, document)
         return float(explanation.getValue().doubleValue()) if explanation.isMatch() else 0.0
-
-
-def _words(query: Query, neighbours: float) -> dict[str, tuple[str, float]]:
-    """Term → (word as written, how often it counts)."""
-    analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
-    terms: dict[str, tuple[str, float]] = {}
-    for text, weight in ((query.text, 1.0), (query.neighbours, neighbours)):
-        for word in text.split() if weight else ():
-            for term in analyze(fields.analyzer(), word).toArray():
-                shown, times = terms.get(term, (word.strip(".,;:!?()[]\"'“”"), 0.0))
-                terms[term] = (shown, times + weight)
-    return terms
-
-
-@functools.cache
-def _sort(name: str) -> Any:
-    kind = java_class("org.apache.lucene.search.SortField$Type")
-    field = java_class("org.apache.lucene.search.SortField")
-    relevance = [field.FIELD_SCORE, field(fields.ID, kind.STRING_VAL)]
-    keys: dict[str, Callable[[], list[Any]]] = {
-        "relevance": lambda: relevance,
-        "newest": lambda: [field(fields.YEAR, kind.INT, True), *relevance],
-        "oldest": lambda: [field(fields.YEAR, kind.INT), *relevance],
-        "most-cited": lambda: [field(fields.CITATIONS, kind.INT, True), *relevance],
-        "venue": lambda: [field(fields.VENUE_SORT, kind.STRING), *relevance],
-        "field": lambda: [
-            java_class("org.apache.lucene.search.SortedSetSortField")(fields.FIELD, False),
-            *relevance,
-        ],
-        "citances": lambda: [
-            *relevance,
-            field(fields.CITING, kind.STRING_VAL),
-            field(fields.POSITION, kind.INT),
-        ],
-    }
-    return java_class("org.apache.lucene.search.Sort")(*keys[name]())
 
 
 @functools.cache

@@ -1,0 +1,189 @@
+"""Lucene queries made of text, filters and orders."""
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from citerec.contexts.query import Query
+from citerec.errors import FilterError
+from citerec.retrieve import lucene_fields as fields
+from citerec.retrieve.jvm import cast, java_class
+from citerec.retrieve.protocol import Filters
+from citerec.settings import RetrievalSettings
+
+ENGINE_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.ABSTRACT}
+"""Lucene's field for each field that a weight can be given to."""
+
+SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
+"""Orders in which Lucene can give its hits; relevance, then paper id, settle what is equal."""
+
+_WHITESPACE_OPERATOR = 1 << 7
+_MOST = 2**31 - 1
+
+
+class Parsers:
+    """Make Lucene queries of text. No character means anything but itself.
+
+    SimpleQueryParser with its operators off does in one call what would take hundreds: each word in each field,
+    weighted, as one flat disjunction that Lucene can cut short.
+    """
+
+    def __init__(self, settings: RetrievalSettings) -> None:
+        weights = settings.weights
+        paper = {engine: getattr(weights, name) for name, engine in ENGINE_FIELDS.items()}
+        self._longest = settings.max_query_words
+        self._papers = _parser(paper), _parser(_scaled(paper, settings.neighbours))
+        citance = {fields.CITANCE: 1.0}
+        self._citances = _parser(citance), _parser(_scaled(citance, settings.neighbours))
+
+    def papers(self, query: Query) -> Any | None:
+        """The query over papers; None where it has no word."""
+        return self._parse(query, *self._papers)
+
+    def citances(self, query: Query) -> Any | None:
+        """The query over citances; None where it has no word."""
+        return self._parse(query, *self._citances)
+
+    def _parse(self, query: Query, sentence: Any, neighbours: Any | None) -> Any | None:
+        words = _parsed(sentence, query.text)
+        if neighbours is None or not query.neighbours:
+            return words
+        around = _parsed(neighbours, " ".join(query.neighbours.split()[: self._longest]))
+        return _either(words, around) if words and around else words or around
+
+
+def _parsed(parser: Any, text: str) -> Any | None:
+    query = parser.parse(text)
+    return None if query.getClass().getName().endswith("MatchNoDocsQuery") else query
+
+
+def _scaled(weights: dict[str, float], factor: float) -> dict[str, float]:
+    return {name: factor * weight for name, weight in weights.items()}
+
+
+def _parser(weights: dict[str, float]) -> Any | None:
+    by_field = java_class("java.util.LinkedHashMap")()
+    number = java_class("java.lang.Float")
+    for name, weight in weights.items():
+        if weight > 0:
+            boxed = number(weight)
+            by_field.put(name, boxed)
+    if by_field.isEmpty():
+        return None
+    parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
+    return parser(fields.analyzer(), cast("java.util.Map", by_field), _WHITESPACE_OPERATOR)
+
+
+def _either(*queries: Any) -> Any:
+    builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+    for query in queries:
+        builder.add(query, occur().SHOULD)
+    return builder.build()
+
+
+@functools.cache
+def occur() -> Any:
+    """How a clause takes part in a boolean query: MUST, SHOULD, FILTER, MUST_NOT."""
+    return java_class("org.apache.lucene.search.BooleanClause$Occur")
+
+
+def filtered(words: Any, filters: Filters, *, citances: bool = False, known_year: bool = False) -> Any:
+    """A query whose hits are those of `words` that pass the filters."""
+    required = list(_required(filters))
+    if known_year:
+        required.append(_range(fields.YEAR, 0, _MOST))
+    forbidden = list(_forbidden(filters, citances=citances))
+    if citances and filters.as_of_year is not None:
+        required.append(_range(fields.CITING_YEAR, 0, filters.as_of_year))
+    if not required and not forbidden:
+        return words
+    builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+    builder.add(words, occur().MUST)
+    for query in required:
+        builder.add(query, occur().FILTER)
+    for query in forbidden:
+        builder.add(query, occur().MUST_NOT)
+    return builder.build()
+
+
+def _required(filters: Filters) -> Iterator[Any]:
+    if filters.year_from is not None or filters.year_to is not None:
+        newest = _MOST if filters.year_to is None else filters.year_to
+        yield _range(fields.YEAR, filters.year_from or 0, newest)
+    if filters.fields:
+        yield _either(*[term_query(fields.FIELD, fields.field_term(name)) for name in filters.fields])
+    if filters.venues:
+        yield _either(*[_phrase(fields.VENUE, venue) for venue in filters.venues])
+    if filters.min_citations:
+        yield _range(fields.CITATIONS, filters.min_citations, _MOST)
+
+
+def _forbidden(filters: Filters, *, citances: bool) -> Iterator[Any]:
+    for paper_id in filters.exclude:
+        yield term_query(fields.ID, paper_id)
+    if filters.citing_id is not None:
+        yield term_query(fields.ID, filters.citing_id)
+        if citances:
+            yield term_query(fields.CITING, filters.citing_id)
+    if filters.as_of_year is not None:
+        yield _range(fields.YEAR, filters.as_of_year + 1, _MOST)
+
+
+def _range(field: str, low: int, high: int) -> Any:
+    return java_class("org.apache.lucene.document.IntField").newRangeQuery(field, low, high)
+
+
+def term_query(field: str, value: str) -> Any:
+    """The documents that have a term, as it stands in the index."""
+    term = java_class("org.apache.lucene.index.Term")(field, value)
+    return java_class("org.apache.lucene.search.TermQuery")(term)
+
+
+def _phrase(field: str, text: str) -> Any:
+    builder = java_class("org.apache.lucene.util.QueryBuilder")(fields.analyzer())
+    phrase = builder.createPhraseQuery(field, text)
+    if phrase is None:
+        raise FilterError(f"the venue {text!r} has no word", "Give words of its name, for example SIGIR.")
+    return phrase
+
+
+def query_terms(query: Query, neighbours: float) -> dict[str, tuple[str, float]]:
+    """Term → (word as written, how often it counts)."""
+    analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
+    terms: dict[str, tuple[str, float]] = {}
+    for text, weight in ((query.text, 1.0), (query.neighbours, neighbours)):
+        for word in text.split() if weight else ():
+            for term in analyze(fields.analyzer(), word).toArray():
+                shown, times = terms.get(term, (word.strip(".,;:!?()[]\"'“”"), 0.0))
+                terms[term] = (shown, times + weight)
+    return terms
+
+
+@functools.cache
+def sort_by(name: str) -> Any:
+    """The Lucene order of one of SORTS; `citances` is the order of citing sentences by relevance."""
+    kind = java_class("org.apache.lucene.search.SortField$Type")
+    field = java_class("org.apache.lucene.search.SortField")
+    relevance = [field.FIELD_SCORE, field(fields.ID, kind.STRING_VAL)]
+    keys: dict[str, Callable[[], list[Any]]] = {
+        "relevance": lambda: relevance,
+        "newest": lambda: [_by_number(fields.YEAR, reverse=True), *relevance],
+        "oldest": lambda: [_by_number(fields.YEAR), *relevance],
+        "most-cited": lambda: [_by_number(fields.CITATIONS, reverse=True), *relevance],
+        "venue": lambda: [field(fields.VENUE_SORT, kind.STRING), *relevance],
+        "field": lambda: [
+            java_class("org.apache.lucene.search.SortedSetSortField")(fields.FIELD, False),
+            *relevance,
+        ],
+        "citances": lambda: [
+            *relevance,
+            field(fields.CITING, kind.STRING_VAL),
+            field(fields.POSITION, kind.INT),
+        ],
+    }
+    return java_class("org.apache.lucene.search.Sort")(*keys[name]())
+
+
+def _by_number(name: str, *, reverse: bool = False) -> Any:
+    smallest = java_class("org.apache.lucene.search.SortedNumericSelector$Type").MIN
+    return java_class("org.apache.lucene.document.IntField").newSortField(name, reverse, smallest)

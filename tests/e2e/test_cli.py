@@ -1,0 +1,314 @@
+"""The command line from outside, as a newcomer meets it."""
+
+import itertools
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DEMO, ROOT, Citerec, s2ag_paper, write_lines
+
+
+def one_line(result: "subprocess.CompletedProcess[str]", code: int, *parts: str) -> None:
+    """An error is one line: what is wrong, and what to do."""
+    assert result.returncode == code, result.stderr
+    assert len(result.stderr.splitlines()) == 1, result.stderr
+    assert result.stderr.startswith("citerec: ")
+    for part in parts:
+        assert part in result.stderr
+
+
+def test_the_demo_finds_its_papers(citerec: Citerec) -> None:
+    result = citerec("demo")
+    assert result.returncode == 0, result.stderr
+    for title in ("Attention Is All You Need", "Judgment under uncertainty", "Programmable Dual-RNA"):
+        assert re.search(rf"^1 +.*{title}", result.stdout, re.MULTILINE), title
+    assert "Where to go next" in result.stdout
+
+
+def test_json_is_a_list_of_hits(citerec: Citerec, demo_index: Path) -> None:
+    sentence = "Many trees grown on resampled data vote together <REF>."
+    hits = json.loads(citerec("recommend", sentence, "--index", demo_index, "--json", "-k", 5).stdout)
+    assert [hit["rank"] for hit in hits] == [1, 2, 3, 4, 5]
+    assert hits[0]["title"] == "Random Forests"
+    assert isinstance(hits[0]["paper_id"], int)  # as in S2AG, and as in `cited_ids`
+    assert {"paper_id", "title", "year", "score", "rank"} <= set(hits[0])
+    assert sorted((hit["score"] for hit in hits), reverse=True) == [hit["score"] for hit in hits]
+    old = json.loads(citerec("recommend", sentence, "--index", demo_index, "--json", "--year-to", 1995).stdout)
+    assert max(hit["year"] for hit in old) <= 1995
+
+
+def test_a_text_with_several_markers_from_standard_input(citerec: Citerec, demo_index: Path) -> None:
+    text = "Forests of trees vote <REF>. Another matter are ulcers caused by curved bacilli <REF>."
+    answers = json.loads(citerec("recommend", "--index", demo_index, "--json", "-k", 1, text=text).stdout)
+    assert [answer["hits"][0]["title"] for answer in answers] == [
+        "Random Forests",
+        "Unidentified curved bacilli in the stomach of patients with gastritis and peptic ulceration",
+    ]
+    table = citerec("recommend", "--file", "-", "--index", demo_index, "-k", 1, text=text).stdout
+    assert "[1]" in table
+    assert "[2]" in table
+
+
+def test_without_marker_the_whole_sentence_is_searched_with_a_note(citerec: Citerec, demo_index: Path) -> None:
+    result = citerec("recommend", "random forests", "--index", demo_index, "-k", 1)
+    assert "Random Forests" in result.stdout
+    assert "There is no <REF> in it" in result.stderr
+
+
+def test_explain_says_which_words_matched_where(citerec: Citerec, demo_index: Path) -> None:
+    result = citerec("recommend", "random forests <REF>", "--index", demo_index, "-k", 1, "--explain")
+    assert re.search(r"matched: random \(title\+abstract\) \d\.\d, forests \(title\) \d\.\d", result.stdout)
+
+
+def test_contexts_become_a_trec_run(citerec: Citerec, demo_index: Path, tmp_path: Path) -> None:
+    contexts = DEMO / "contexts.jsonl"
+    result = citerec("recommend", "--contexts", contexts, "--index", demo_index, "-k", 20, "--trec", "run.txt")
+    assert result.stdout == "run.txt: a run of 630 contexts.\n"
+    rows = [line.split() for line in (tmp_path / "run.txt").read_text().splitlines()]
+    assert all(len(row) == 6 and row[1] == "Q0" and row[5] == "citerec" for row in rows)
+    records = map(json.loads, contexts.read_text(encoding="utf-8").splitlines())
+    gold = {record["context_id"]: str(record["cited_ids"][0]) for record in records}
+    by_context: dict[str, list[list[str]]] = {}
+    for row in rows:
+        by_context.setdefault(row[0], []).append(row)
+    assert set(by_context) == set(gold)
+    for ranked in by_context.values():
+        assert [int(row[3]) for row in ranked] == list(range(1, len(ranked) + 1))
+        scores = [float(row[4]) for row in ranked]
+        assert all(above > below for above, below in itertools.pairwise(scores))
+    found = sum(gold[name] in {row[2] for row in ranked[:10]} for name, ranked in by_context.items())
+    assert found / len(gold) > 0.8
+
+
+def test_bibtex_in_bibtex_out_byte_for_byte(citerec: Citerec, tmp_path: Path) -> None:
+    entries = [
+        '@Article{  lee:97 ,\r\n  title = "{O}kapi\tin the \\"{O}zone", year=1997\r\n}',
+        "@book{kim,\n title={Giraffes}}",
+    ]
+    (tmp_path / "my.bib").write_bytes("\r\n\r\n".join(entries).encode())
+    assert citerec("index", "build", "my.bib", "--out", "indexes/mine").returncode == 0
+    # As bytes: text mode would fold the line ends.
+    result = subprocess.run(
+        [Path(sys.executable).with_name("citerec"), "recommend", "the okapi <REF>", "--bibtex", "-k", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    )
+    assert result.stdout == entries[0].encode() + b"\n"
+
+
+def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
+    write_lines(
+        tmp_path / "a.jsonl", [{"paper_id": n, "title": f"Okapi number {n}", "year": 1990 + n} for n in range(20)]
+    )
+    write_lines(tmp_path / "b" / "papers" / "p.jsonl", [s2ag_paper(100, "Giraffe", year=2020)])
+    built = citerec("index", "build", "a.jsonl", "--out", "indexes/zoo")
+    assert built.stdout == "indexes/zoo built: 20 papers, 0 with an abstract.\n"
+    added = citerec("index", "add", "b")  # the only index there is
+    assert added.stdout == "indexes/zoo brought up to date: 21 papers, 0 with an abstract.\n"
+    info = citerec("index", "info").stdout
+    assert "1990–2020" in info
+    assert json.loads(citerec("index", "info", "--json").stdout)["counts"]["papers"] == 21
+    assert "indexes/zoo" in citerec("index", "list").stdout
+    assert "whole" in citerec("index", "verify").stdout
+    (tmp_path / "indexes/zoo/papers.sqlite").write_bytes(b"garbage")
+    damaged = citerec("index", "verify")
+    assert damaged.returncode == 1
+    assert "Build it again" in damaged.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["-k", 0], ["asks for no paper", "-k 10"]),
+        (["-k", 253], ["more than the 252 papers", "-k 252"]),
+        (["-k", "ten"], ["'ten' is not a valid integer"]),
+        (["--year-from", 2010, "--year-to", 2000], ["turned round", "--year-from 2000 --year-to 2010"]),
+        (["--field", "Biologie"], ["no field of study 'Biologie'", "Did you mean 'Biology'?"]),
+        (["--min-citations", -1], ["is negative"]),
+        (["--set", "bm25.k2=1"], ["no setting", "Did you mean bm25.k1?"]),
+        (["--recipe", "none"], ["no recipe 'none'", "bm25-one-field"]),
+        (["--jsno"], ["No such option", "--json"]),
+        (["--json", "--bibtex"], ["exclude each other"]),
+        (["--contexts", "x"], ["give one of SENTENCE, --file and --contexts"]),
+        (["--trec", "/proc/none/run"], ["cannot write /proc/none/run"]),
+    ],
+)
+def test_wrong_arguments_are_one_line(
+    citerec: Citerec, demo_index: Path, arguments: list[object], parts: list[str]
+) -> None:
+    result = citerec("recommend", "forests <REF>", "--index", demo_index, *arguments)
+    one_line(result, 1 if "--trec" in arguments else 2, *parts)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "parts"),
+    [
+        ("", ["the sentence is empty"]),
+        ("the of <REF>", ["no word to search for"]),
+        ("word " * 20_000, ["20,000 words, more than 1,000"]),
+    ],
+)
+def test_wrong_sentences_are_one_line(citerec: Citerec, demo_index: Path, sentence: str, parts: list[str]) -> None:
+    one_line(citerec("recommend", sentence, "--index", demo_index), 2, *parts)
+
+
+def test_a_sentence_of_fifty_thousand_words_is_one_line(citerec: Citerec, demo_index: Path) -> None:
+    one_line(citerec("recommend", "--index", demo_index, text="word " * 50_000), 2, "50,000 words")
+    one_line(citerec("recommend", "--index", demo_index, text="word " * 50_000 + "<REF>"), 2, "does not end within")
+
+
+def test_no_index_and_several(citerec: Citerec, tmp_path: Path) -> None:
+    one_line(citerec("recommend", "x <REF>"), 2, "there is no index yet", "citerec demo")
+    one_line(citerec("recommend", "x <REF>", "--index", "nope"), 2, "there is no index nope", "citerec index build")
+    write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
+    for name in "ab":
+        citerec("index", "build", "a.jsonl", "--out", f"indexes/{name}")
+    one_line(citerec("recommend", "x <REF>"), 2, "several indexes", "indexes/a, indexes/b")
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "parts"),
+    [
+        (None, 2, ["does not exist"]),
+        (b"", 2, ["no format that citerec recognises", "--format"]),
+        (b'{"paper_id": 1, "title": "x"}\n{"paper_id": 2, "ti', 1, ["1 of 2 records are bad", "line 2", "--max-bad"]),
+        (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03broken", 2, ["gzip stream is broken", "zcat"]),
+    ],
+)
+def test_bad_sources_are_one_line(
+    citerec: Citerec, tmp_path: Path, content: bytes | None, code: int, parts: list[str]
+) -> None:
+    if content is not None:
+        (tmp_path / "s.jsonl").write_bytes(content)
+    one_line(citerec("index", "build", "s.jsonl", "--out", "x"), code, *parts)
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_java_too_old_or_none_is_no_traceback(citerec: Citerec, demo_index: Path) -> None:
+    result = citerec("recommend", "forests <REF>", "--index", demo_index, CITEREC_JAVA_HEAP="lots")
+    one_line(result, 1, "CITEREC_JAVA_HEAP=lots is no size")
+
+
+def big_source(tmp_path: Path) -> Path:
+    words = "okapi giraffe zebra lion ranking retrieval neural citation entropy galaxy protein market".split()
+    return write_lines(
+        tmp_path / "big.jsonl",
+        (
+            {
+                "paper_id": n,
+                "title": f"{words[n % 12]} {words[n // 7 % 12]} {n}",
+                "abstract": " ".join(words[n % 5 :] * 12),
+            }
+            for n in range(30_000)
+        ),
+    )
+
+
+def test_a_full_disk_leaves_the_old_index_whole(citerec: Citerec, tmp_path: Path) -> None:
+    """The kernel refuses to let any file grow past 2 MB: what a full disk looks like to SQLite and to Lucene."""
+    big = big_source(tmp_path)
+    write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
+    assert citerec("index", "build", "a.jsonl", "--out", "x").returncode == 0
+    result = subprocess.run(
+        [Path(sys.executable).with_name("citerec"), "index", "build", str(big), "--out", "x"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000)),
+        check=False,
+    )
+    one_line(result, 1, "no space left for x", "it goes on where it stopped")
+    assert "Okapi" in citerec("recommend", "okapi <REF>", "--index", "x").stdout
+    assert citerec("index", "build", big, "--out", "x").stdout.startswith("x built: 30,000 papers")
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_build_stopped_at_any_moment_goes_on(citerec: Citerec, tmp_path: Path, how: signal.Signals) -> None:
+    big = big_source(tmp_path)
+    write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
+    citerec("index", "build", "a.jsonl", "--out", "x")
+    citerec("index", "build", big, "--out", "undisturbed")
+    stopped = 0
+    for delay in (0.4, 0.9, 1.4, 1.9, 2.4):
+        process = subprocess.Popen(
+            [Path(sys.executable).with_name("citerec"), "index", "build", str(big), "--out", "x"],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # A parent that ignores Ctrl-C (a background job of a shell) would hand that on.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
+        time.sleep(delay)
+        process.send_signal(how)
+        _, errors = process.communicate(timeout=60)
+        if process.returncode == 0:
+            break
+        stopped += 1
+        if how == signal.SIGINT and delay > 0.5:  # before that Python itself may still be starting
+            assert errors.splitlines()[-1].startswith("citerec: stopped. Nothing is lost")
+        assert "Okapi" in citerec("recommend", "okapi <REF>", "--index", "x").stdout  # the old index is whole
+    assert stopped
+    assert citerec("index", "build", big, "--out", "x").returncode == 0
+    manifests = [json.loads((tmp_path / name / "manifest.json").read_bytes()) for name in ("x", "undisturbed")]
+    assert manifests[0] == manifests[1]
+    answers = [
+        citerec("recommend", "neural citation ranking <REF>", "--index", name, "-k", 100, "--json").stdout
+        for name in ("x", "undisturbed")
+    ]
+    assert answers[0] == answers[1]
+    assert "whole" in citerec("index", "verify", "x").stdout
+
+
+def test_help_is_light(citerec: Citerec) -> None:
+    code = (
+        "import sys; sys.argv = ['citerec', '--help']\n"
+        "from citerec.cli.main import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'torch', 'transformers', 'jnius', 'pyserini', 'pydantic', 'numpy', 'rich'} & set(sys.modules)\n"
+        "print(sorted(heavy))"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_reader_that_leaves_is_no_error(citerec: Citerec, demo_index: Path) -> None:
+    program = Path(sys.executable).with_name("citerec")
+    command = f"{program} recommend 'forests <REF>' --index {demo_index} --json -k 200 | head -c 10"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, env=dict(os.environ))
+    assert result.stderr == ""
+
+
+def test_it_works_from_a_wheel(tmp_path: Path) -> None:
+    """What `citerec demo` needs is inside the wheel."""
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT],
+        check=True,
+        capture_output=True,
+    )
+    (wheel,) = tmp_path.glob("citerec-*.whl")
+    subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, tmp_path / "site"], check=True)
+    code = (
+        "import citerec, sys; from citerec.cli.main import main\n"
+        "sys.argv = ['citerec', 'demo']; print(citerec.__file__); main()"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    assert str(tmp_path / "site") in result.stdout
+    assert "indexes/demo built: 252 papers" in result.stdout

@@ -1,0 +1,99 @@
+"""The road on the project's real data: counts, published figures, the author's own entries."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from citerec.contexts.read import read_contexts
+from citerec.corpus.bibtex_writer import bibtex_entries
+from citerec.recommend import Recommender
+from citerec.retrieve.index import build_index, open_store
+from citerec.settings import RetrievalSettings
+
+pytestmark = pytest.mark.shared
+ONE_FIELD = ("bm25.k1=0.9", "bm25.b=0.4", "weights.title=0")
+
+
+@pytest.fixture(scope="module")
+def acm(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("real") / "acm"
+    counts = build_index([shared / "acm"], out).counts
+    assert (counts.papers, counts.with_abstract, counts.bad) == (106_338, 96_540, 0)
+    return out
+
+
+@pytest.fixture(scope="module")
+def acl(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("real") / "acl"
+    counts = build_index([shared / "acl"], out).counts
+    assert (counts.papers, counts.with_abstract, counts.citances, counts.with_citances) == (73_965, 0, 13_530, 1046)
+    return out
+
+
+def measured(index: Path, contexts: Path, settings: Sequence[str] = (), **options: bool) -> tuple[float, float, float]:
+    """Recall@10, recall@100 and MRR@10, averaged over contexts."""
+    recommender = Recommender.open(index, RetrievalSettings.load(None, settings))
+    at_10, at_100, reciprocal = [], [], []
+    for context, candidates in recommender.recommend_many(read_contexts(contexts), 100, **options):
+        gold = set(context.cited_ids)
+        ranked = [candidate.paper_id for candidate in candidates]
+        assert context.citing_id not in ranked
+        at_10.append(len(gold & set(ranked[:10])) / len(gold))
+        at_100.append(len(gold & set(ranked)) / len(gold))
+        reciprocal.append(next((1 / rank for rank, paper_id in enumerate(ranked[:10], 1) if paper_id in gold), 0.0))
+    count = len(at_10)
+    return sum(at_10) / count, sum(at_100) / count, sum(reciprocal) / count
+
+
+def test_one_field_bm25_gives_the_figures_measured_before_the_first_line(acm: Path, shared: Path) -> None:
+    contexts = shared / "acm" / "contexts-dev.jsonl"
+    both_rules = measured(acm, contexts, ONE_FIELD, neighbours=False)
+    assert both_rules == pytest.approx((0.317, 0.474, 0.236), abs=0.001)
+    citing_paper_only = measured(acm, contexts, ONE_FIELD, neighbours=False, as_of_year=False)
+    assert citing_paper_only == pytest.approx((0.282, 0.439, 0.206), abs=0.001)
+
+
+def test_the_defaults_are_better_than_that(acm: Path, shared: Path) -> None:
+    recall_10, recall_100, mrr = measured(acm, shared / "acm" / "contexts-dev.jsonl")
+    assert recall_10 > 0.36
+    assert recall_100 > 0.53
+    assert mrr > 0.26
+
+
+def test_nothing_newer_than_the_citing_paper(acm: Path, shared: Path) -> None:
+    recommender, store = Recommender.open(acm), open_store(acm)
+    for number, (context, candidates) in enumerate(
+        recommender.recommend_many(read_contexts(shared / "acm" / "contexts-dev.jsonl"), 100)
+    ):
+        if number % 25 == 0:
+            papers = store.papers(candidate.paper_id for candidate in candidates)
+            assert max(paper.year or 0 for paper in papers.values()) <= (context.citing_year or 9999)
+
+
+def test_citing_sentences_find_what_titles_do_not(acl: Path, shared: Path) -> None:
+    contexts = shared / "acl" / "contexts-dev.jsonl"
+    titles_only = measured(acl, contexts, ["weights.citances=0"])
+    assert titles_only[0] < 0.21
+    assert measured(acl, contexts)[0] > 0.58
+
+
+def test_an_authors_library_comes_back_byte_for_byte(shared: Path, tmp_path: Path) -> None:
+    library = shared / "bibtex" / "sigir.bib"
+    counts = build_index([library], tmp_path / "sigir").counts
+    assert counts.papers + counts.bad + counts.duplicates == 5251
+    quarantine = tmp_path / "sigir" / "quarantine.jsonl"
+    if quarantine.exists():
+        assert all(json.loads(line)["reason"] for line in quarantine.read_bytes().splitlines())
+    text = library.read_bytes().decode()
+    keys = re.findall(r"^@\w+\{([^,\s]+),", text, re.MULTILINE)
+    assert len(set(keys)) == counts.papers
+    papers = open_store(tmp_path / "sigir").papers(keys)
+    pieces = {piece.strip() for piece in re.split(r"\n(?=@)", text)}
+    assert set(bibtex_entries(papers.values())) == pieces
+    recommender = Recommender.open(tmp_path / "sigir")
+    for paper in list(papers.values())[::150]:
+        found = recommender.recommend(paper.title + " <REF>", k=30)
+        assert paper.paper_id in {hit.paper.paper_id for hit in found}

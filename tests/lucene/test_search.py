@@ -1,0 +1,248 @@
+"""Searching real Lucene: filters, leak rules, citances, explanations, threads."""
+
+import itertools
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from citerec.contexts.query import Query
+from citerec.errors import FilterError, QueryError
+from citerec.recommend import Recommender
+from citerec.records import Context
+from citerec.retrieve.index import LUCENE, build_index, open_store
+from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.lucene_queries import SORTS
+from citerec.retrieve.protocol import NO_FILTERS, Filters
+from citerec.settings import RetrievalSettings
+from tests.conftest import s2ag_paper, write_lines
+
+
+def fields(*names: str) -> list[dict[str, str]]:
+    return [{"category": name, "source": "test"} for name in names]
+
+
+PAPERS = [
+    s2ag_paper(
+        1, "Okapi at TREC", year=1994, citationcount=900, venue="TREC", s2fieldsofstudy=fields("Computer Science")
+    ),
+    s2ag_paper(2, "Okapi in the wild", year=2005, venue="Journal of Zoology", s2fieldsofstudy=fields("Biology")),
+    s2ag_paper(3, "Okapi habitats", year=None, citationcount=5, s2fieldsofstudy=fields("Biology", "Geography")),
+    s2ag_paper(4, "Citing okapi work", year=2010, citationcount=0, venue="ACM SIGIR Forum"),
+    s2ag_paper(5, "Unrelated", year=2000, citationcount=50, venue="SIGIR"),
+    s2ag_paper(6, "Okapi twin", year=2001),
+    s2ag_paper(10, "Okapi twin", year=2001),
+]
+CITATIONS = [
+    {
+        "citationid": 1,
+        "citingcorpusid": 4,
+        "citedcorpusid": 5,
+        "contexts": ["The probabilistic okapi ranking [7] is strong."],
+    },
+    {"citationid": 2, "citingcorpusid": 2, "citedcorpusid": 5, "contexts": ["A probabilistic model of ranking."]},
+    {
+        "citationid": 3,
+        "citingcorpusid": 99,
+        "citedcorpusid": 1,
+        "contexts": ["Probabilistic, and its citing paper unknown."],
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("search")
+    write_lines(folder / "s" / "papers" / "p.jsonl", PAPERS)
+    write_lines(folder / "s" / "citations" / "c.jsonl", CITATIONS)
+    build_index([folder / "s"], folder / "index")
+    return folder / "index"
+
+
+@pytest.fixture(scope="module")
+def recommender(index: Path) -> Recommender:
+    return Recommender.open(index)
+
+
+def found(
+    recommender: Recommender, filters: Filters = NO_FILTERS, sentence: str = "okapi <REF>", sort: str = "relevance"
+) -> list[str]:
+    return [hit.paper.paper_id for hit in recommender.recommend(sentence, k=7, filters=filters, sort=sort)]
+
+
+def test_ties_break_by_paper_id_as_text(recommender: Recommender) -> None:
+    hits = recommender.recommend("twin <REF>", k=2)
+    assert [hit.paper.paper_id for hit in hits] == ["10", "6"]
+    assert hits[0].score == hits[1].score
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(year_from=2001), {"2", "4", "6", "10"}),
+        (Filters(year_to=2001), {"1", "5", "6", "10"}),
+        (Filters(year_from=2001, year_to=2005), {"2", "6", "10"}),
+        (Filters(fields=("biology",)), {"2", "3"}),
+        (Filters(fields=("Geography", "Computer Science")), {"1", "3"}),
+        (Filters(venues=("sigir",)), {"4", "5"}),
+        (Filters(venues=("Zoology Journal",)), set()),
+        (Filters(venues=("journal of zoology", "TREC")), {"1", "2"}),
+        (Filters(min_citations=5), {"1", "3", "5"}),
+        (Filters(exclude=("1", "2")), {"3", "4", "5", "6", "10"}),
+        (Filters(as_of_year=2001), {"1", "3", "6", "10"}),
+        (Filters(citing_id="1"), {"2", "3", "4", "5", "6", "10"}),
+    ],
+)
+def test_filters_are_exact(recommender: Recommender, filters: Filters, expected: set[str]) -> None:
+    retrieved = recommender._retriever.search(Query("okapi probabilistic"), 7, filters)
+    assert {candidate.paper_id for candidate in retrieved} == expected
+
+
+def test_orders(recommender: Recommender) -> None:
+    assert found(recommender, sort="newest") == ["4", "2", "10", "6", "1", "3"]
+    assert found(recommender, sort="oldest") == ["1", "10", "6", "2", "4"]
+    assert found(recommender, sort="most-cited")[:3] == ["1", "3", "4"]
+    assert found(recommender, sort="venue")[-3:] == ["4", "2", "1"]
+    assert found(recommender, sort="field")[-3:] == ["2", "3", "1"]  # none, then biology, then computer science
+    for sort in SORTS:
+        assert set(found(recommender, sort=sort)) - {"5", "3"} == {"1", "2", "4", "6", "10"}
+
+
+def test_a_citing_sentence_finds_a_paper_whose_own_words_do_not(recommender: Recommender) -> None:
+    hit = recommender.recommend("probabilistic ranking <REF>", k=1)[0]
+    assert hit.paper.paper_id == "5"
+    assert hit.citance is not None
+    assert hit.citance.text in ("The probabilistic okapi ranking [7] is strong.", "A probabilistic model of ranking.")
+
+
+def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommender) -> None:
+    assert recommender._retriever.search(Query("7"), 7, NO_FILTERS) == []
+
+
+@pytest.mark.parametrize(
+    ("context", "citing"),
+    [
+        (Context("probabilistic <REF>"), {"2", "4", "99"}),
+        (Context("probabilistic <REF>", citing_id="4"), {"2", "99"}),
+        (Context("probabilistic <REF>", citing_year=2007), {"2"}),
+        (Context("probabilistic <REF>", citing_year=2004), set()),
+        (Context("probabilistic <REF>", citing_id="2", citing_year=2012), {"4"}),
+    ],
+)
+def test_no_leak_through_citing_sentences(recommender: Recommender, context: Context, citing: set[str]) -> None:
+    """Neither the citing paper's own sentences are searched, nor newer ones, nor those of unknown year."""
+    seen = {hit.citance.citing_id for hit in recommender.recommend(context, k=7) if hit.citance}
+    every = set()
+    for excluded in itertools.chain([None], seen):
+        hits = recommender._retriever._citance_hits(
+            Query("probabilistic"), Filters(citing_id=context.citing_id, as_of_year=context.citing_year), 100
+        )
+        every |= {hit.citing_id for hit in hits}
+        assert excluded is None or excluded in every
+    assert every == citing
+
+
+def test_the_citing_paper_is_never_recommended_to_itself(recommender: Recommender) -> None:
+    assert "4" in found(recommender)
+    hits = recommender.recommend(Context("okapi work <REF>", citing_id="4"), k=7)
+    assert "4" not in {hit.paper.paper_id for hit in hits}
+
+
+def test_as_of_year_can_be_switched_off(recommender: Recommender) -> None:
+    context = Context("okapi <REF>", citing_year=2001, context_id="c")
+    (_, fair), = recommender.recommend_many([context], k=7)  # fmt: skip
+    (_, all_years), = recommender.recommend_many([context], k=7, as_of_year=False)  # fmt: skip
+    assert {candidate.paper_id for candidate in fair} == {"1", "3", "6", "10"}
+    assert {candidate.paper_id for candidate in all_years} == {"1", "2", "3", "4", "5", "6", "10"}
+
+
+def test_the_matches_add_up_to_the_score(demo_index: Path) -> None:
+    for settings in (RetrievalSettings(), RetrievalSettings.load(None, ["weights.abstract=0.7", "weights.title=2"])):
+        recommender = Recommender.open(demo_index, settings)
+        context = Context("Random <REF> forests of decision trees.", before="Trees overfit.", after="Voting helps.")
+        for hit in recommender.recommend(context, k=20, explain=True):
+            assert sum(match.score for match in hit.matches) == pytest.approx(hit.score, rel=1e-4)
+            assert all(match.fields for match in hit.matches)
+
+
+def test_weights_change_what_a_field_is_worth(demo_index: Path) -> None:
+    only_title = RetrievalSettings.load(None, ["weights.text=0", "weights.title=1"])
+    hits = Recommender.open(demo_index, only_title).recommend("forests memory evolution <REF>", k=5)
+    assert hits
+    assert all(any(word in hit.paper.title.lower() for word in ("forest", "memor", "evol")) for hit in hits)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["the of and <REF>", "<REF>", '+ - && || ! ( ) { } [ ] ^ " ~ * ? : \\ / <REF>', "[3] (Lee, 1999) <REF>"]
+)
+def test_a_query_without_words_is_an_error(recommender: Recommender, sentence: str) -> None:
+    with pytest.raises(QueryError, match="no word to search for"):
+        recommender.recommend(sentence)
+
+
+@pytest.mark.parametrize(
+    "noise", ['"', "\\", "AND", "OR NOT", "title:", "a~2", "b^4", "[1 TO 5]", "{x", "((", "/r/", "*", "?"]
+)
+def test_special_characters_are_text(recommender: Recommender, noise: str) -> None:
+    assert set(found(recommender, sentence=f"{noise} okapi {noise} <REF> {noise}")) >= {"1", "2", "3"}
+
+
+def test_limits(recommender: Recommender) -> None:
+    for k, message in ((0, "asks for no paper"), (-1, "asks for no paper"), (8, "more than the 7 papers")):
+        with pytest.raises(FilterError, match=message):
+            recommender.recommend("okapi <REF>", k=k)
+    assert len(recommender.recommend("okapi <REF>")) == 7  # ten are usual, the index has seven: six okapis, one citance
+    with pytest.raises(QueryError, match="1,001 words"):
+        recommender.recommend("okapi " * 1001)
+    with pytest.raises(QueryError, match="2 <REF>"):
+        recommender.recommend("One <REF>. Two <REF>.")
+    with pytest.raises(FilterError, match="no field of study 'Zoologie'"):
+        recommender.recommend("okapi <REF>", filters=Filters(fields=("Zoologie",)))
+    with pytest.raises(FilterError, match="turned round"):
+        recommender.recommend("okapi <REF>", filters=Filters(year_from=2010, year_to=2000))
+
+
+def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
+    """pyjnius is not safe to call from several threads; the retriever must be."""
+    sentences = [
+        "Self-attention replaces recurrence in translation <REF>.",
+        "Support vectors and random forests classify well <REF>.",
+        "Stomach bacteria cause ulcers <REF>.",
+        "Small worlds and strong ties in networks <REF>.",
+    ]
+    recommender = Recommender.open(demo_index)
+    other = Recommender.open(demo_index, RetrievalSettings.load(None, ["weights.title=3"]))
+    expected = {(s, r): r.recommend(s, k=20) for s in sentences for r in (recommender, other)}
+    wrong: list[str] = []
+
+    def ask() -> None:
+        from citerec.retrieve.jvm import detach
+
+        for _ in range(25):
+            for (sentence, which), hits in expected.items():
+                if which.recommend(sentence, k=20) != hits:
+                    wrong.append(sentence)
+        detach()
+
+    threads = [threading.Thread(target=ask) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_search_many_keeps_the_order_and_answers_the_unanswerable(index: Path) -> None:
+    retriever = LuceneRetriever(index / LUCENE)
+    queries = [Query(text) for text in ("okapi", "the", "unrelated", "habitats") * 20]
+    batch = list(retriever.search_many(((query, NO_FILTERS) for query in queries), 3, threads=3))
+    assert [len(candidates) for candidates in batch] == [3, 0, 1, 1] * 20
+    assert batch[0] == retriever.search(queries[0], 3)
+
+
+def test_hits_carry_the_full_record(index: Path, recommender: Recommender) -> None:
+    (hit,) = recommender.recommend("habitats <REF>", k=1)
+    assert hit.paper == open_store(index).papers(["3"])["3"]
+    assert replace(hit.paper, title="") != hit.paper
+    assert hit.rank == 1
