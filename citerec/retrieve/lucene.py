@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from citerec.contexts.query import Query
-from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchError
+from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchError, SettingsError
 from citerec.records import Match
 from citerec.retrieve import lucene_fields as fields
 from citerec.retrieve.jvm import (
@@ -41,20 +41,18 @@ _INDEX_SEARCHER = "org.apache.lucene.search.IndexSearcher"
 # How much deeper than k both lists are read before the scores of a paper and its citances are added up.
 _DEPTH, _LEAST_DEPTH = 5, 500
 # FieldDoc.toString(), by the sort keys: …, score, [id in hexadecimal] — and citing id and position for citances.
-_PAPER_HIT = re.compile(r"doc=(\d+) [^=]*=[^=]*=-?\d+ fields=\[(?:[^=]*, )?([-+.E\d]+), \[([ 0-9a-f]*)\]\]")
+_PAPER_HIT = re.compile(r"doc=\d+ [^=]*=[^=]*=-?\d+ fields=\[(?:[^=]*, )?([-+.E\d]+), \[([ 0-9a-f]*)\]\]")
 _CITANCE_HIT = re.compile(
-    r"doc=(\d+) [^=]*=[^=]*=-?\d+ fields=\[([-+.E\d]+), \[([ 0-9a-f]*)\], \[([ 0-9a-f]*)\], (\d+)\]"
+    r"doc=\d+ [^=]*=[^=]*=-?\d+ fields=\[([-+.E\d]+), \[([ 0-9a-f]*)\], \[([ 0-9a-f]*)\], (\d+)\]"
 )
 
 
 class _PaperHit(NamedTuple):
-    document: int
     score: float
     paper_id: str
 
 
 class _CitanceHit(NamedTuple):
-    document: int
     score: float
     paper_id: str
     citing_id: str
@@ -73,6 +71,7 @@ class LuceneRetriever:
 
     Raises:
         IndexUnusableError: Lucene cannot open what lies there.
+        SettingsError: No field that the index has is given a weight.
     """
 
     def __init__(self, path: Path, settings: RetrievalSettings | None = None) -> None:
@@ -83,6 +82,8 @@ class LuceneRetriever:
             has_citances = (path / "citances").is_dir()
             self._citances = _Searcher(path / "citances", self.settings) if has_citances else None
             self._parsers = Parsers(self.settings)
+            if not self._parsers.reach(citances=has_citances):
+                raise SettingsError("every weight is 0", "Give one field a weight: --set weights.text=1")
 
     @property
     def size(self) -> int:
@@ -112,27 +113,24 @@ class LuceneRetriever:
         with java_failures("searching", SearchError):
             with java_lock:
                 words = self._parsers.papers(query)
-                if words is None:
+                cited_so = self._parsers.citances(query) if weigh_citances else None
+                if words is None and cited_so is None:
                     raise QueryError(
                         f"no word to search for in {query.text[:60]!r}",
                         "Write a sentence with words of its own: stop words and signs are not searched.",
                     )
-                allowed = filtered(words, filters, known_year=sort == "oldest")
-            papers = [
-                _PaperHit(int(document), float(score), _text(paper_id))
-                for document, score, paper_id in _PAPER_HIT.findall(self._papers.search(allowed, depth, sort))
-            ]
-            if not weigh_citances:
+                allowed = words and filtered(words, filters, known_year=sort == "oldest")
+                citances_allowed = cited_so and filtered(cited_so, filters, citances=True)
+            papers = self._paper_hits(allowed, depth, sort)
+            if citances_allowed is None:
                 return [Candidate(hit.paper_id, hit.score) for hit in papers]
-            return self._with_citances(query, k, filters, depth, papers)
+            return self._added_up(papers, self._citance_hits(citances_allowed, depth), k)
 
-    def _with_citances(
-        self, query: Query, k: int, filters: Filters, depth: int, papers: list[_PaperHit]
-    ) -> list[Candidate]:
+    def _added_up(self, papers: list[_PaperHit], citances: list[_CitanceHit], k: int) -> list[Candidate]:
         scores = defaultdict(float, {hit.paper_id: hit.score for hit in papers})
         best: dict[str, CitanceKey] = {}
         rank: dict[str, int] = defaultdict(int)
-        for hit in self._citance_hits(query, filters, depth):
+        for hit in citances:
             share = hit.score * self.settings.citance_decay ** rank[hit.paper_id]
             rank[hit.paper_id] += 1
             scores[hit.paper_id] += share
@@ -140,17 +138,17 @@ class LuceneRetriever:
         ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0].encode()))
         return [Candidate(paper_id, score, best.get(paper_id)) for paper_id, score in ordered[:k]]
 
-    def _citance_hits(self, query: Query, filters: Filters, depth: int) -> list[_CitanceHit]:
+    def _paper_hits(self, query: Any | None, depth: int, sort: str) -> list[_PaperHit]:
+        printed = self._papers.search(query, depth, sort) if query else ""
+        return [_PaperHit(float(score), _text(paper_id)) for score, paper_id in _PAPER_HIT.findall(printed)]
+
+    def _citance_hits(self, query: Any, depth: int) -> list[_CitanceHit]:
         assert self._citances is not None
-        with java_lock:
-            words = self._parsers.citances(query)
-            allowed = filtered(words, filters, citances=True)
+        printed = self._citances.search(query, depth, "citances")
         weight = self.settings.weights.citances
         return [
-            _CitanceHit(int(document), weight * float(score), _text(cited), _text(citing), int(position))
-            for document, score, cited, citing, position in _CITANCE_HIT.findall(
-                self._citances.search(allowed, depth, "citances")
-            )
+            _CitanceHit(weight * float(score), _text(cited), _text(citing), int(position))
+            for score, cited, citing, position in _CITANCE_HIT.findall(printed)
         ]
 
     def search_many(

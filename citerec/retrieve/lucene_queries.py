@@ -33,7 +33,7 @@ class Parsers:
         paper = {engine: getattr(weights, name) for name, engine in ENGINE_FIELDS.items()}
         self._longest = settings.max_query_words
         self._papers = _parser(paper), _parser(_scaled(paper, settings.neighbours))
-        citance = {fields.CITANCE: 1.0}
+        citance = {fields.CITANCE: 1.0 if weights.citances else 0.0}  # the weight itself is applied to the scores
         self._citances = _parser(citance), _parser(_scaled(citance, settings.neighbours))
 
     def papers(self, query: Query) -> Any | None:
@@ -44,7 +44,11 @@ class Parsers:
         """The query over citances; None where it has no word."""
         return self._parse(query, *self._citances)
 
-    def _parse(self, query: Query, sentence: Any, neighbours: Any | None) -> Any | None:
+    def reach(self, *, citances: bool) -> bool:
+        """Whether any field has a weight, the citing sentences among them if there are any."""
+        return bool(self._papers[0] or (citances and self._citances[0]))
+
+    def _parse(self, query: Query, sentence: Any | None, neighbours: Any | None) -> Any | None:
         words = _parsed(sentence, query.text)
         if neighbours is None or not query.neighbours:
             return words
@@ -52,7 +56,9 @@ class Parsers:
         return _either(words, around) if words and around else words or around
 
 
-def _parsed(parser: Any, text: str) -> Any | None:
+def _parsed(parser: Any | None, text: str) -> Any | None:
+    if parser is None:
+        return None
     query = parser.parse(text)
     return None if query.getClass().getName().endswith("MatchNoDocsQuery") else query
 
