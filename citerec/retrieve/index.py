@@ -143,7 +143,7 @@ def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: P
             raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
         start()
         with java_failures("writing the Lucene index"):
-            _write_lucene(store, staging / LUCENE, first, counts, progress)
+            write_lucene(store, staging / LUCENE, first, counts, progress)
         progress("checking", 0, 1)
         sources = [Source(**asdict(shard)) for shard in shard_counts(store)]
         read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)
@@ -169,7 +169,7 @@ def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: P
     return manifest
 
 
-def _write_lucene(store: SqliteStore, path: Path, first: int, counts: Counts, progress: Progress) -> None:
+def write_lucene(store: SqliteStore, path: Path, first: int, counts: Counts, progress: Progress) -> None:
     """Brings both Lucene indexes up to the store: all of it, or what changed since the first shard of this run."""
     path.mkdir(exist_ok=True)
     since = place_of(first) if first > 1 else 0

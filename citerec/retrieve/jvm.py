@@ -162,7 +162,7 @@ def java_list(items: Sequence[Any]) -> Any:
 
 
 def class_object(name: str) -> Any:
-    """The `java.lang.Class` of a name; `int` and `long` too."""
+    """The `java.lang.Class` of a name; `int`, `long` and `boolean` too."""
     with java_lock:
         if name in _BOXES:
             return java_class(_BOXES[name]).TYPE
@@ -170,7 +170,7 @@ def class_object(name: str) -> Any:
         return java_class("java.lang.Class").forName(name)
 
 
-_BOXES = {"int": "java.lang.Integer", "long": "java.lang.Long"}
+_BOXES = {"int": "java.lang.Integer", "long": "java.lang.Long", "boolean": "java.lang.Boolean"}
 
 
 @contextlib.contextmanager

@@ -75,6 +75,8 @@ class _Filterable:
         self._citations = _document("IntField")(CITATIONS, UNKNOWN, no)
         self._venue = _document("TextField")(VENUE, "", no)
         self._venue_sort = _document("SortedDocValuesField")(VENUE_SORT, nothing)
+        self._year_now: int | None = None
+        self._citations_now: int | None = None
         self._venue_now: str | None = None
         self._fields = "[]"
         for field in (self._id, self._id_value, self._year, self._citations, self._venue, self._venue_sort):
@@ -83,9 +85,14 @@ class _Filterable:
     def _fill(self, paper: SearchableText) -> None:
         self._id.setStringValue(paper.paper_id)
         self._id_value.setBytesValue(paper.paper_id.encode())
-        self._year.setIntValue(UNKNOWN if paper.year is None else paper.year)
-        self._citations.setIntValue(UNKNOWN if paper.citation_count is None else paper.citation_count)
-        if paper.venue != self._venue_now:  # neighbours often share it, and a call into Java costs 2 µs
+        # Neighbours often share these, and a call into Java costs a microsecond or two.
+        if paper.year != self._year_now:
+            self._year_now = paper.year
+            self._year.setIntValue(UNKNOWN if paper.year is None else paper.year)
+        if paper.citation_count != self._citations_now:
+            self._citations_now = paper.citation_count
+            self._citations.setIntValue(UNKNOWN if paper.citation_count is None else paper.citation_count)
+        if paper.venue != self._venue_now:
             self._venue_now = paper.venue
             venue = (paper.venue or "")[:_LONGEST_VENUE]
             self._venue.setStringValue(venue)

@@ -9,8 +9,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from citerec.retrieve.jvm import cast, class_object, java_class, java_list, java_lock, method_handle
 from citerec.retrieve.lucene_fields import analyzer, open_directory
 
-_BATCH = 64
-_BATCHES = 3
+_BATCH = 128
+_BATCHES = 4
 _RAM_MB = 96.0
 _THREADS = 2
 
@@ -59,6 +59,7 @@ class LuceneWriter(Generic[Item]):
             # Java's threads, not Python's: pyjnius is not safe to call from several (jvm.py).
             self._executor = java_class("java.util.concurrent.Executors").newFixedThreadPool(_THREADS)
             self._batches = [_Batch(self._writer, make_document) for _ in range(_BATCHES)]
+            self._flush = _callable(_flush_next_buffer_handle(), self._writer)
             self._nothing = cast("java.lang.Iterable", java_list([]))
         self._current = 0
         self._filled = 0
@@ -111,6 +112,9 @@ class LuceneWriter(Generic[Item]):
             self._send()
             for batch in self._batches:
                 batch.wait()
+            # A commit alone writes the buffers of all threads one after the other.
+            for flushed in [self._executor.submit(self._flush) for _ in range(_THREADS)]:
+                flushed.get()
             if purge:
                 self._writer.forceMergeDeletes()
             data = java_class("java.util.HashMap")()
@@ -137,7 +141,7 @@ class _Batch:
         self.documents = [make_document() for _ in range(_BATCH)]
         self._writer = writer
         self._list = java_list([document.document for document in self.documents])
-        self._whole = _add_documents(writer, self._list)
+        self._whole = _callable(_add_documents_handle(), writer, self._list)
         self._future: Any = None
 
     def send(self, executor: Any, count: int) -> None:
@@ -145,7 +149,7 @@ class _Batch:
             task = self._whole
         else:
             part = self._list.subList(0, count)
-            task = _add_documents(self._writer, part)
+            task = _callable(_add_documents_handle(), self._writer, part)
         self._future = executor.submit(task)
 
     def wait(self) -> None:
@@ -154,21 +158,22 @@ class _Batch:
             future.get()
 
 
+_INDEX_WRITER = "org.apache.lucene.index.IndexWriter"
+
+
 @functools.cache
 def _add_documents_handle() -> Any:
-    return method_handle(
-        "org.apache.lucene.index.IndexWriter",
-        "addDocuments",
-        class_object("long"),
-        class_object("java.lang.Iterable"),
-    )
+    return method_handle(_INDEX_WRITER, "addDocuments", class_object("long"), class_object("java.lang.Iterable"))
 
 
-def _add_documents(writer: Any, documents: Any) -> Any:
-    """A `java.util.concurrent.Callable` that adds documents: made in Java, run by Java."""
-    handles = java_class("java.lang.invoke.MethodHandles")
-    bound = handles.insertArguments(_add_documents_handle(), 0, writer, documents)
+@functools.cache
+def _flush_next_buffer_handle() -> Any:
+    return method_handle(_INDEX_WRITER, "flushNextBuffer", class_object("boolean"))
+
+
+def _callable(handle: Any, *arguments: Any) -> Any:
+    """A `java.util.concurrent.Callable` that calls a method with these arguments: made in Java, run by Java."""
+    bound = java_class("java.lang.invoke.MethodHandles").insertArguments(handle, 0, *arguments)
     proxies = java_class("java.lang.invoke.MethodHandleProxies")
-    callable_class = class_object("java.util.concurrent.Callable")
-    made = proxies.asInterfaceInstance(callable_class, bound)
+    made = proxies.asInterfaceInstance(class_object("java.util.concurrent.Callable"), bound)
     return cast("java.util.concurrent.Callable", made)
