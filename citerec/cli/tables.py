@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from citerec.records import MARKER, Hit
+from citerec.settings import setting_keys
 
 if TYPE_CHECKING:
     from citerec.recommend import Answer
@@ -103,6 +104,8 @@ def show_description(console: Console, description: "Description") -> None:
         "sources", f"{len(manifest.sources)} files, {', '.join(sorted({s.format for s in manifest.sources}))}"
     )
     facts.add_row("analyzer", f"{manifest.analyzer} (Lucene {manifest.lucene}, citerec {manifest.citerec})")
+    settings = ", ".join(f"{key} {default}" for key, (default, _) in setting_keys().items())
+    facts.add_row("default settings", settings)
     facts.add_row("fingerprint", manifest.fingerprint)
     console.print(facts)
     if description.years:
@@ -172,7 +175,12 @@ def _show_bars(console: Console, histogram: Mapping[str, int]) -> None:
 
 
 def _of(count: int, whole: int) -> str:
-    return f"{count:,} ({count / whole:.0%})"
+    share = f"{count / whole:.0%}" if count in (0, whole) or 0.005 <= count / whole < 0.995 else _almost(count / whole)
+    return f"{count:,} ({share})"
+
+
+def _almost(share: float) -> str:
+    return "under 1%" if share < 0.5 else "over 99%"
 
 
 def _size(count: float) -> str:
