@@ -54,6 +54,17 @@ class Recommender:
         manifest = Manifest.read(path)
         return cls(LuceneRetriever(path / LUCENE, settings), open_store(path), manifest)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the index's files."""
+        self._retriever.close()
+        self._store.close()
+
     def recommend(
         self,
         sentence: str | Context,

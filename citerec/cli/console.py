@@ -1,7 +1,6 @@
 """What the commands share: consoles, progress, options."""
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,39 +51,6 @@ def notes() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, soft_wrap=True)
-
-
-@contextlib.contextmanager
-def progress_bar() -> Iterator[Callable[[str, float, float], None]]:
-    """A bar on standard error with rate and time left; silent where that is no terminal."""
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    bar = Progress(
-        TextColumn("{task.description:<18}"),
-        BarColumn(),
-        TaskProgressColumn(show_speed=True),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=notes(),
-        transient=True,
-        disable=not notes().is_terminal,
-    )
-    tasks: dict[str, Any] = {}
-
-    def tell(doing: str, done: float, whole: float) -> None:
-        if doing not in tasks:
-            tasks[doing] = bar.add_task(doing, total=None)
-        bar.update(tasks[doing], completed=done, total=whole or None)
-
-    with bar:
-        yield tell
 
 
 def shipped(*parts: str) -> Path:

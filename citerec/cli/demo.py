@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from citerec.cli.console import INDEXES, output, progress_bar, shipped
+from citerec.cli.console import INDEXES, output, shipped
 
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
@@ -26,6 +26,7 @@ def demo(out: Path) -> None:
 
     The demo corpus holds some 250 well-known papers of 18 fields.
     """
+    from citerec.cli.progress import progress_bar
     from citerec.cli.tables import show_answer
     from citerec.recommend import Recommender
     from citerec.retrieve.index import build_index

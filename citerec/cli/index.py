@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import INDEXES, find_index, notes, output, progress_bar, with_options
+from citerec.cli.console import INDEXES, find_index, notes, output, with_options
 
 if TYPE_CHECKING:
     from citerec.retrieve.index import BuildOptions
@@ -47,6 +47,7 @@ def build(sources: tuple[Path, ...], out: Path, **options: Any) -> None:
     gzip), a BibTeX file, JSON Lines or CSV. What stood at --out stays whole until the new index is
     ready. A build that was stopped goes on where it stopped when the command is given again.
     """
+    from citerec.cli.progress import progress_bar
     from citerec.retrieve.index import build_index
 
     with progress_bar() as progress:
@@ -64,6 +65,7 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     Papers are matched by id; of two records the later one counts. The outcome is that of a build
     from all sources together.
     """
+    from citerec.cli.progress import progress_bar
     from citerec.retrieve.index import add_to_index
 
     path = find_index(index_path)
@@ -94,6 +96,7 @@ def info(path: Path | None, as_json: bool) -> None:
 @click.argument("path", metavar="[INDEX]", required=False, type=_FOLDER)
 def verify(path: Path | None) -> None:
     """Check that store and Lucene agree, and that no file has been damaged."""
+    from citerec.cli.progress import progress_bar
     from citerec.errors import CiterecError
     from citerec.retrieve.verify import verify as faults_of
 

@@ -12,7 +12,6 @@ from citerec.cli.console import (
     find_recipe,
     notes,
     output,
-    progress_bar,
     settings_options,
     with_options,
 )
@@ -216,6 +215,7 @@ def _answer_contexts(
         contexts, k, filters, as_of_year=options["as_of_year"], neighbours=options["neighbours"]
     )
     if shape == "trec":
+        from citerec.cli.progress import progress_bar
         from citerec.retrieve.trec import write_run
 
         assert trec is not None

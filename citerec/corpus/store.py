@@ -85,5 +85,8 @@ class PaperStore(Protocol):
     def counts(self) -> Counts:
         """How much the store holds."""
 
+    def close(self) -> None:
+        """Lets go of the database."""
+
     def histogram(self, attribute: str) -> dict[Any, int]:
         """How many papers have each value of `year`, `venue` or `fields_of_study`."""

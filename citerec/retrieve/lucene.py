@@ -90,6 +90,13 @@ class LuceneRetriever:
         """Number of papers."""
         return self._papers.size
 
+    def close(self) -> None:
+        """Lets go of the index's files."""
+        with java_lock:
+            self._papers.reader.close()
+            if self._citances is not None:
+                self._citances.reader.close()
+
     def search(self, query: Query, k: int, filters: Filters = NO_FILTERS, sort: str = "relevance") -> list[Candidate]:
         """The k best candidates, best first; fewer where fewer share a word with the query.
 

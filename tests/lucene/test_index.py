@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -167,6 +169,33 @@ def test_two_builders_of_one_index_do_not_meet(release: Path, tmp_path: Path) ->
 
     with FileLock(tmp_path / ".index.lock"), pytest.raises(BuildError, match="another process is building"):
         build_index([release], tmp_path / "index")
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from citerec.corpus.store import SearchableText
+from citerec.retrieve.jvm import java_failures, start
+from citerec.retrieve.lucene_fields import PaperDocument
+from citerec.retrieve.lucene_writer import LuceneWriter, Mark
+start()
+resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+try:
+    with java_failures("writing"), LuceneWriter(Path(sys.argv[1]), PaperDocument) as writer:
+        for n in range(60_000):
+            writer.add(SearchableText(str(n), f"title {n} {n * 7}", f"abstract {n * 3}", 2000, None, "[]", None))
+        writer.commit(Mark(1, finished=True))
+except Exception as error:
+    print(type(error).__name__, error)
+"""
+
+
+def test_lucene_says_when_the_disk_is_full(tmp_path: Path) -> None:
+    """The kernel lets no file grow past 300 kB; the store, which would fail first, is left out."""
+    result = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, tmp_path / "lucene"], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.startswith("BuildError no space left writing. Make room")
 
 
 @pytest.mark.parametrize(
