@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from citerec.retrieve.index import BuildOptions
     from citerec.retrieve.manifest import Manifest
 
+# Releases of Semantic Scholar have lost most of their rows before.
+_SUSPICIOUS = 0.8
 _FOLDER = click.Path(path_type=Path)
 _FORMATS = ["s2ag-papers", "s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "bibtex", "jsonl", "csv"]
 _build_options = [
@@ -50,9 +52,12 @@ def build(sources: tuple[Path, ...], out: Path, **options: Any) -> None:
     from citerec.cli.progress import progress_bar
     from citerec.retrieve.index import build_index
 
+    before = _papers_before(out)
     with progress_bar() as progress:
         manifest = build_index(sources, out, _options(options), progress)
     _tell(out, manifest, "built")
+    if manifest.counts.papers < _SUSPICIOUS * before:
+        notes().print(f"The index that stood there had {before:,} papers: are the sources complete?", markup=False)
 
 
 @index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
@@ -121,6 +126,16 @@ def list_indexes(folder: Path) -> None:
     from citerec.retrieve.describe import list_indexes as listed
 
     show_list(output(), folder, listed(folder))
+
+
+def _papers_before(path: Path) -> int:
+    from citerec.errors import IndexUnusableError
+    from citerec.retrieve.manifest import Manifest
+
+    try:
+        return Manifest.read(path).counts.papers
+    except IndexUnusableError:
+        return 0
 
 
 def _options(options: dict[str, Any]) -> "BuildOptions":

@@ -57,8 +57,6 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
     if (markers := text.count(MARKER)) != 1:
         raise RecordError(f"the text holds {markers} {MARKER}, where one should be")
     context_id = optional_id(record, "context_id") or default_id
-    if any(character.isspace() for character in context_id):
-        raise RecordError(f"context_id {context_id!r} has white space: a TREC file cannot hold it")
     cited = [optional_id({"cited_ids": value}, "cited_ids") for value in read_list(record, "cited_ids")]
     return Context(
         text=text,

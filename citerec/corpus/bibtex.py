@@ -9,6 +9,7 @@ from typing import Any
 
 from citerec.corpus.json_lines import Line, RecordError, bad_record
 from citerec.corpus.tabular import searchable
+from citerec.corpus.values import read_id
 from citerec.errors import SourceError
 from citerec.records import Paper
 
@@ -92,9 +93,7 @@ def _parse(raw: str, entry: tuple[str, str, dict[str, str]] | str) -> Any:
         if any("\udc80" <= character <= "\udcff" for character in raw):
             raise RecordError("not UTF-8")
         key, _, fields = entry
-        if not key:
-            raise RecordError("the entry has no key")
-        return searchable(_paper(key, fields, raw))
+        return searchable(_paper(read_id({"key": key}, "key"), fields, raw))
     except RecordError as error:
         return bad_record(str(error), raw.encode("utf-8", "surrogateescape"))
 
@@ -118,6 +117,8 @@ def _names(value: str) -> tuple[str, ...]:
 
     names = []
     for name in split_multiple_persons_names(value):
+        if name == "others":
+            continue
         try:
             parts = parse_single_name_into_parts(name, strict=False)
             words = [*parts.first, *parts.von, *parts.last, *parts.jr]

@@ -207,8 +207,7 @@ class LuceneRetriever:
                     if score > 0:
                         found[term] += times * score * weights.citances
                         where[term].append("citance")
-        matches = [Match(words[term][0], tuple(where[term]), score) for term, score in found.items() if score > 0]
-        return tuple(sorted(matches, key=lambda match: (-match.score, match.word)))
+        return _matches({term: shown for term, (shown, _) in words.items()}, found, where)
 
     def _check_length(self, query: Query) -> None:
         longest = self.settings.max_query_words
@@ -294,6 +293,18 @@ def _search_and_print() -> Any:
     printed = handles.filterReturnValue(score_docs, hits_to_string)
     printed = printed.asType(types.methodType(string, top_field_docs))
     return handles.filterReturnValue(search, printed)
+
+
+def _matches(shown: dict[str, str], found: dict[str, float], where: dict[str, list[str]]) -> tuple[Match, ...]:
+    """One match a word as written: "state-of-the-art" is several terms."""
+    scores: dict[str, float] = defaultdict(float)
+    places: dict[str, dict[str, None]] = defaultdict(dict)
+    for term, score in found.items():
+        if score > 0:
+            scores[shown[term]] += score
+            places[shown[term]] |= dict.fromkeys(where[term])
+    matches = [Match(word, tuple(places[word]), score) for word, score in scores.items()]
+    return tuple(sorted(matches, key=lambda match: (-match.score, match.word)))
 
 
 def _text(hexadecimal: str) -> str:

@@ -166,6 +166,14 @@ def test_a_sentence_of_fifty_thousand_words_is_one_line(citerec: Citerec, demo_i
     one_line(citerec("recommend", "--index", demo_index, text="word " * 50_000 + "<REF>"), 2, "does not end within")
 
 
+def test_an_index_that_shrinks_is_noticed(citerec: Citerec, tmp_path: Path) -> None:
+    rows = [{"paper_id": n, "title": f"Okapi {n}"} for n in range(10)]
+    write_lines(tmp_path / "a.jsonl", rows)
+    write_lines(tmp_path / "b.jsonl", rows[:3])
+    citerec("index", "build", "a.jsonl", "--out", "x")
+    assert "had 10 papers: are the sources complete?" in citerec("index", "build", "b.jsonl", "--out", "x").stderr
+
+
 def test_no_index_and_several(citerec: Citerec, tmp_path: Path) -> None:
     one_line(citerec("recommend", "x <REF>"), 2, "there is no index yet", "citerec demo")
     one_line(citerec("recommend", "x <REF>", "--index", "nope"), 2, "there is no index nope", "citerec index build")

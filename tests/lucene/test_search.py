@@ -258,3 +258,18 @@ def test_hits_carry_the_full_record(index: Path, recommender: Recommender) -> No
     assert hit.paper == open_store(index).papers(["3"])["3"]
     assert replace(hit.paper, title="") != hit.paper
     assert hit.rank == 1
+
+
+def test_every_script_and_sign_passes_through_java(tmp_path: Path) -> None:
+    """Java's own UTF-8 differs from everybody's for NUL and for what lies beyond the basic plane."""
+    record = {
+        "paper_id": "é😀", "title": "Emoji 😀 okapi 𝔘", "abstract": "nul \0 inside 漢字", "venue": "Vénue",
+        "fields_of_study": ["Ünï 😀"], "year": 2001,
+    }  # fmt: skip
+    build_index([write_lines(tmp_path / "o.jsonl", [record])], tmp_path / "index")
+    recommender = Recommender.open(tmp_path / "index")
+    filters = Filters(fields=("ünï 😀",), venues=("vénue",))
+    (hit,) = recommender.recommend("nul 漢字 😀 state-of-the-okapi <REF>", filters=filters, explain=True)
+    assert (hit.paper.paper_id, hit.paper.title, hit.paper.abstract) == ("é😀", record["title"], record["abstract"])
+    assert {match.word for match in hit.matches} >= {"nul", "漢字", "state-of-the-okapi"}
+    assert len({match.word for match in hit.matches}) == len(hit.matches)

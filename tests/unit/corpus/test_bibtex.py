@@ -102,3 +102,16 @@ def test_no_text_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, tex
     for line in read_bibtex(path):
         assert line.number >= 1
         assert isinstance(line.record, Paper | BadRecord)
+
+
+def test_and_others_is_nobody(tmp_path: Path) -> None:
+    (paper,) = read(tmp_path, "@book{a, title={x y}, author={Lee, Kim and {The Group} and others}}")
+    assert isinstance(paper, Paper)
+    assert paper.authors == ("Kim Lee", "The Group")
+
+
+@pytest.mark.parametrize("key", ["two words", "k" * 513])
+def test_a_key_that_no_run_file_could_hold_is_set_aside(tmp_path: Path, key: str) -> None:
+    (bad,) = read(tmp_path, f"@book{{{key}, title={{x}}}}")
+    assert isinstance(bad, BadRecord)
+    assert "white space or over 512" in bad.reason
