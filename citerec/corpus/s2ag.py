@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from citerec.corpus.json_lines import RecordError
-from citerec.corpus.values import optional_id, read_count, read_id, read_list, read_text
+from citerec.corpus.values import optional_id, read_count, read_external_id, read_id, read_list, read_text
 from citerec.records import Abstract, Citation, Paper, Record, Tldr
 
 # SciCite and older releases name the same class of intent differently.
@@ -127,7 +127,7 @@ def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
         return {}
     if not isinstance(ids, dict):
         raise RecordError(f"externalids is a {type(ids).__name__}: {ids!r:.60}")
-    return {scheme: value for scheme in ids if scheme != "CorpusId" and (value := optional_id(ids, scheme))}
+    return {scheme: value for scheme in ids if scheme != "CorpusId" and (value := read_external_id(ids, scheme))}
 
 
 def _intents(values: Any) -> tuple[str, ...]:

@@ -26,21 +26,27 @@ def optional_id(record: Mapping[str, Any], key: str) -> str | None:
     Raises:
         RecordError: It is neither a whole number nor a string, has white space in it, or is over 512 characters long.
     """
+    value = read_external_id(record, key)
+    # White space would tear the lines of a TREC file, and Lucene has a longest term.
+    if value and (len(value) > LONGEST_ID or any(character.isspace() for character in value)):
+        raise RecordError(f"{key} has white space or over {LONGEST_ID} characters: {value!r:.60}")
+    return value
+
+
+def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
+    """An identifier that only others use, taken as it is; None where the record has none.
+
+    Raises:
+        RecordError: It is neither a whole number nor a string.
+    """
     value = record.get(key)
     if value is None or value == "":
         return None
     if isinstance(value, str):
-        return _checked_id(key, value.strip()) or None
+        return value.strip() or None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     raise RecordError(f"{key} is a {type(value).__name__}: {value!r:.60}")
-
-
-def _checked_id(key: str, value: str) -> str:
-    # White space would tear the lines of a TREC file, and Lucene has a longest term.
-    if len(value) > LONGEST_ID or any(character.isspace() for character in value):
-        raise RecordError(f"{key} has white space or over {LONGEST_ID} characters: {value!r:.60}")
-    return value
 
 
 def read_text(record: Mapping[str, Any], key: str) -> str | None:

@@ -69,8 +69,8 @@ class LuceneWriter(Generic[Item]):
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
         with java_lock:
-            self._executor.shutdownNow()
-            self._writer.rollback()  # closes; what was committed stays
+            self._executor.close()  # waits for what it is at: Lucene must not be closed under it
+            self._writer.rollback()  # closes too; what was committed stays
 
     @property
     def mark(self) -> Mark:

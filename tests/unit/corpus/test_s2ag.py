@@ -63,6 +63,11 @@ def test_what_cannot_be_read_says_why(record: dict[str, object], reason: str) ->
         parse_paper(record)
 
 
+def test_ids_of_others_are_taken_as_they_are() -> None:
+    paper = parse_paper({"corpusid": 1, "externalids": {"DOI": "10.1002/(SICI) 1097", "MAG": 5}})
+    assert dict(paper.external_ids) == {"DOI": "10.1002/(SICI) 1097", "MAG": "5"}
+
+
 def test_numbers_written_as_text_are_numbers() -> None:
     paper = parse_paper({"corpusid": 1, "year": "2005", "citationcount": 3.0})
     assert (paper.year, paper.citation_count) == (2005, 3)
