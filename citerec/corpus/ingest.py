@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import queue
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from multiprocessing.context import SpawnContext
@@ -17,7 +18,7 @@ from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import NumberedRecord
 from citerec.errors import BuildError, CiterecError
-from citerec.records import Citation
+from citerec.records import Abstract, Citation, Paper, Tldr
 
 _BATCH = 1000
 _QUEUED_BATCHES = 16
@@ -113,7 +114,7 @@ def ingest(
     todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
     sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
     done = {number: sizes[number] if number in finished else 0 for number in sizes}
-    tally: dict[int, ShardCounts] = {}
+    tally = dict(zip(sorted(finished & sizes.keys()), shard_counts(store, first), strict=True))
     wanted = min(workers or os.cpu_count() or 1, len(todo))
     small = sum(sizes[number] for number, _ in todo) < _SMALL_BYTES
     batches = _read_here(todo, store) if wanted <= 1 or small else _read_in_processes(todo, wanted)
@@ -132,10 +133,10 @@ def ingest(
             before.without_context + batch.without_context,
         )
         _note(store, batch, tally[batch.shard])
-        _stop_if_mostly_bad(tally, max_bad, whole=False, store=store)
         done[batch.shard] = sizes[batch.shard] if batch.finished else batch.bytes_read
+        _stop_if_mostly_bad(store, tally, max_bad, share_read=sum(done.values()) / max(1, sum(sizes.values())))
         progress("reading", sum(done.values()), sum(sizes.values()))
-    _stop_if_mostly_bad(tally, max_bad, whole=True, store=store)
+    _stop_if_mostly_bad(store, tally, max_bad, share_read=1.0)
 
 
 def shard_counts(store: SqliteStore, first: int = 1) -> list[ShardCounts]:
@@ -180,12 +181,17 @@ def _note(store: SqliteStore, batch: _Batch, counts: ShardCounts) -> None:
             database.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", (batch.shard, *asdict(counts).values()))
 
 
-def _stop_if_mostly_bad(tally: dict[int, ShardCounts], max_bad: float, *, whole: bool, store: SqliteStore) -> None:
+def _stop_if_mostly_bad(
+    store: SqliteStore, tally: dict[int, ShardCounts], max_bad: float, *, share_read: float
+) -> None:
+    """Stops at the end, or as soon as there are more bad records than the whole corpus, going by its size, may have."""
     bad = sum(counts.bad for counts in tally.values())
     total = bad + sum(counts.read for counts in tally.values())
-    if bad > max_bad * total and (whole or total >= _SOON):
-        line, reason = store.database.execute("SELECT line, reason FROM quarantine ORDER BY shard, line").fetchone()
-        path = next(counts.path for counts in tally.values() if counts.bad)
+    if bad > max_bad * total / share_read and (share_read == 1 or total >= _SOON):
+        worst = min(number for number, counts in tally.items() if counts.bad)
+        query = "SELECT line, reason FROM quarantine WHERE shard = ? ORDER BY line"
+        line, reason = store.database.execute(query, (worst,)).fetchone()
+        path = tally[worst].path
         raise BuildError(
             f"{bad:,} of {total:,} records are bad, more than {max_bad:.0%}; "
             f"the first is {path}, line {line}: {reason}",
@@ -235,19 +241,29 @@ def _started(context: SpawnContext, tasks: Any, results: Any) -> Any:
 
 def _work(tasks: Any, results: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
     while (task := tasks.get()) is not None:
         number, shard = task
         for batch in _batches(number, shard, SqliteStore.encode):
             results.put(batch)
 
 
+def _leave_with_parent() -> None:
+    """A parent that is killed cannot end its children: they must see it themselves."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)
+
+
 def _batches(number: int, shard: Shard, encode: Callable[[list[NumberedRecord]], Any]) -> Iterator[_Batch]:
+    whole_records = not shard.format.startswith("s2ag-")
     records: list[NumberedRecord] = []
+    read = 0
     bad: list[tuple[int, BadRecord]] = []
     without_context = bytes_read = 0
 
     def taken(*, finished: bool = False) -> _Batch:
-        return _Batch(number, encode(records), bad, len(records), without_context, bytes_read, finished)
+        return _Batch(number, encode(records), bad, read, without_context, bytes_read, finished)
 
     try:
         for line in READERS[shard.format](shard.path):
@@ -255,12 +271,18 @@ def _batches(number: int, shard: Shard, encode: Callable[[list[NumberedRecord]],
             if isinstance(line.record, BadRecord):
                 bad.append((line.number, line.record))
             else:
-                records.append(NumberedRecord(place_of(number, line.number), line.record))
+                place = place_of(number, line.number)
+                records.append(NumberedRecord(place, line.record))
+                read += 1
+                if whole_records and isinstance(line.record, Paper):
+                    # Such a record is all there is of its paper: what it lacks, the paper has lost.
+                    records.append(NumberedRecord(place, Abstract(line.record.paper_id, line.record.abstract)))
+                    records.append(NumberedRecord(place, Tldr(line.record.paper_id, line.record.tldr)))
                 if isinstance(line.record, Citation) and not (line.record.cited_id and line.record.contexts):
                     without_context += 1
-            if len(records) + len(bad) >= _BATCH:
+            if read + len(bad) >= _BATCH:
                 yield taken()
-                records, bad, without_context = [], [], 0
+                records, bad, read, without_context = [], [], 0, 0
     except CiterecError as error:
         yield _Batch(number, encode([]), [], 0, 0, bytes_read, failure=error)
         return

@@ -1,5 +1,6 @@
 """The paper store on SQLite: one file inside the index directory (docs/index-format.md)."""
 
+import hashlib
 import itertools
 import sqlite3
 import threading
@@ -195,6 +196,17 @@ class SqliteStore:
         else:
             raise ValueError(f"no histogram of {attribute}")
         return dict(self._all(query))
+
+    def fingerprint(self) -> str:
+        """A digest of every record: equal for equal contents, however they came here."""
+        digest = hashlib.blake2b(digest_size=16)
+        for table, columns in _COLUMNS.items():
+            kept = ", ".join(name for name in columns if name != "place")
+            rows = self._database.execute(f"SELECT {kept} FROM {table} ORDER BY {', '.join(_KEYS[table])}")
+            digest.update(table.encode())
+            for row in rows:
+                digest.update(repr(row).encode("utf-8", "surrogatepass"))
+        return digest.hexdigest()
 
     def integrity_faults(self) -> list[str]:
         """What SQLite finds wrong with its file; empty where nothing is."""

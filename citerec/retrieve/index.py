@@ -2,11 +2,10 @@
 
 import contextlib
 import errno
-import hashlib
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -25,11 +24,11 @@ from citerec.corpus.ingest import (
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, SearchableCitance, SearchableText
-from citerec.errors import BuildError, SourceError
+from citerec.errors import BuildError, IndexUnusableError, SourceError
 from citerec.retrieve.jvm import java_class, java_failures, start
 from citerec.retrieve.lucene_fields import ANALYZER, ID, CitanceDocument, PaperDocument
-from citerec.retrieve.lucene_writer import LuceneWriter, Mark
-from citerec.retrieve.manifest import IndexCounts, Manifest, Source
+from citerec.retrieve.lucene_writer import LuceneWriter, Mark, count_documents
+from citerec.retrieve.manifest import IndexCounts, Manifest, Source, is_index
 from citerec.version import __version__
 
 STORE = "papers.sqlite"
@@ -39,6 +38,7 @@ _PLAN = "plan.json"
 _BESIDE_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
 _COMMIT_EVERY = 100_000
 _PROGRESS_EVERY = 2000
+_PATIENCE_SECONDS = 10.0
 
 Item = TypeVar("Item")
 
@@ -80,7 +80,8 @@ def build_index(
         BuildError: Too many records are bad, or the disk is full, or another build is at work.
     """
     options = options or BuildOptions()
-    if out.exists() and not (out / "manifest.json").exists() and (not out.is_dir() or any(out.iterdir())):
+    out = _followed(out)
+    if out.exists() and not is_index(out) and (not out.is_dir() or any(out.iterdir())):
         raise SourceError(f"{out} exists and is no index", "Give another --out, or remove it first.")
     shards = find_shards(sources, options.format_name)
     with _staging(out, _plan(shards, "build")) as staging:
@@ -103,6 +104,7 @@ def add_to_index(
         BuildError: Too many records are bad, or the disk is full, or another build is at work.
     """
     options = options or BuildOptions()
+    index = _followed(index)
     recover(index)
     before = Manifest.read(index)
     shards = find_shards(sources, options.format_name)
@@ -114,22 +116,32 @@ def recover(index: Path) -> None:
     """Puts back an index whose exchange for a new one was cut short between two renames."""
     previous = _beside(index, "previous")
     if previous.exists() and not index.exists():
-        previous.rename(index)
+        # Under the lock: a builder may just now be between the two renames, and needs a moment.
+        with _locked(index, patience=_PATIENCE_SECONDS):
+            if previous.exists() and not index.exists():
+                previous.rename(index)
 
 
 def open_store(index: Path) -> SqliteStore:
-    """The paper store of an index directory, to read."""
-    return SqliteStore(index / STORE, read_only=True)
+    """The paper store of an index directory, to read.
+
+    Raises:
+        IndexUnusableError: There is none, or its file is damaged.
+    """
+    try:
+        store = SqliteStore(index / STORE, read_only=True)
+        store.database.execute("SELECT paper_id FROM papers LIMIT 1").fetchone()
+    except sqlite3.Error as error:
+        raise IndexUnusableError(
+            f"the paper store of {index} cannot be read ({error})",
+            f"Build it again: citerec index build … --out {index}",
+        ) from error
+    return store
 
 
-def fingerprint(texts: Iterable[SearchableText], citances: Iterable[SearchableCitance]) -> str:
-    """A digest of all that is searched: equal for equal contents, however they were built."""
-    digest = hashlib.blake2b(digest_size=16)
-    for text in texts:
-        digest.update(repr(tuple(text)).encode())
-    for citance in citances:
-        digest.update(repr((citance.cited.paper_id, *citance[1:])).encode())
-    return digest.hexdigest()
+def _followed(path: Path) -> Path:
+    """A path whose link is followed: it is the directory that is exchanged, not the link to it."""
+    return path.resolve() if path.is_symlink() else path
 
 
 def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: Progress) -> Manifest:
@@ -144,6 +156,7 @@ def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: P
         start()
         with java_failures("writing the Lucene index"):
             write_lucene(store, staging / LUCENE, first, counts, progress)
+            _check_lucene(staging, counts)
         progress("checking", 0, 1)
         sources = [Source(**asdict(shard)) for shard in shard_counts(store)]
         read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)
@@ -151,7 +164,7 @@ def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: P
             citerec=__version__,
             lucene=str(java_class("org.apache.lucene.util.Version").LATEST.toString()),
             analyzer=ANALYZER,
-            fingerprint=fingerprint(store.searchable_texts(), store.searchable_citances()),
+            fingerprint=store.fingerprint(),
             counts=IndexCounts(
                 **asdict(counts),
                 duplicates=read - counts.papers,
@@ -163,10 +176,21 @@ def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: P
     finally:
         with contextlib.suppress(sqlite3.Error):
             store.close()
-    (staging / _PLAN).unlink()
     manifest.write(staging)
     progress("checking", 1, 1)
     return manifest
+
+
+def _check_lucene(staging: Path, counts: Counts) -> None:
+    """Whether Lucene has all of it: an index to which was added may have been damaged before."""
+    for name, expected in (("papers", counts.papers), ("citances", counts.citances)):
+        found = count_documents(staging / LUCENE / name) if expected else 0
+        if found != expected:
+            shutil.rmtree(staging)
+            raise IndexUnusableError(
+                f"Lucene has {found:,} {name} where the store has {expected:,}: the index was damaged before",
+                "Build it again from its sources; what stood there was left as it is.",
+            )
 
 
 def write_lucene(store: SqliteStore, path: Path, first: int, counts: Counts, progress: Progress) -> None:
@@ -245,17 +269,18 @@ def _staging(index: Path, plan: dict[str, object], copy_from: Path | None = None
     """A directory beside the index that takes its place at the end; if stopped, it waits for the same plan."""
     staging = _beside(index, "building")
     with _disk_failures(index), _locked(index):
-        recover(index)
+        if (previous := _beside(index, "previous")).exists() and not index.exists():
+            previous.rename(index)
         if not _goes_on(staging, plan):
             shutil.rmtree(staging, ignore_errors=True)
             _begin(staging, plan, copy_from)
         yield staging
         _sync(staging)
-        previous = _beside(index, "previous")
         shutil.rmtree(previous, ignore_errors=True)
         if index.exists():
             index.rename(previous)
         staging.rename(index)
+        (index / _PLAN).unlink()
         shutil.rmtree(previous, ignore_errors=True)
 
 
@@ -282,11 +307,11 @@ def _begin(staging: Path, plan: dict[str, object], copy_from: Path | None) -> No
 
 
 @contextlib.contextmanager
-def _locked(index: Path) -> Iterator[None]:
+def _locked(index: Path, patience: float = 0) -> Iterator[None]:
     index.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(_beside(index, "lock"))
     try:
-        lock.acquire(timeout=0)
+        lock.acquire(timeout=patience)
     except Timeout:
         raise BuildError(
             f"another process is building {index}",
@@ -306,7 +331,9 @@ def _disk_failures(index: Path) -> Iterator[None]:
     except sqlite3.Error as error:
         if "full" in str(error) or "disk I/O" in str(error):
             raise BuildError(f"no space left for {index} ({error}); nothing else was touched", remedy) from error
-        raise BuildError(f"the paper store of {index} failed: {error}", "Run the same command again.") from error
+        raise BuildError(
+            f"the paper store of {index} failed: {error}", "If it goes on, build the index again."
+        ) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             raise BuildError(f"no space left for {index}; nothing else was touched", remedy) from error

@@ -177,3 +177,17 @@ def _callable(handle: Any, *arguments: Any) -> Any:
     proxies = java_class("java.lang.invoke.MethodHandleProxies")
     made = proxies.asInterfaceInstance(class_object("java.util.concurrent.Callable"), bound)
     return cast("java.util.concurrent.Callable", made)
+
+
+def count_documents(path: Path) -> int:
+    """How many documents a Lucene index has; none where there is no index."""
+    with java_lock:
+        directory = open_directory(path)
+        readers = java_class("org.apache.lucene.index.DirectoryReader")
+        if not readers.indexExists(directory):
+            return 0
+        reader = readers.open(directory)
+        try:
+            return int(reader.numDocs())
+        finally:
+            reader.close()

@@ -88,6 +88,18 @@ class Manifest(_Part):
         (index / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
+def is_index(path: Path) -> bool:
+    """Whether a directory says that it is an index, of whatever version."""
+    try:
+        return _Kind.model_validate_json((path / FILE_NAME).read_bytes()).kind == KIND
+    except (OSError, ValidationError):
+        return False
+
+
+class _Kind(BaseModel):
+    kind: str
+
+
 class _Versioned(BaseModel):
     version: int
 

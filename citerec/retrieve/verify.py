@@ -8,7 +8,7 @@ from pathlib import Path
 from citerec.corpus.ingest import Progress
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.errors import IndexUnusableError
-from citerec.retrieve.index import LUCENE, fingerprint, no_progress, open_store
+from citerec.retrieve.index import LUCENE, no_progress, open_store
 from citerec.retrieve.jvm import cast, java_class, java_failures, java_lock, start
 from citerec.retrieve.lucene_fields import ID, open_directory
 from citerec.retrieve.manifest import Manifest
@@ -25,8 +25,8 @@ def verify(index: Path, progress: Progress = no_progress) -> list[str]:
     manifest = Manifest.read(index)
     try:
         store = open_store(index)
-    except sqlite3.Error as error:
-        return [f"the paper store cannot be opened: {error}"]
+    except IndexUnusableError as error:
+        return [error.message]
     try:
         progress("checking the store", 0, 1)
         faults = [f"the paper store: {fault}" for fault in store.integrity_faults()]
@@ -55,7 +55,7 @@ def _counts_faults(store: SqliteStore, manifest: Manifest) -> list[str]:
         found, expected = getattr(counts, name), getattr(manifest.counts, name)
         if found != expected:
             faults.append(f"the paper store has {found:,} {name}, the manifest {expected:,}")
-    found_print = fingerprint(store.searchable_texts(), store.searchable_citances())
+    found_print = store.fingerprint()
     if found_print != manifest.fingerprint:
         faults.append(f"the paper store has the fingerprint {found_print}, the manifest {manifest.fingerprint}")
     return faults

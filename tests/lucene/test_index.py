@@ -98,11 +98,11 @@ def test_adding_the_same_again_changes_nothing(release: Path, tmp_path: Path) ->
 
 
 def test_of_two_records_with_one_id_the_last_wins(tmp_path: Path) -> None:
-    first = write_lines(tmp_path / "a.jsonl", [{"paper_id": "x", "title": "Old", "abstract": "Kept."}] * 2)
+    first = write_lines(tmp_path / "a.jsonl", [{"paper_id": "x", "title": "Old", "abstract": "Lost."}] * 2)
     second = write_lines(tmp_path / "b.jsonl", [{"paper_id": "x", "title": "New"}])
     assert build_index([first, second], tmp_path / "index").counts.duplicates == 2
     paper = open_store(tmp_path / "index").papers(["x"])["x"]
-    assert (paper.title, paper.abstract) == ("New", "Kept.")
+    assert (paper.title, paper.abstract) == ("New", None)  # a JSON Lines record is the whole paper
 
 
 def test_bad_records_go_to_the_quarantine(tmp_path: Path) -> None:
