@@ -18,6 +18,8 @@ from citerec.retrieve.protocol import NO_FILTERS, Candidate, Filters
 from citerec.retrieve.validate import check_filters, checked_k
 from citerec.settings import RetrievalSettings
 
+_PART = 1000
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -143,19 +145,20 @@ class Recommender:
         """
         k = checked_k(k, self.manifest)
         check_filters(filters, self._store)
-        asked, kept = itertools.tee(contexts)
-        queries = (
-            (
-                query_of(context, neighbours=neighbours),
-                _with_leak_rules(filters, context, as_of_year=as_of_year),
-            )
-            for context in asked
-        )
-        yield from zip(kept, self._retriever.search_many(queries, k, threads), strict=True)
+        # A part at a time: a thread pool would take in all of them at once.
+        remaining = iter(contexts)
+        while part := list(itertools.islice(remaining, _PART)):
+            queries = [
+                (query_of(context, neighbours=neighbours), _with_leak_rules(filters, context, as_of_year=as_of_year))
+                for context in part
+            ]
+            yield from zip(part, self._retriever.search_many(queries, k, threads), strict=True)
 
-    def hits(self, context: Context, candidates: Sequence[Candidate], *, explain: bool = False) -> list[Hit]:
-        """Candidates with their full records."""
-        return self._hits(query_of(context), candidates, explain=explain)
+    def hits(
+        self, context: Context, candidates: Sequence[Candidate], *, explain: bool = False, neighbours: bool = True
+    ) -> list[Hit]:
+        """Candidates with their full records; `neighbours` as they were found with."""
+        return self._hits(query_of(context, neighbours=neighbours), candidates, explain=explain)
 
     def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
         """Titles of the papers whose citing sentences speak for some hits, by id."""

@@ -12,13 +12,13 @@ from citerec.errors import SettingsError
 
 
 class _Settings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class Bm25(_Settings):
     """BM25 as Lucene computes it. Defaults chosen on data/acm dev: docs/results.md."""
 
-    k1: float = Field(default=1.2, ge=0, description="how slowly repeats of a word saturate")
+    k1: float = Field(default=1.2, ge=0, le=1000, description="how slowly repeats of a word saturate")
     b: float = Field(default=0.75, ge=0, le=1, description="how much long texts are held back")
 
 
@@ -28,10 +28,10 @@ class Weights(_Settings):
     Defaults chosen on the dev contexts of data/acm and data/acl: docs/results.md.
     """
 
-    text: float = Field(default=1.0, ge=0, description="title and abstract as one field")
-    title: float = Field(default=0.35, ge=0, description="the title alone")
-    abstract: float = Field(default=0.0, ge=0, description="the abstract alone")
-    citances: float = Field(default=1.8, ge=0, description="what others wrote when they cited the paper")
+    text: float = Field(default=1.0, ge=0, le=1000, description="title and abstract as one field")
+    title: float = Field(default=0.35, ge=0, le=1000, description="the title alone")
+    abstract: float = Field(default=0.0, ge=0, le=1000, description="the abstract alone")
+    citances: float = Field(default=1.8, ge=0, le=1000, description="what others wrote when they cited the paper")
 
 
 class RetrievalSettings(_Settings):
@@ -94,7 +94,7 @@ def _assign(values: dict[str, Any], key: str, value: str) -> None:
     for parent in parents:
         child = values.setdefault(parent, {})
         if not isinstance(child, Mapping):
-            raise SettingsError(f"{key!r} is no setting", _nearest(key))
+            raise SettingsError(f"{parent!r} is a table of settings, not {child!r}", _nearest(key))
         values = child  # type: ignore[assignment]
     values[last] = value
 

@@ -73,7 +73,7 @@ def find_index(given: Path | None) -> Path:
 
     if given is not None:
         return given
-    found = sorted(path.parent for path in INDEXES.glob("*/manifest.json"))
+    found = sorted(path.parent for path in INDEXES.glob("[!.]*/manifest.json"))
     if len(found) == 1:
         return found[0]
     if not found:

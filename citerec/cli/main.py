@@ -51,6 +51,8 @@ def _run() -> int:
         # The reader of our output left (`| head`): that is its good right.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        return _failed(f"{error.strerror or error}: {error.filename or ''}. Check the path and its rights.", 1)
     return code if isinstance(code, int) else 0
 
 

@@ -8,11 +8,16 @@ from citerec.records import MARKER, Context
 
 # Every pattern is linear: no part can match what the next one matches, and repeats are bounded.
 _MARKUP = re.compile(r"</?[A-Za-z][A-Za-z0-9:]{0,30}(?:\s[^<>]{0,300})?/?>")
-_MATH = re.compile(r"\$\$?[^$]{1,500}\$\$?|\\\([^$]{1,300}?\\\)|\\\[[^$]{1,300}?\\\]")
+# As pandoc reads it: no space inside the dollars, no digit after them: "$5 … $10" is money.
+_MATH = re.compile(r"\$\$[^$]{1,500}\$\$|\$(?!\s)[^$]{1,500}(?<!\s)\$(?!\d)|\\\([^$]{1,300}?\\\)|\\\[[^$]{1,300}?\\\]")
 _LATEX_CITATION = re.compile(r"~?\\(?:no)?[cC]ite[a-zA-Z]*\*?(?:\[[^\]]{0,100}\]){0,2}\{[^{}]{0,500}\}")
 _LATEX_COMMAND = re.compile(r"\\[a-zA-Z]+\*?")
 _NUMBERED = re.compile(r"\[\s?\d{1,4}(?:\s?[,;–—-]\s?\d{1,4}){0,50}\s?\]")
-_AUTHOR_YEAR = re.compile(r"\((?:(?:see|e\.g\.|cf\.|i\.e\.),?\s)?[A-Z][^()\d]{0,200}\b(?:1[89]|20)\d\d[^()]{0,300}\)")
+# Names, "and", "et al." and nothing else before the first year.
+_NAME = r"(?:[A-Z][^\s(),;]{0,40}|and|&|et|al\.?|de|la|van|von|der|den)"
+_AUTHOR_YEAR = re.compile(
+    rf"\((?:(?:see|e\.g\.|cf\.|i\.e\.),?\s)?(?:{_NAME}(?:,\s?|\s)){{1,12}}(?:1[89]|20)\d\d[^()]{{0,300}}\)"
+)
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S{1,300}")
 
 

@@ -9,13 +9,15 @@ from typing import Any
 import orjson
 
 from citerec.corpus.json_lines import RecordError, raw_lines
-from citerec.corpus.values import optional_id, read_count, read_list, read_text
+from citerec.corpus.values import optional_id, read_list, read_text, read_year
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.records import MARKER, Context
 
 _PARAGRAPH = re.compile(r"\n\s*\n")
 # Splitting takes time with the square of the text, so that a marker is looked at in this much of it on either side.
 _WINDOW_CHARACTERS = 8000
+# A private-use character stands for the marker: the splitter takes "<REF>" apart from its sentence.
+_SIGN = "\ue000"
 
 
 def read_contexts(path: Path) -> Iterator[Context]:
@@ -65,7 +67,7 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         context_id=context_id,
         citing_id=optional_id(record, "citing_id"),
         citing_key=read_text(record, "citing_key"),
-        citing_year=read_count(record, "citing_year"),
+        citing_year=read_year(record, "citing_year"),
         cited_ids=tuple(dict.fromkeys(value for value in cited if value)),
         section=read_text(record, "section"),
         source=read_text(record, "source"),
@@ -93,32 +95,43 @@ def contexts_of_text(text: str) -> list[Context]:
 
 
 def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
-    position = paragraph.find(MARKER)
+    marked = paragraph.replace(_SIGN, "").replace(MARKER, _SIGN)
+    if len(marked) <= 2 * _WINDOW_CHARACTERS:
+        sentences = _sentences(marked)
+        for at, sentence in enumerate(sentences):
+            for nth in range(sentence.count(_SIGN)):
+                yield _context(sentences, at, nth)
+        return
+    position = marked.find(_SIGN)
     while position >= 0:
-        end = position + len(MARKER)
-        first, last = max(0, position - _WINDOW_CHARACTERS), min(len(paragraph), end + _WINDOW_CHARACTERS)
-        left, right = paragraph[first:position].replace(MARKER, ""), paragraph[end:last].replace(MARKER, "")
-        yield _context(left, right, cut_left=first > 0, cut_right=last < len(paragraph))
-        position = paragraph.find(MARKER, end)
+        first, last = max(0, position - _WINDOW_CHARACTERS), min(len(marked), position + 1 + _WINDOW_CHARACTERS)
+        window = marked[first:position].replace(_SIGN, "") + _SIGN + marked[position + 1 : last].replace(_SIGN, "")
+        sentences = _sentences(window)
+        at = next(number for number, sentence in enumerate(sentences) if _SIGN in sentence)
+        if (first > 0 and at == 0) or (last < len(marked) and at == len(sentences) - 1):
+            raise QueryError(
+                f"the sentence around {MARKER} does not end within {_WINDOW_CHARACTERS:,} characters",
+                "Give the sentence itself, or a text with full stops.",
+            )
+        yield _context(sentences, at, 0)
+        position = marked.find(_SIGN, position + 1)
 
 
-def _context(left: str, right: str, *, cut_left: bool, cut_right: bool) -> Context:
-    # A private-use character stands for the marker: the splitter takes "<REF>" apart from its sentence.
-    sign = "\ue000"
-    sentences = [" ".join(sentence.split()) for sentence in _splitter().segment(left + sign + right)]
-    at = next((n for n, sentence in enumerate(sentences) if sign in sentence), None)
-    if at is None:  # the splitter dropped the sign: the window itself is the sentence
-        return Context(text=" ".join(f"{left}{MARKER}{right}".split()))
-    if (cut_left and at == 0) or (cut_right and at == len(sentences) - 1):
-        raise QueryError(
-            f"the sentence around {MARKER} does not end within {_WINDOW_CHARACTERS:,} characters",
-            "Give the sentence itself, or a text with full stops.",
-        )
+def _context(sentences: list[str], at: int, nth: int) -> Context:
+    """The context of the nth sign of a sentence; other signs go."""
+    parts = sentences[at].split(_SIGN)
+    text = "".join(parts[: nth + 1]) + MARKER + "".join(parts[nth + 1 :])
     return Context(
-        text=sentences[at].replace(sign, MARKER),
-        before=sentences[at - 1] if at else "",
-        after=sentences[at + 1] if at + 1 < len(sentences) else "",
+        text=" ".join(text.split()),
+        before=" ".join(sentences[at - 1].replace(_SIGN, "").split()) if at else "",
+        after=" ".join(sentences[at + 1].replace(_SIGN, "").split()) if at + 1 < len(sentences) else "",
     )
+
+
+def _sentences(text: str) -> list[str]:
+    sentences: list[str] = _splitter().segment(text)
+    # Whatever the splitter makes of it, no marker may be lost.
+    return sentences if "".join(sentences).count(_SIGN) == text.count(_SIGN) else [text]
 
 
 @functools.cache

@@ -1,21 +1,18 @@
 """BibTeX: an author's own library."""
 
-import functools
 import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.json_lines import Line, RecordError, bad_record
+from citerec.corpus.json_lines import Line, RecordError, bad_record, raw_lines
+from citerec.corpus.latex import decoded
 from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_id
-from citerec.errors import SourceError
 from citerec.records import Paper
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
-# Only texts with one of these need decoding; the decoder is slow.
-_LATEX = re.compile(r"[\\{}~$%]|--|``|''")
 _VENUES = (
     "journal",
     "journaltitle",
@@ -35,14 +32,10 @@ def read_bibtex(path: Path) -> Iterator[Line]:
     Macros (`@string`) and cross-references (`crossref`) are resolved. The entry key becomes the paper id.
 
     Raises:
-        SourceError: The file cannot be opened.
+        SourceError: The file cannot be opened, or its gzip stream is broken.
     """
-    try:
-        # newline="": an entry is given back byte for byte, its line ends too.
-        with path.open(encoding="utf-8-sig", errors="surrogateescape", newline="") as file:
-            text = file.read()
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror or error}", "Check the path and its rights.") from error
+    # From bytes: an entry is given back byte for byte, its line ends too.
+    text = b"".join(raw for _, raw, _ in raw_lines(path, blank_too=True)).decode("utf-8", "surrogateescape")
     total = path.stat().st_size
     blocks = _blocks(text)
     for position, (number, raw, entry) in enumerate(blocks, 1):
@@ -53,20 +46,23 @@ def _blocks(text: str) -> list[tuple[int, str, Any]]:
     """(line, raw text, entry) of each entry; in place of an entry, the reason why there is none."""
     from bibtexparser.entrypoint import parse_string
     from bibtexparser.middlewares import RemoveEnclosingMiddleware, ResolveStringReferencesMiddleware
-    from bibtexparser.model import DuplicateBlockKeyBlock, Entry, ParsingFailedBlock
+    from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, Entry, ParsingFailedBlock
 
     # bibtexparser logs what it also returns as failed blocks: those go to the quarantine, once.
     logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
     stack = [ResolveStringReferencesMiddleware(), RemoveEnclosingMiddleware()]
     library = parse_string(text, parse_stack=stack)
+    macros = {string.key.lower(): str(string.value) for string in library.strings}
     entries: dict[str, Any] = {}
     found: list[tuple[int, str, Any]] = []
     for parsed in library.blocks:
         number = (parsed.start_line or 0) + 1
         # Of several entries with one key the store keeps the last.
-        block = parsed.ignore_error_block if isinstance(parsed, DuplicateBlockKeyBlock) else parsed
+        # Of several fields with one name in an entry BibTeX takes one, and goes on.
+        forgiven = isinstance(parsed, DuplicateBlockKeyBlock | DuplicateFieldKeyBlock)
+        block = getattr(parsed, "ignore_error_block", parsed) if forgiven else parsed
         if isinstance(block, Entry):
-            fields = {field.key.lower(): str(field.value) for field in block.fields}
+            fields = {field.key.lower(): _joined(field, macros) for field in block.fields}
             found.append((number, block.raw or "", (block.key, block.entry_type.lower(), fields)))
             entries[block.key] = fields
         elif isinstance(block, ParsingFailedBlock):
@@ -75,6 +71,15 @@ def _blocks(text: str) -> list[tuple[int, str, Any]]:
         if not isinstance(entry, str):
             _inherit(entry[2], entries)
     return found
+
+
+def _joined(field: Any, macros: dict[str, str]) -> str:
+    """The value of a field; `macro # "text"` joined."""
+    value = str(field.value)
+    if "#" not in value or getattr(field, "enclosing", None) != "no-enclosing":
+        return value
+    parts = (part.strip() for part in value.split("#"))
+    return "".join(part[1:-1] if part[:1] in '{"' else macros.get(part.lower(), part) for part in parts)
 
 
 def _inherit(fields: dict[str, str], entries: dict[str, dict[str, str]]) -> None:
@@ -99,13 +104,13 @@ def _parse(raw: str, entry: tuple[str, str, dict[str, str]] | str) -> Any:
 
 
 def _paper(key: str, fields: dict[str, str], raw: str) -> Paper:
-    year = _YEAR.search(fields.get("year", "") or fields.get("date", ""))
+    year = _YEAR.search(fields.get("year", "")) or _YEAR.search(fields.get("date", ""))
     return Paper(
         paper_id=key,
-        title=_decoded(fields.get("title", "")),
-        abstract=_decoded(fields.get("abstract", "")) or None,
+        title=decoded(fields.get("title", "")),
+        abstract=decoded(fields.get("abstract", "")) or None,
         year=int(year[0]) if year else None,
-        venue=next((venue for name in _VENUES if (venue := _decoded(fields.get(name, "")))), None),
+        venue=next((venue for name in _VENUES if (venue := decoded(fields.get(name, "")))), None),
         authors=_names(fields.get("author", "") or fields.get("editor", "")),
         external_ids={scheme: fields[name].strip() for name, scheme in _IDS.items() if fields.get(name, "").strip()},
         bibtex=raw,
@@ -124,26 +129,6 @@ def _names(value: str) -> tuple[str, ...]:
             words = [*parts.first, *parts.von, *parts.last, *parts.jr]
         except ValueError:
             words = [name]
-        if decoded := _decoded(" ".join(words)):
-            names.append(decoded)
+        if plain := decoded(" ".join(words)):
+            names.append(plain)
     return tuple(names)
-
-
-def _decoded(text: str) -> str:
-    if _LATEX.search(text):
-        text = _decoder()(text)
-    return " ".join(text.split())
-
-
-@functools.cache
-def _decoder() -> Callable[[str], str]:
-    from pylatexenc.latex2text import LatexNodes2Text
-
-    logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
-    to_text = LatexNodes2Text(math_mode="verbatim", keep_comments=True).latex_to_text
-
-    def decode(text: str) -> str:
-        # A bare % in a .bib field is a per cent sign, not a comment; \% is one already.
-        return str(to_text(re.sub(r"(?<!\\)%", r"\\%", text), tolerant_parsing=True))
-
-    return decode

@@ -1,8 +1,10 @@
 """BibTeX entries for papers: the author's own where there is one, else one made from the record."""
 
+import itertools
 import re
+import string
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from citerec.records import Paper
 
@@ -24,19 +26,24 @@ def bibtex_entries(papers: Iterable[Paper]) -> list[str]:
             keys.add(paper.paper_id)
             continue
         key = base = _key(paper)
-        suffix = ord("a")
+        suffixes = _suffixes()
         while key in keys:
-            key = base + chr(suffix)
-            suffix += 1
+            key = base + next(suffixes)
         keys.add(key)
         entries.append(_entry(key, paper))
     return entries
 
 
+def _suffixes() -> Iterator[str]:
+    yield from string.ascii_lowercase
+    yield from map("-{}".format, itertools.count(27))
+
+
 def _key(paper: Paper) -> str:
     surname = paper.authors[0].split()[-1] if paper.authors and paper.authors[0].split() else "anonymous"
     words = [word for word in _WORD.findall(_ascii(paper.title)) if word.lower() not in _SKIPPED]
-    return "".join(_WORD.findall(_ascii(surname))).lower() + str(paper.year or "") + (words[0].lower() if words else "")
+    name = "".join(_WORD.findall(_ascii(surname))).lower()
+    return (name or "anonymous") + str(paper.year or "") + (words[0].lower() if words else "")
 
 
 def _ascii(text: str) -> str:
@@ -50,9 +57,6 @@ def _entry(key: str, paper: Paper) -> str:
         "year": str(paper.year or ""),
         "howpublished": paper.venue or "",
         **{name: paper.external_ids.get(scheme, "") for scheme, name in _DIGITAL.items()},
-        "note": f"Semantic Scholar corpus id {paper.paper_id}"
-        if not paper.external_ids and paper.paper_id.isdigit()
-        else "",
     }
     lines = [f"  {name} = {{{_escaped(name, value)}}}" for name, value in fields.items() if value]
     # The record does not say whether its venue is a journal or a conference: @misc claims neither.
@@ -65,5 +69,5 @@ def _escaped(name: str, value: str) -> str:
     if name in _DIGITAL.values():
         return value
     if value.startswith("{") and value.endswith("}"):
-        return f"{{{unicode_to_latex(value[1:-1], unknown_char_policy='keep')}}}"
-    return str(unicode_to_latex(value, unknown_char_policy="keep"))
+        return f"{{{unicode_to_latex(value[1:-1], unknown_char_policy='keep', unknown_char_warning=False)}}}"
+    return str(unicode_to_latex(value, unknown_char_policy="keep", unknown_char_warning=False))

@@ -64,8 +64,8 @@ def read_json_lines(path: Path, parse: Callable[[dict[str, Any]], Record]) -> It
         yield Line(number, _parse(raw, parse), bytes_read)
 
 
-def raw_lines(path: Path) -> Iterator[tuple[int, bytes, int]]:
-    """Yields (line number, line, bytes of the file read so far), leaving empty lines out.
+def raw_lines(path: Path, *, blank_too: bool = False) -> Iterator[tuple[int, bytes, int]]:
+    """Yields (line number, line, bytes of the file read so far), leaving blank lines out unless they are asked for.
 
     Raises:
         SourceError: The file cannot be opened, or its gzip stream is broken.
@@ -75,7 +75,7 @@ def raw_lines(path: Path) -> Iterator[tuple[int, bytes, int]]:
             lines = _decompressed(file) if is_gzip(path) else file
             for number, raw in enumerate(lines, 1):
                 line = raw.removeprefix(_BOM) if number == 1 else raw
-                if line and not line.isspace():
+                if blank_too or (line and not line.isspace()):
                     yield number, line, file.tell()
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(

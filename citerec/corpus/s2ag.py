@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from citerec.corpus.json_lines import RecordError
-from citerec.corpus.values import optional_id, read_count, read_external_id, read_id, read_list, read_text
+from citerec.corpus.latex import decoded
+from citerec.corpus.values import optional_id, read_count, read_external_id, read_id, read_list, read_text, read_year
 from citerec.records import Abstract, Citation, Paper, Record, Tldr
 
 # SciCite and older releases name the same class of intent differently.
@@ -20,7 +21,7 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
     return Paper(
         paper_id=read_id(record, "corpusid"),
         title=read_text(record, "title") or "",
-        year=read_count(record, "year"),
+        year=read_year(record, "year"),
         venue=read_text(record, "venue") or _journal_name(record),
         authors=_authors(record),
         fields_of_study=_fields_of_study(record),
@@ -106,7 +107,7 @@ def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
         if not isinstance(author, dict):
             raise RecordError(f"authors holds a {type(author).__name__}: {author!r:.60}")
         if name := read_text(author, "name"):
-            names.append(name)
+            names.append(decoded(name) if "\\" in name else name)
     return tuple(names)
 
 

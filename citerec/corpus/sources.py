@@ -55,6 +55,8 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None) -> list
 def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
     if not source.exists():
         raise SourceError(f"{source} does not exist", "Give a file or a folder to read papers from.")
+    if not source.is_file() and not source.is_dir():
+        raise SourceError(f"{source} is neither a file nor a folder", "Save what comes from a pipe to a file first.")
     if source.is_file():
         return [Shard(source, format_name or recognise(source))]
     datasets = [name for name in s2ag.PARSERS if (source / name).is_dir()]
@@ -69,7 +71,22 @@ def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
             f"It reads folders named {', '.join(s2ag.PARSERS)}, and files ending in {', '.join(_SUFFIXES)}.",
         )
     known = f"s2ag-{source.name}" if source.name in s2ag.PARSERS else None
-    return [Shard(path, format_name or known or recognise(path)) for path in files]
+    if format_name or known:
+        return [Shard(path, format_name or known or "") for path in files]
+    return _recognised(files)
+
+
+def _recognised(files: list[Path]) -> list[Shard]:
+    """The files of a folder that hold papers; others may lie beside them, if there are any such at all."""
+    shards, unknown = [], None
+    for path in files:
+        try:
+            shards.append(Shard(path, recognise(path)))
+        except SourceError as error:
+            unknown = error
+    if unknown and not shards:
+        raise unknown
+    return shards
 
 
 def _files(folder: Path) -> list[Path]:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from citerec.corpus.json_lines import Line, RecordError, bad_record, raw_lines
-from citerec.corpus.values import read_count, read_id, read_strings, read_text
+from citerec.corpus.values import read_count, read_id, read_strings, read_text, read_year
 from citerec.errors import SourceError
 from citerec.records import Paper
 
 COLUMNS = tuple(Paper.__dataclass_fields__)
 _LISTS = ("authors", "fields_of_study")
 _LIST_SEPARATOR = ";"
+_LONGEST_CELL = 10_000_000
 
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
@@ -30,7 +31,7 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
         title=read_text(record, "title") or "",
         abstract=read_text(record, "abstract"),
         tldr=read_text(record, "tldr"),
-        year=read_count(record, "year"),
+        year=read_year(record, "year"),
         venue=read_text(record, "venue"),
         authors=read_strings(record, "authors"),
         fields_of_study=read_strings(record, "fields_of_study"),
@@ -59,7 +60,9 @@ def read_csv(path: Path) -> Iterator[Line]:
         SourceError: The file cannot be read, or its header has no `paper_id`.
     """
     rows = _Rows(path)
-    reader = csv.reader(rows)
+    csv.field_size_limit(_LONGEST_CELL)
+    # strict: a quote that nobody closes is an error, and does not take the rest of the file for its cell.
+    reader = csv.reader(rows, strict=True)
     header = [name.strip() for name in next(reader, [])]
     if "paper_id" not in header:
         raise SourceError(f"{path}: the header has no column paper_id", f"Columns are: {', '.join(COLUMNS)}.")
@@ -70,7 +73,9 @@ def read_csv(path: Path) -> Iterator[Line]:
         except StopIteration:
             return
         except csv.Error as error:
-            yield Line(begins, bad_record(f"not CSV: {error}", rows.last), rows.bytes_read)
+            yield Line(
+                begins, bad_record(f"not CSV: {error}", rows.last.encode("utf-8", "surrogateescape")), rows.bytes_read
+            )
             continue
         yield Line(begins, _parse_row(header, cells), rows.bytes_read)
 
@@ -85,13 +90,13 @@ def _parse_row(header: list[str], cells: list[str]) -> Any:
         if external_ids := record.get("external_ids"):
             pairs = [pair.partition(":") for pair in external_ids.split(_LIST_SEPARATOR)]
             record["external_ids"] = {scheme.strip(): value.strip() for scheme, _, value in pairs}
-        if "\ufffd" in "".join(cells):
+        if any("\udc80" <= character <= "\udcff" for cell in cells for character in cell):
             raise RecordError("not UTF-8")
         return parse_paper(record)
     except RecordError as error:
         output = io.StringIO()
         csv.writer(output).writerow(cells)
-        return bad_record(str(error), output.getvalue().rstrip())
+        return bad_record(str(error), output.getvalue().rstrip().encode("utf-8", "surrogateescape"))
 
 
 class _Rows(Iterator[str]):
@@ -104,5 +109,5 @@ class _Rows(Iterator[str]):
 
     def __next__(self) -> str:
         self.number, raw, self.bytes_read = next(self._lines)
-        self.last = raw.decode("utf-8", "replace")
+        self.last = raw.decode("utf-8", "surrogateescape")
         return self.last

@@ -1,11 +1,14 @@
 """Reading single values out of records whose fields may be null, missing, or of another type than promised."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from citerec.corpus.json_lines import RecordError
 
 LONGEST_ID = 512
+LAST_YEAR = 9999
+_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def read_id(record: Mapping[str, Any], key: str) -> str:
@@ -24,12 +27,13 @@ def optional_id(record: Mapping[str, Any], key: str) -> str | None:
     """An identifier, or None where the record has none.
 
     Raises:
-        RecordError: It is neither a whole number nor a string, has white space in it, or is over 512 characters long.
+        RecordError: It is neither a whole number nor a string, has white space or control characters in it, or is
+            over 512 characters long.
     """
     value = read_external_id(record, key)
     # White space would tear the lines of a TREC file, and Lucene has a longest term.
-    if value and (len(value) > LONGEST_ID or any(character.isspace() for character in value)):
-        raise RecordError(f"{key} has white space or over {LONGEST_ID} characters: {value!r:.60}")
+    if value and (len(value) > LONGEST_ID or not value.isprintable() or " " in value):
+        raise RecordError(f"{key} has white space, control characters or over {LONGEST_ID} characters: {value!r:.60}")
     return value
 
 
@@ -50,7 +54,7 @@ def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
 
 
 def read_text(record: Mapping[str, Any], key: str) -> str | None:
-    """A text with white space folded, or None where it is null, missing or blank.
+    """A text with white space folded and control characters out, or None where it is null, missing or blank.
 
     Raises:
         RecordError: It is not a string.
@@ -60,7 +64,20 @@ def read_text(record: Mapping[str, Any], key: str) -> str | None:
         return None
     if not isinstance(value, str):
         raise RecordError(f"{key} is a {type(value).__name__}: {value!r:.60}")
-    return " ".join(value.split()) or None
+    # A control character in a title could steer the terminal that shows it.
+    return " ".join(_CONTROLS.sub(" ", value).split()) or None
+
+
+def read_year(record: Mapping[str, Any], key: str) -> int | None:
+    """A year, or None where it is null or missing.
+
+    Raises:
+        RecordError: It is no whole number from 0 to 9999.
+    """
+    year = read_count(record, key)
+    if year is not None and year > LAST_YEAR:
+        raise RecordError(f"{key} is no year: {year}")
+    return year
 
 
 def read_count(record: Mapping[str, Any], key: str) -> int | None:
@@ -73,7 +90,9 @@ def read_count(record: Mapping[str, Any], key: str) -> int | None:
     if value is None or value == "":
         return None
     try:
-        number = int(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+        # pandas writes whole numbers as 2005.0 where a column has gaps.
+        given = value.strip().removesuffix(".0") if isinstance(value, str) else value
+        number = int(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else None
     except (ValueError, OverflowError):
         number = None
     if number is None or number < 0 or number >= 2**31 or (isinstance(value, float) and number != value):

@@ -6,7 +6,7 @@ from typing import Any
 
 from citerec.errors import IndexUnusableError
 from citerec.retrieve.index import open_store, recover
-from citerec.retrieve.manifest import FILE_NAME, Manifest
+from citerec.retrieve.manifest import Manifest, is_index
 from citerec.settings import RetrievalSettings
 
 _SHOWN = 12
@@ -81,7 +81,7 @@ def list_indexes(folder: Path) -> list[Listed]:
     """The indexes of a folder, in order of name; also those that cannot be used, and why."""
     found = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
-        if (path / FILE_NAME).exists():
+        if is_index(path) and not path.name.startswith("."):
             try:
                 found.append(Listed(path, _bytes(path), Manifest.read(path)))
             except IndexUnusableError as error:

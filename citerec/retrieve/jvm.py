@@ -45,8 +45,8 @@ def start() -> None:
     os.environ["JAVA_HOME"] = str(java_home())
     # -Xrs leaves Ctrl-C to Python. The serial collector needs the least memory, and indexes no slower here.
     heap = os.environ.get("CITEREC_JAVA_HEAP", DEFAULT_HEAP)
-    if not re.fullmatch(r"[1-9]\d*[kKmMgG]", heap):
-        raise JavaError(f"CITEREC_JAVA_HEAP={heap} is no size", "Write for example 512m or 2g.")
+    if not re.fullmatch(r"[1-9]\d{2,}[mM]|[1-9]\d*[gG]", heap):
+        raise JavaError(f"CITEREC_JAVA_HEAP={heap} is no size", "Write for example 512m or 2g; at least 100m.")
     jnius_config.add_options("-Xrs", f"-Xmx{heap}", "-XX:+UseSerialGC")
     jnius_config.set_classpath(str(anserini_jar()))
     try:

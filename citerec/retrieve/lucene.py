@@ -38,8 +38,9 @@ from citerec.retrieve.protocol import NO_FILTERS, Candidate, CitanceKey, Filters
 from citerec.settings import RetrievalSettings
 
 _INDEX_SEARCHER = "org.apache.lucene.search.IndexSearcher"
-# How much deeper than k both lists are read before the scores of a paper and its citances are added up.
-_DEPTH, _LEAST_DEPTH = 5, 500
+# How deep both lists are read before the scores of a paper and its citances are added up. What a paper scores must
+# not depend on how many are asked for, so that this is no multiple of k.
+_DEPTH = 1000
 # FieldDoc.toString(), by the sort keys: …, score, [id in hexadecimal] — and citing id and position for citances.
 _PAPER_HIT = re.compile(r"doc=\d+ [^=]*=[^=]*=-?\d+ fields=\[(?:[^=]*, )?([-+.E\d]+), \[([ 0-9a-f]*)\]\]")
 _CITANCE_HIT = re.compile(
@@ -116,7 +117,7 @@ class LuceneRetriever:
             raise FilterError(f"no order is called {sort!r}", f"Orders are: {', '.join(SORTS)}.")
         self._check_length(query)
         weigh_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
-        depth = min(max(_DEPTH * k, _LEAST_DEPTH), max(self.size, k)) if weigh_citances else k
+        depth = max(_DEPTH, k) if weigh_citances else k
         with java_failures("searching", SearchError):
             with java_lock:
                 words = self._parsers.papers(query)
@@ -182,9 +183,10 @@ class LuceneRetriever:
             return self._papers.count(filtered(everything, filters)) == 0
 
     def explain(self, query: Query, candidate: Candidate) -> tuple[Match, ...]:
-        """The words of the query that speak for a candidate, best first; their scores add up to its score.
+        """The words of the query that speak for a candidate, best first.
 
-        Only the citance that speaks most is looked into; what further ones add stands under no word.
+        Without citances their scores add up to its score. Of citances only the one that speaks most is looked into;
+        what further ones add stands under no word.
         """
         weights = self.settings.weights
         with java_lock, java_failures("explaining", SearchError):
@@ -308,7 +310,8 @@ def _matches(shown: dict[str, str], found: dict[str, float], where: dict[str, li
 
 
 def _text(hexadecimal: str) -> str:
-    return bytes.fromhex(hexadecimal).decode()
+    # Java prints a byte under 0x10 as one digit.
+    return bytes(int(byte, 16) for byte in hexadecimal.split()).decode()
 
 
 def _detach_all(pool: ThreadPoolExecutor, threads: int) -> None:

@@ -25,6 +25,7 @@ UNKNOWN = -1
 """Stands for an unknown year or count; every range that is asked for begins at 0."""
 
 ANALYZER = "porter"
+_NO_VENUE = b"\xff"  # no UTF-8 has this byte: papers without a venue come last in the order of venues
 _LONGEST_VENUE = 200  # Lucene refuses terms of more than 32,766 bytes
 
 
@@ -74,7 +75,9 @@ class _Filterable:
         self._year = _document("IntField")(YEAR, UNKNOWN, no)
         self._citations = _document("IntField")(CITATIONS, UNKNOWN, no)
         self._venue = _document("TextField")(VENUE, "", no)
-        self._venue_sort = _document("SortedDocValuesField")(VENUE_SORT, nothing)
+        self._venue_sort = _document("SortedDocValuesField")(
+            VENUE_SORT, java_class("org.apache.lucene.util.BytesRef")(_NO_VENUE)
+        )
         self._year_now: int | None = None
         self._citations_now: int | None = None
         self._venue_now: str | None = None
@@ -96,7 +99,7 @@ class _Filterable:
             self._venue_now = paper.venue
             venue = (paper.venue or "")[:_LONGEST_VENUE]
             self._venue.setStringValue(venue)
-            self._venue_sort.setBytesValue(venue.casefold().encode())
+            self._venue_sort.setBytesValue(venue.casefold().encode() or _NO_VENUE)
         if paper.fields_of_study != self._fields:
             self._fields = paper.fields_of_study
             self.document.removeFields(FIELD)

@@ -120,7 +120,7 @@ def _required(filters: Filters) -> Iterator[Any]:
         yield _either(*[term_query(fields.FIELD, fields.field_term(name)) for name in filters.fields])
     if filters.venues:
         yield _either(*[_phrase(fields.VENUE, venue) for venue in filters.venues])
-    if filters.min_citations:
+    if filters.min_citations is not None:
         yield _range(fields.CITATIONS, filters.min_citations, _MOST)
 
 
@@ -178,7 +178,7 @@ def sort_by(name: str) -> Any:
         "most-cited": lambda: [_by_number(fields.CITATIONS, reverse=True), *relevance],
         "venue": lambda: [field(fields.VENUE_SORT, kind.STRING), *relevance],
         "field": lambda: [
-            java_class("org.apache.lucene.search.SortedSetSortField")(fields.FIELD, False),
+            _none_last(java_class("org.apache.lucene.search.SortedSetSortField")(fields.FIELD, False)),
             *relevance,
         ],
         "citances": lambda: [
@@ -188,6 +188,11 @@ def sort_by(name: str) -> Any:
         ],
     }
     return java_class("org.apache.lucene.search.Sort")(*keys[name]())
+
+
+def _none_last(key: Any) -> Any:
+    key.setMissingValue(java_class("org.apache.lucene.search.SortField").STRING_LAST)
+    return key
 
 
 def _by_number(name: str, *, reverse: bool = False) -> Any:

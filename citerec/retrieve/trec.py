@@ -1,10 +1,9 @@
 """TREC runs: `context Q0 paper rank score tag`, one line a hit."""
 
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from citerec.errors import BuildError
+from citerec.errors import BuildError, InputError
 from citerec.retrieve.protocol import Candidate
 
 
@@ -24,11 +23,17 @@ def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], ta
 
     Raises:
         BuildError: The file cannot be written.
+        InputError: The tag is empty or has white space.
     """
     import numpy as np
 
+    if any(character.isspace() for character in tag) or not tag:
+        raise InputError(f"the tag {tag!r} is empty or has white space", "A run file has one word for it: --tag my-run")
     contexts = empty = 0
-    partial = path.with_name(f".{path.name}.partial")
+    path = path.resolve()  # a link is followed, not replaced
+    regular = not path.exists() or path.is_file()
+    # A pipe or a device is written to as it is.
+    partial = path.with_name(f".{path.name}.partial") if regular else path
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with partial.open("w", encoding="utf-8") as file:
@@ -39,11 +44,13 @@ def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], ta
                 for rank, candidate in enumerate(candidates, 1):
                     above = min(np.float32(candidate.score), np.nextafter(above, np.float32(-np.inf)))
                     file.write(f"{context_id} Q0 {candidate.paper_id} {rank} {above!s} {tag}\n")
-        os.replace(partial, path)  # noqa: PTH105 (Path.replace says nothing of being atomic)
+        if regular:
+            partial.replace(path)
     except OSError as error:
         raise BuildError(
             f"cannot write {path}: {error.strerror or error}", "Give another path, or make room."
         ) from error
     finally:
-        partial.unlink(missing_ok=True)
+        if regular:
+            partial.unlink(missing_ok=True)
     return contexts, empty

@@ -38,8 +38,8 @@ def check_filters(filters: Filters, store: PaperStore) -> None:
             raise FilterError(f"{year} is no year", "Give years such as 1998.")
     if low is not None and high is not None and low > high:
         raise FilterError(f"the years {low} to {high} are turned round", f"Write --year-from {high} --year-to {low}")
-    if filters.min_citations is not None and filters.min_citations < 0:
-        raise FilterError(f"--min-citations {filters.min_citations} is negative", "Give a number from 0.")
+    if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
+        raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
     if filters.fields:
         known = {str(name).casefold(): str(name) for name in store.histogram("fields_of_study")}
         for name in filters.fields:

@@ -133,7 +133,7 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["-k", "ten"], ["'ten' is not a valid integer"]),
         (["--year-from", 2010, "--year-to", 2000], ["turned round", "--year-from 2000 --year-to 2010"]),
         (["--field", "Biologie"], ["no field of study 'Biologie'", "Did you mean 'Biology'?"]),
-        (["--min-citations", -1], ["is negative"]),
+        (["--min-citations", -1], ["out of range"]),
         (["--set", "bm25.k2=1"], ["no setting", "Did you mean bm25.k1?"]),
         (["--recipe", "none"], ["no recipe 'none'", "bm25-one-field"]),
         (["--jsno"], ["No such option", "--json"]),

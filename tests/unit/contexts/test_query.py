@@ -16,6 +16,12 @@ from citerec.records import MARKER, Context
         ("an array [i, j] stays", "an array [i, j] stays"),
         ("TnT (Brants, 2000), and (see Lee et al., 1997a; Kim 2001)", "TnT , and"),
         ("a year (in 2005) stays", "a year (in 2005) stays"),
+        (
+            "an aside (Rocchio expansion on TREC 2004 runs) stays",
+            "an aside (Rocchio expansion on TREC 2004 runs) stays",
+        ),
+        ("by (Lin and van Dyke, 2001; cited again 2004) too", "by too"),
+        ("it costs $5 here and $10 there", "it costs $5 here and $10 there"),
         ("an aside (Figure two) stays", "an aside (Figure two) stays"),
         (r"shown~\citep[see][p. 3]{lee:97,kim01} by \emph{many}", "shown by {many}"),
         (r"the loss $x^2 + y$ and \(a\) fall", "the loss and fall"),

@@ -114,4 +114,4 @@ def test_and_others_is_nobody(tmp_path: Path) -> None:
 def test_a_key_that_no_run_file_could_hold_is_set_aside(tmp_path: Path, key: str) -> None:
     (bad,) = read(tmp_path, f"@book{{{key}, title={{x}}}}")
     assert isinstance(bad, BadRecord)
-    assert "white space or over 512" in bad.reason
+    assert "white space, control characters or over 512" in bad.reason
