@@ -163,7 +163,7 @@ def json_id(paper_id: str) -> int | str:
 
 
 def to_json(hit: Hit) -> dict[str, Any]:
-    """A hit as a flat JSON object (docs/cli.md, `recommend --json`)."""
+    """A hit as a flat JSON object (docs/formats.md, "Answers as JSON")."""
     paper = hit.paper
     answer: dict[str, Any] = {
         "rank": hit.rank,

@@ -125,6 +125,8 @@ def list_indexes(folder: Path) -> None:
     from citerec.cli.tables import show_list
     from citerec.retrieve.describe import list_indexes as listed
 
+    if not folder.is_dir() and folder != INDEXES:
+        raise click.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
     show_list(output(), folder, listed(folder))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from citerec.cli.console import (
     find_index,
@@ -99,6 +100,10 @@ def recommend(
         raise click.UsageError("--json, --bibtex and --trec exclude each other")
     if sum((sentence is not None, file is not None, contexts is not None)) > 1:
         raise click.UsageError("give one of SENTENCE, --file and --contexts")
+    _refuse_without("--contexts", contexts, "as_of_year", "neighbours")
+    _refuse_without("--trec", trec, "tag")
+    if options["explain"] and (as_bibtex or trec):
+        raise click.UsageError("--explain goes with the table and with --json only")
     text = None if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
     from citerec.retrieve.protocol import Filters
@@ -137,6 +142,14 @@ def recommend(
 
         for number, answer in enumerate(answers, 1):
             show_answer(output(), answer, recommender.titles(answer.hits), number if len(answers) > 1 else None)
+
+
+def _refuse_without(option: str, value: object, *names: str) -> None:
+    """An option that would be ignored is an error: its user expects something of it."""
+    context = click.get_current_context()
+    for name in names:
+        if value is None and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with {option} only")
 
 
 def _text(sentence: str | None, file: Path | None) -> str:
@@ -224,8 +237,15 @@ def _answer_contexts(
             counts = write_run(trec, rows, options["tag"])
         _tell_run(trec, *counts)
         return
+    cited: list[Hit] = []
     for context, candidates in found:
-        _show_context(recommender, context, candidates, shape, explain=options["explain"])
+        hits = recommender.hits(context, candidates, explain=options["explain"], neighbours=options["neighbours"])
+        if shape == "bibtex":
+            cited += hits
+        else:
+            _show_context(recommender, context, hits, as_json=shape == "json")
+    if shape == "bibtex":
+        _print_bibtex(cited)
 
 
 def _told(
@@ -236,25 +256,15 @@ def _told(
         yield context.context_id, candidates
 
 
-def _show_context(
-    recommender: "Recommender",
-    context: "Context",
-    candidates: "list[Candidate]",
-    shape: str,
-    *,
-    explain: bool,
-) -> None:
-    from citerec.recommend import Answer
-    from citerec.records import to_json
-
-    hits = recommender.hits(context, candidates, explain=explain)
-    if shape == "json":
+def _show_context(recommender: "Recommender", context: "Context", hits: "list[Hit]", *, as_json: bool) -> None:
+    if as_json:
         import orjson
 
-        click.echo(orjson.dumps({"context_id": context.context_id, "hits": [to_json(hit) for hit in hits]}))
-    elif shape == "bibtex":
-        _print_bibtex(hits)
-    else:
-        from citerec.cli.tables import show_answer
+        from citerec.records import to_json
 
-        show_answer(output(), Answer(context, tuple(hits)), recommender.titles(hits), context.context_id)
+        click.echo(orjson.dumps({"context_id": context.context_id, "hits": [to_json(hit) for hit in hits]}))
+        return
+    from citerec.cli.tables import show_answer
+    from citerec.recommend import Answer
+
+    show_answer(output(), Answer(context, tuple(hits)), recommender.titles(hits), context.context_id)

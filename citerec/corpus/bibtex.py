@@ -45,14 +45,15 @@ def read_bibtex(path: Path) -> Iterator[Line]:
 def _blocks(text: str) -> list[tuple[int, str, Any]]:
     """(line, raw text, entry) of each entry; in place of an entry, the reason why there is none."""
     from bibtexparser.entrypoint import parse_string
-    from bibtexparser.middlewares import RemoveEnclosingMiddleware, ResolveStringReferencesMiddleware
     from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, Entry, ParsingFailedBlock
 
     # bibtexparser logs what it also returns as failed blocks: those go to the quarantine, once.
     logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
-    stack = [ResolveStringReferencesMiddleware(), RemoveEnclosingMiddleware()]
-    library = parse_string(text, parse_stack=stack)
-    macros = {string.key.lower(): str(string.value) for string in library.strings}
+    # No middleware: those of bibtexparser leave `macro # "text"` and entries with a repeated field as they are.
+    library = parse_string(text, parse_stack=[])
+    macros: dict[str, str] = {}
+    for string in library.strings:
+        macros[string.key.lower()] = _value(str(string.value), macros)
     entries: dict[str, Any] = {}
     found: list[tuple[int, str, Any]] = []
     for parsed in library.blocks:
@@ -62,7 +63,7 @@ def _blocks(text: str) -> list[tuple[int, str, Any]]:
         forgiven = isinstance(parsed, DuplicateBlockKeyBlock | DuplicateFieldKeyBlock)
         block = getattr(parsed, "ignore_error_block", parsed) if forgiven else parsed
         if isinstance(block, Entry):
-            fields = {field.key.lower(): _joined(field, macros) for field in block.fields}
+            fields = {field.key.lower(): _value(str(field.value), macros) for field in block.fields}
             found.append((number, block.raw or "", (block.key, block.entry_type.lower(), fields)))
             entries[block.key] = fields
         elif isinstance(block, ParsingFailedBlock):
@@ -73,13 +74,22 @@ def _blocks(text: str) -> list[tuple[int, str, Any]]:
     return found
 
 
-def _joined(field: Any, macros: dict[str, str]) -> str:
-    """The value of a field; `macro # "text"` joined."""
-    value = str(field.value)
-    if "#" not in value or getattr(field, "enclosing", None) != "no-enclosing":
-        return value
-    parts = (part.strip() for part in value.split("#"))
-    return "".join(part[1:-1] if part[:1] in '{"' else macros.get(part.lower(), part) for part in parts)
+def _value(raw: str, macros: dict[str, str]) -> str:
+    """The value of a field: what braces or quotes enclose, or a macro, or several of these joined by `#`."""
+    parts, begins, depth, quoted = [], 0, 0, False
+    for position, character in enumerate(raw if "#" in raw else ""):
+        depth += (character == "{") - (character == "}")
+        quoted ^= character == '"' and depth == 0
+        if character == "#" and depth == 0 and not quoted:
+            parts.append(raw[begins:position])
+            begins = position + 1
+    parts.append(raw[begins:])
+    return "".join(_part(part.strip(), macros) for part in parts)
+
+
+def _part(raw: str, macros: dict[str, str]) -> str:
+    enclosed = len(raw) > 1 and (raw[0], raw[-1]) in (("{", "}"), ('"', '"'))
+    return raw[1:-1] if enclosed else macros.get(raw.lower(), raw)
 
 
 def _inherit(fields: dict[str, str], entries: dict[str, dict[str, str]]) -> None:

@@ -22,7 +22,7 @@ READERS: Mapping[str, Callable[[Path], Iterator[Line]]] = {
 
 _BY_SUFFIX = {".bib": "bibtex", ".bibtex": "bibtex", ".csv": "csv"}
 _SUFFIXES = (".jsonl", ".json", ".gz", *_BY_SUFFIX)
-_SNIFFED_LINES = 20
+_SNIFFED_LINES = 1000
 
 
 @dataclass(frozen=True, slots=True)

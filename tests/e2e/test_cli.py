@@ -139,6 +139,11 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["--jsno"], ["No such option", "--json"]),
         (["--json", "--bibtex"], ["exclude each other"]),
         (["--contexts", "x"], ["give one of SENTENCE, --file and --contexts"]),
+        (["--no-neighbours"], ["--neighbours goes with --contexts only"]),
+        (["--tag", "x"], ["--tag goes with --trec only"]),
+        (["--trec", "r", "--tag", "my run"], ["has white space"]),
+        (["--min-citations", 3_000_000_000], ["out of range"]),
+        (["--set", "bm25.k1=inf"], ["bm25.k1"]),
         (["--trec", "/proc/none/run"], ["cannot write /proc/none/run"]),
     ],
 )
@@ -146,7 +151,7 @@ def test_wrong_arguments_are_one_line(
     citerec: Citerec, demo_index: Path, arguments: list[object], parts: list[str]
 ) -> None:
     result = citerec("recommend", "forests <REF>", "--index", demo_index, *arguments)
-    one_line(result, 1 if "--trec" in arguments else 2, *parts)
+    one_line(result, 1 if "/proc/none/run" in arguments else 2, *parts)
 
 
 @pytest.mark.parametrize(
@@ -278,6 +283,21 @@ def test_a_build_stopped_at_any_moment_goes_on(citerec: Citerec, tmp_path: Path,
     ]
     assert answers[0] == answers[1]
     assert "whole" in citerec("index", "verify", "x").stdout
+
+
+def test_the_processes_of_a_killed_build_do_not_stay(citerec: Citerec, tmp_path: Path) -> None:
+    for number in range(2):
+        rows = ({"paper_id": f"{number}-{n}", "title": "okapi " * 40} for n in range(40_000))
+        write_lines(tmp_path / "s" / f"{number}.jsonl", rows)
+    process = subprocess.Popen(
+        [Path(sys.executable).with_name("citerec"), "index", "build", "s", "--out", "x"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    time.sleep(1.2)
+    process.kill()
+    process.communicate(timeout=60)  # ends only when nobody holds the other end of the pipe
 
 
 def test_help_is_light(citerec: Citerec) -> None:

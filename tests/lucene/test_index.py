@@ -271,3 +271,70 @@ def test_anserini_reads_the_index_too(demo_index: Path) -> None:
     hits = Recommender.open(demo_index, settings).recommend("species genes and evolution in bacteria <REF>", k=20)
     assert [hit.paper.paper_id for hit in hits] == [paper_id for paper_id, _ in theirs]
     assert [hit.score for hit in hits] == pytest.approx([score for _, score in theirs], abs=1e-4)
+
+
+def test_a_folder_with_some_other_manifest_is_never_overwritten(release: Path, tmp_path: Path) -> None:
+    extension = tmp_path / "extension"
+    extension.mkdir()
+    (extension / "manifest.json").write_text('{"name": "my extension", "version": 3}', encoding="utf-8")
+    with pytest.raises(SourceError, match="is no index"):
+        build_index([release], extension)
+    assert (extension / "manifest.json").exists()
+
+
+def test_what_was_refused_once_is_refused_again(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.jsonl"
+    bad.write_text('{"paper_id": 1, "title": "x"}\nbroken\nbroken\n', encoding="utf-8")
+    for _ in range(2):
+        with pytest.raises(BuildError, match="2 of 3 records are bad"):
+            build_index([bad], tmp_path / "index")
+
+
+def test_a_bad_beginning_does_not_stop_a_good_corpus(tmp_path: Path) -> None:
+    source = tmp_path / "x.jsonl"
+    good = "".join(json.dumps({"paper_id": n, "title": f"Paper {n}"}) + "\n" for n in range(20_000))
+    source.write_text("broken\n" * 100 + good, encoding="utf-8")
+    assert build_index([source], tmp_path / "index").counts.bad == 100
+
+
+def test_adding_to_a_damaged_index_is_refused(release: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    build_index([release], index)
+    shutil.rmtree(index / "lucene" / "papers")
+    more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "m", "title": "More"}])
+    with pytest.raises(IndexUnusableError, match="Lucene has 1 papers where the store has 2,001"):
+        add_to_index([more], index)
+    assert json_manifest(index)["counts"]["papers"] == 2000  # type: ignore[index]
+
+
+def test_a_link_is_followed_not_replaced(release: Path, tmp_path: Path) -> None:
+    (tmp_path / "big").mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "big" / "index")
+    for _ in range(2):
+        build_index([release], link)
+    assert link.is_symlink()
+    assert (tmp_path / "big" / "index" / "manifest.json").exists()
+
+
+def test_folders_of_unfinished_work_are_no_indexes(release: Path, tmp_path: Path) -> None:
+    build_index([release], tmp_path / "a")
+    shutil.copytree(tmp_path / "a", tmp_path / ".a.previous")
+    assert [listed.path.name for listed in list_indexes(tmp_path)] == ["a"]
+
+
+def test_a_damaged_store_is_told_apart(demo_index: Path, tmp_path: Path) -> None:
+    index = tmp_path / "copy"
+    shutil.copytree(demo_index, index)
+    (index / "papers.sqlite").write_bytes(b"garbage" * 1000)
+    with pytest.raises(IndexUnusableError, match="paper store"):
+        Recommender.open(index)
+    (index / "papers.sqlite").unlink()
+    with pytest.raises(IndexUnusableError, match="paper store"):
+        describe(index)
+
+
+def test_other_files_beside_the_papers_are_passed_over(tmp_path: Path) -> None:
+    write_lines(tmp_path / "s" / "mine.jsonl", [{"paper_id": "a", "title": "Okapi"}])
+    (tmp_path / "s" / "package.json").write_text("{}", encoding="utf-8")
+    assert build_index([tmp_path / "s"], tmp_path / "index").counts.papers == 1

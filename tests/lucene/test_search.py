@@ -273,3 +273,9 @@ def test_every_script_and_sign_passes_through_java(tmp_path: Path) -> None:
     assert (hit.paper.paper_id, hit.paper.title, hit.paper.abstract) == ("é😀", record["title"], "nul inside 漢字")
     assert {match.word for match in hit.matches} >= {"nul", "漢字", "state-of-the-okapi"}
     assert len({match.word for match in hit.matches}) == len(hit.matches)
+
+
+def test_the_first_hits_do_not_depend_on_how_many_are_asked_for(recommender: Recommender) -> None:
+    sentence = "okapi probabilistic ranking <REF>"
+    longer = recommender.recommend(sentence, k=7)
+    assert recommender.recommend(sentence, k=2) == longer[:2]

@@ -1,3 +1,4 @@
+import gzip
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,22 @@ def test_a_key_that_no_run_file_could_hold_is_set_aside(tmp_path: Path, key: str
     (bad,) = read(tmp_path, f"@book{{{key}, title={{x}}}}")
     assert isinstance(bad, BadRecord)
     assert "white space, control characters or over 512" in bad.reason
+
+
+def test_joined_macros_repeated_fields_and_gzip(tmp_path: Path) -> None:
+    text = (
+        '@string{pre = "Proc. "}\n'
+        '@inproceedings{a, title={C# x}, booktitle=pre # "SIGIR" # { 2}, url={1}, url={2}, '
+        "year={in press}, date={2001}}"
+    )
+    path = tmp_path / "library.bib.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    (line,) = read_bibtex(path)
+    assert isinstance(line.record, Paper)
+    assert (line.record.title, line.record.venue, line.record.year) == ("C# x", "Proc. SIGIR 2", 2001)
+
+
+def test_keys_never_repeat_and_are_never_empty(tmp_path: Path) -> None:
+    entries = bibtex_entries([Paper(str(n), "题目", authors=("王伟",), year=2001) for n in range(60)])
+    found = read(tmp_path, "\n".join(entries))
+    assert len({paper.paper_id for paper in found if isinstance(paper, Paper)}) == 60

@@ -40,3 +40,19 @@ def test_a_csv_needs_a_column_for_the_id(tmp_path: Path) -> None:
     path.write_text("id,title\n1,x\n", encoding="utf-8")
     with pytest.raises(SourceError, match="no column paper_id"):
         list(read_csv(path))
+
+
+def test_a_quote_that_nobody_closes_is_no_cell(tmp_path: Path) -> None:
+    path = tmp_path / "papers.csv"
+    path.write_text('paper_id,title\n1,one\n2,"two\n' + "".join(f"{n},more\n" for n in range(3, 50)), encoding="utf-8")
+    first, last = [line.record for line in read_csv(path)]
+    assert isinstance(first, Paper)
+    assert isinstance(last, BadRecord)
+    assert last.reason.startswith("not CSV")
+
+
+def test_whole_numbers_as_pandas_writes_them(tmp_path: Path) -> None:
+    path = tmp_path / "papers.csv"
+    path.write_text("paper_id,title,year,citation_count\na,x \ufffd y,2005.0,\n", encoding="utf-8")
+    (line,) = read_csv(path)
+    assert line.record == Paper("a", "x \ufffd y", year=2005)
