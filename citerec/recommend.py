@@ -98,7 +98,7 @@ class Recommender:
                 raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call recommend_text, which answers each.")
             sentence = contexts[0]
         k = checked_k(k, self.manifest)
-        check_filters(filters, self._store)
+        check_filters(filters, self._store, self._retriever.matches_nothing)
         query = query_of(sentence)
         candidates = self._retriever.search(query, k, _with_leak_rules(filters, sentence, as_of_year=True), sort)
         return self._hits(query, candidates, explain=explain)
@@ -144,7 +144,7 @@ class Recommender:
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
         k = checked_k(k, self.manifest)
-        check_filters(filters, self._store)
+        check_filters(filters, self._store, self._retriever.matches_nothing)
         # A part at a time: a thread pool would take in all of them at once.
         remaining = iter(contexts)
         while part := list(itertools.islice(remaining, _PART)):

@@ -118,8 +118,13 @@ def recover(index: Path) -> None:
     if previous.exists() and not index.exists():
         # Under the lock: a builder may just now be between the two renames, and needs a moment.
         with _locked(index, patience=_PATIENCE_SECONDS):
-            if previous.exists() and not index.exists():
-                previous.rename(index)
+            _put_back(previous, index)
+
+
+def _put_back(previous: Path, index: Path) -> None:
+    """To be called under the lock."""
+    if previous.exists() and not index.exists():
+        previous.rename(index)
 
 
 def open_store(index: Path) -> SqliteStore:
@@ -269,8 +274,8 @@ def _staging(index: Path, plan: dict[str, object], copy_from: Path | None = None
     """A directory beside the index that takes its place at the end; if stopped, it waits for the same plan."""
     staging = _beside(index, "building")
     with _disk_failures(index), _locked(index):
-        if (previous := _beside(index, "previous")).exists() and not index.exists():
-            previous.rename(index)
+        previous = _beside(index, "previous")
+        _put_back(previous, index)
         if not _goes_on(staging, plan):
             shutil.rmtree(staging, ignore_errors=True)
             _begin(staging, plan, copy_from)

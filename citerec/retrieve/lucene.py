@@ -86,11 +86,6 @@ class LuceneRetriever:
             if not self._parsers.reach(citances=has_citances):
                 raise SettingsError("every weight is 0", "Give one field a weight: --set weights.text=1")
 
-    @property
-    def size(self) -> int:
-        """Number of papers."""
-        return self._papers.size
-
     def close(self) -> None:
         """Lets go of the index's files."""
         with java_lock:
@@ -230,7 +225,6 @@ class _Searcher:
         self._searcher = java_class(_INDEX_SEARCHER)(as_reader)
         similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")
         self._searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
-        self.size = int(self.reader.numDocs())
         self._search = _search_and_print()
 
     def search(self, query: Any, k: int, sort: str) -> str:

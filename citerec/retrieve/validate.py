@@ -1,8 +1,10 @@
 """Whether an index can answer what is asked of it."""
 
 import difflib
+from collections.abc import Callable
 
 from citerec.corpus.store import PaperStore
+from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.protocol import Filters
@@ -26,28 +28,32 @@ def checked_k(k: int | None, manifest: Manifest) -> int:
     return k
 
 
-def check_filters(filters: Filters, store: PaperStore) -> None:
+def check_filters(filters: Filters, store: PaperStore, matches_nothing: Callable[[Filters], bool]) -> None:
     """Whether the filters make sense, and name fields of study that the index has.
+
+    Args:
+        filters: What is asked for.
+        store: Knows the names of all fields; asked only to suggest another, as it counts every paper for that.
+        matches_nothing: Whether no paper of the index passes some filters.
 
     Raises:
         FilterError: A range is turned round, a number negative, or a field unknown.
     """
     low, high = filters.year_from, filters.year_to
     for year in (low, high):
-        if year is not None and not 0 <= year <= 9999:
+        if year is not None and not 0 <= year <= LAST_YEAR:
             raise FilterError(f"{year} is no year", "Give years such as 1998.")
     if low is not None and high is not None and low > high:
         raise FilterError(f"the years {low} to {high} are turned round", f"Write --year-from {high} --year-to {low}")
     if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
         raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
-    if filters.fields:
-        known = {str(name).casefold(): str(name) for name in store.histogram("fields_of_study")}
-        for name in filters.fields:
-            if name.casefold() not in known:
-                raise FilterError(f"the index has no field of study {name!r}", _suggestion(name, known))
+    for name in filters.fields:
+        if matches_nothing(Filters(fields=(name,))):
+            raise FilterError(f"the index has no field of study {name!r}", _suggestion(name, store))
 
 
-def _suggestion(name: str, known: dict[str, str]) -> str:
+def _suggestion(name: str, store: PaperStore) -> str:
+    known = {str(field).casefold(): str(field) for field in store.histogram("fields_of_study")}
     if not known:
         return "Its papers name no fields at all: leave --field out."
     near = difflib.get_close_matches(name.casefold(), known, n=1)
