@@ -94,6 +94,8 @@ class Context:
         cited_ids: The papers cited here; a marker may stand for a group.
         section: Heading of the section.
         source: Where the context comes from.
+        intent: Why the paper is cited: background, method, result.
+        labels: Classes by family of strata, where the context belongs to a diagnostic set.
     """
 
     text: str
@@ -106,6 +108,8 @@ class Context:
     cited_ids: tuple[str, ...] = ()
     section: str | None = None
     source: str | None = None
+    intent: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

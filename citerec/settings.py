@@ -9,6 +9,7 @@ from typing import Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from citerec.errors import SettingsError
+from citerec.places import RECIPES, shipped
 
 
 class _Settings(BaseModel):
@@ -76,6 +77,21 @@ class RetrievalSettings(_Settings):
             return cls.model_validate(values)
         except ValidationError as error:
             raise _as_settings_error(error) from None
+
+
+def find_recipe(name: str | None) -> Path | None:
+    """The file of a recipe, by path or by the name of a shipped one.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    if name is None:
+        return None
+    for path in (Path(name), RECIPES / f"{name}.toml", shipped("recipes", f"{name}.toml")):
+        if path.is_file():
+            return path
+    known = sorted(path.stem for path in shipped("recipes").glob("*.toml"))
+    raise SettingsError(f"there is no recipe {name!r}", f"Give a TOML file, or one of: {', '.join(known)}.")
 
 
 def setting_keys(model: type[BaseModel] = RetrievalSettings, prefix: str = "") -> dict[str, tuple[Any, str]]:

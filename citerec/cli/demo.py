@@ -4,7 +4,8 @@ from pathlib import Path
 
 import click
 
-from citerec.cli.console import INDEXES, output, shipped
+from citerec.cli.console import output
+from citerec.places import INDEXES, shipped
 
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",

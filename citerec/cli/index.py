@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import INDEXES, find_index, notes, output, with_options
+from citerec.cli.console import notes, output, with_options
+from citerec.places import INDEXES
 
 if TYPE_CHECKING:
     from citerec.retrieve.index import BuildOptions
@@ -72,6 +73,7 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     """
     from citerec.cli.progress import progress_bar
     from citerec.retrieve.index import add_to_index
+    from citerec.retrieve.manifest import find_index
 
     path = find_index(index_path)
     with progress_bar() as progress:
@@ -85,6 +87,7 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
 def info(path: Path | None, as_json: bool) -> None:
     """Show what an index holds: counts, years, fields, venues, settings, size."""
     from citerec.retrieve.describe import describe
+    from citerec.retrieve.manifest import find_index
 
     description = describe(find_index(path))
     if as_json:
@@ -103,6 +106,7 @@ def verify(path: Path | None) -> None:
     """Check that store and Lucene agree, and that no file has been damaged."""
     from citerec.cli.progress import progress_bar
     from citerec.errors import CiterecError
+    from citerec.retrieve.manifest import find_index
     from citerec.retrieve.verify import verify as faults_of
 
     found = find_index(path)

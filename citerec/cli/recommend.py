@@ -9,8 +9,6 @@ import click
 from click.core import ParameterSource
 
 from citerec.cli.console import (
-    find_index,
-    find_recipe,
     notes,
     output,
     settings_options,
@@ -106,8 +104,9 @@ def recommend(
         raise click.UsageError("--explain goes with the table and with --json only")
     text = None if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
+    from citerec.retrieve.manifest import find_index
     from citerec.retrieve.protocol import Filters
-    from citerec.settings import RetrievalSettings
+    from citerec.settings import RetrievalSettings, find_recipe
 
     filters = Filters(
         options["year_from"],

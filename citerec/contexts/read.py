@@ -71,7 +71,16 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         cited_ids=tuple(dict.fromkeys(value for value in cited if value)),
         section=read_text(record, "section"),
         source=read_text(record, "source"),
+        intent=read_text(record, "intent"),
+        labels=_read_labels(record),
     )
+
+
+def _read_labels(record: dict[str, Any]) -> dict[str, str]:
+    labels = record.get("labels") or {}
+    if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
+        raise RecordError("labels is no object of classes by family")
+    return labels
 
 
 def contexts_of_text(text: str) -> list[Context]:

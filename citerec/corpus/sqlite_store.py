@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus.store import Counts, NumberedRecord, SearchableCitance, SearchableText
+from citerec.corpus.store import CensusRow, Counts, NumberedRecord, SearchableCitance, SearchableText
 from citerec.records import Abstract, Citation, Paper, Tldr
 
 # WITHOUT ROWID: rows lie in order of id, so that joins and the pass to Lucene read the file from front to back.
@@ -103,18 +103,30 @@ class SqliteStore:
 
     def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
         """Full records, by id; unknown ids are left out."""
-        wanted = list(paper_ids)
         found: dict[str, Paper] = {}
-        for start in range(0, len(wanted), _IDS_PER_QUERY):
-            ids = wanted[start : start + _IDS_PER_QUERY]
-            marks = ",".join("?" * len(ids))
+        for ids, marks in _parts(paper_ids):
             rows = self._all(
                 f"SELECT {_FULL} FROM papers p LEFT JOIN abstracts a USING (paper_id) "
                 f"LEFT JOIN tldrs t USING (paper_id) WHERE p.paper_id IN ({marks})",
                 ids,
             )
-            found |= {row[0]: _paper(row) for row in rows}
+            found.update((row[0], _paper(row)) for row in rows)
         return found
+
+    def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
+        """Years by id, without the rest of the record; unknown ids are left out."""
+        found: dict[str, int | None] = {}
+        for ids, marks in _parts(paper_ids):
+            found.update(self._all(f"SELECT paper_id, year FROM papers WHERE paper_id IN ({marks})", ids))
+        return found
+
+    def census(self) -> Iterator[CensusRow]:
+        """Counts of papers by first field, year and citation count: one pass over all papers."""
+        rows = self._all(
+            "SELECT json_extract(fields_of_study, '$[0]'), year, citation_count, COUNT(*) FROM papers "
+            "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+        )
+        return map(CensusRow._make, rows)
 
     def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
         """All papers with an id above `after`, in order of id, changed at or after a place."""
@@ -237,6 +249,13 @@ def _upsert(table: str) -> str:
 
 
 _UPSERTS = {table: _upsert(table) for table in _COLUMNS}
+
+
+def _parts(paper_ids: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+    """Ids in parts that one query can take, with a question mark for each."""
+    remaining = iter(paper_ids)
+    while ids := list(itertools.islice(remaining, _IDS_PER_QUERY)):
+        yield ids, ",".join("?" * len(ids))
 
 
 def _json(value: Any) -> str:

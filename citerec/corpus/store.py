@@ -37,6 +37,15 @@ class SearchableCitance(NamedTuple):
     text: str
 
 
+class CensusRow(NamedTuple):
+    """How many papers share a first field of study, a year and a citation count."""
+
+    field: str | None
+    year: int | None
+    citation_count: int | None
+    papers: int
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     """How much a store holds.
@@ -72,6 +81,12 @@ class PaperStore(Protocol):
 
     def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
         """Full records, by id; unknown ids are left out."""
+
+    def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
+        """Years by id, without the rest of the record; unknown ids are left out."""
+
+    def census(self) -> Iterator[CensusRow]:
+        """Counts of papers by first field, year and citation count: one pass over all papers."""
 
     def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
         """All papers with an id above `after`, in order of id, changed at or after a place."""

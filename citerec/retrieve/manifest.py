@@ -6,6 +6,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.errors import IndexUnusableError
+from citerec.places import INDEXES
 
 KIND = "citerec-index"
 VERSION = 1
@@ -94,6 +95,24 @@ def is_index(path: Path) -> bool:
         return _Kind.model_validate_json((path / FILE_NAME).read_bytes()).kind == KIND
     except (OSError, ValidationError):
         return False
+
+
+def find_index(given: Path | None) -> Path:
+    """The index to ask: the one given, or the only one below `indexes/`.
+
+    Raises:
+        IndexUnusableError: None is given, and there is none or several to choose from.
+    """
+    if given is not None:
+        return given
+    found = sorted(path.parent for path in INDEXES.glob("[!.]*/manifest.json"))
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise IndexUnusableError(
+            "there is no index yet", "Run `citerec demo`, or: citerec index build SOURCE… --out indexes/NAME"
+        )
+    raise IndexUnusableError("there are several indexes", f"Choose one with --index: {', '.join(map(str, found))}")
 
 
 class _Kind(BaseModel):

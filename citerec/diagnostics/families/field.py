@@ -1,0 +1,21 @@
+"""Field of study of the cited paper, where the field is no small one."""
+
+from citerec.diagnostics.bounds import Bounds
+from citerec.diagnostics.families.family import Facts, Family, agreed
+
+
+def first_field(facts: Facts) -> str | None:
+    """The field named first: the one under which a paper is counted. None where the cited papers differ."""
+    return agreed(paper.fields_of_study[0] if paper.fields_of_study else None for paper in facts.papers)
+
+
+def _classes(bounds: Bounds) -> tuple[str, ...]:
+    return bounds.field.fields if bounds.field else ()
+
+
+def _class_of(facts: Facts) -> str | None:
+    field = first_field(facts)
+    return field if field in _classes(facts.bounds) else None
+
+
+FAMILY = Family(name="field", title="Field of study", classes=_classes, class_of=_class_of)

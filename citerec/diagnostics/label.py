@@ -1,0 +1,94 @@
+"""Labels contexts by every stratum that their data allow."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from citerec.corpus.store import PaperStore
+from citerec.diagnostics.bounds import Bounds, FieldShares, compute_bounds
+from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.families.family import Facts, Family
+from citerec.diagnostics.sentences import read_sentences
+from citerec.records import Context
+
+FEW = 30
+"""A class with fewer contexts says little: it is marked in every report."""
+
+_PART = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Contexts in classes.
+
+    Attributes:
+        contexts: The contexts, each with its labels.
+        families: The classes of each family, in order; a family that no context has a class of has none.
+        conditions: What each family holds constant, in words.
+        bounds: What the corpus decided.
+        model: The spaCy model that tagged parts of speech, if one did.
+    """
+
+    contexts: tuple[Context, ...]
+    families: dict[str, tuple[str, ...]]
+    conditions: dict[str, tuple[str, ...]]
+    bounds: Bounds
+    model: str | None
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """How many contexts each class of each family has."""
+        found = Counter(label for context in self.contexts for label in context.labels.items())
+        return {name: {label: found[name, label] for label in classes} for name, classes in self.families.items()}
+
+
+def label_contexts(
+    contexts: Sequence[Context],
+    store: PaperStore,
+    families: Iterable[Family] = tuple(FAMILIES.values()),
+    *,
+    model: str | None = None,
+    field_shares: FieldShares = "corpus",
+    conditions: bool = True,
+    told: Callable[[int], None] = lambda _: None,
+) -> Labelled:
+    """The contexts with their classes.
+
+    Args:
+        contexts: The contexts. Their own labels, if any, are replaced.
+        store: The corpus that they cite: it decides the bounds.
+        families: By which families.
+        model: Name or folder of a spaCy model; without one parts of speech stay unknown.
+        field_shares: Whether the corpus decides which fields are small, or the benchmark's own list.
+        conditions: Whether a context has a class only where the family's conditions hold.
+        told: Called with the number of contexts done.
+
+    Raises:
+        InputError: There is no such model.
+    """
+    chosen = [family for family in families if model is not None or not family.needs_tagger]
+    tagging = any(family.needs_tagger for family in chosen)
+    sentences = []
+    for sentence in read_sentences(contexts, model if tagging else None):
+        sentences.append(sentence)
+        if len(sentences) % _PART == 0:
+            told(len(sentences))
+    bounds = compute_bounds((sentence.length for sentence in sentences), store.census(), field_shares)
+    labelled = []
+    for start in range(0, len(contexts), _PART):
+        part = contexts[start : start + _PART]
+        papers = store.papers({paper_id for context in part for paper_id in context.cited_ids})
+        for context, sentence in zip(part, sentences[start : start + _PART], strict=True):
+            cited = tuple(papers[paper_id] for paper_id in context.cited_ids if paper_id in papers)
+            facts = Facts(context, sentence, cited, bounds)
+            labels = {family.name: family.label(facts, conditions=conditions) for family in chosen}
+            labelled.append(replace(context, labels={name: label for name, label in labels.items() if label}))
+    return Labelled(
+        contexts=tuple(labelled),
+        families={family.name: family.classes(bounds) for family in chosen},
+        conditions={
+            family.name: tuple(condition.name for condition in family.conditions) if conditions else ()
+            for family in chosen
+        },
+        bounds=bounds,
+        model=model if tagging else None,
+    )

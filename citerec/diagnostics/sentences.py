@@ -1,0 +1,116 @@
+"""What strata need to know of a sentence: its words, the place of the marker, the parts of speech around it."""
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from citerec.errors import InputError
+from citerec.records import MARKER, Context
+
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.tokens import Token
+
+DEFAULT_MODEL = "en_core_web_sm"
+_BATCH = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A citing sentence, in numbers.
+
+    Attributes:
+        length: How many words it has, the marker counted as one. Punctuation is no word.
+        position: Which of them the marker is, from 1.
+        tag_before: Penn tag of the nearest word before the marker; None without a tagger, or where there is none.
+        tag_after: Penn tag of the nearest word after it.
+    """
+
+    length: int
+    position: int
+    tag_before: str | None = None
+    tag_after: str | None = None
+
+    @property
+    def marker_ends_it(self) -> bool:
+        """Whether no word follows the marker."""
+        return self.position == self.length
+
+
+def read_sentences(contexts: Iterable[Context], model: str | None = None) -> Iterator[Sentence]:
+    """Tokenises the sentence of each context, and tags it if a model is given.
+
+    Args:
+        contexts: Contexts, read as they are needed.
+        model: Name or folder of a spaCy model with a tagger of Penn tags; None to count words only.
+
+    Raises:
+        InputError: There is no such model, or it does not tag.
+    """
+    if model is None:
+        tokenize = _blank().tokenizer
+        for context in contexts:
+            before, _, after = context.text.partition(MARKER)
+            words_before, words_after = (sum(map(_is_word, tokenize(part))) for part in (before, after))
+            yield Sentence(words_before + 1 + words_after, words_before + 1)
+        return
+    pipeline = tagger(model)
+    for doc, marker in pipeline.pipe(_documents(pipeline, contexts), as_tuples=True, batch_size=_BATCH):
+        tags_before = [token.tag_ for token in doc[:marker] if _is_word(token)]
+        tags_after = [token.tag_ for token in doc[marker + 1 :] if _is_word(token)]
+        yield Sentence(
+            length=len(tags_before) + 1 + len(tags_after),
+            position=len(tags_before) + 1,
+            tag_before=tags_before[-1] if tags_before else None,
+            tag_after=tags_after[0] if tags_after else None,
+        )
+
+
+@functools.cache
+def tagger(model: str) -> "Language":
+    """A spaCy model, by name or folder, with only what tagging needs.
+
+    Raises:
+        InputError: There is no such model, or it does not tag.
+    """
+    import spacy
+
+    remedy = f"Get one with `python -m spacy download {DEFAULT_MODEL}`, or name another: --spacy-model NAME|FOLDER"
+    try:
+        pipeline = spacy.load(model, exclude=["parser", "ner", "lemmatizer", "senter", "attribute_ruler"])
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).partition(". ")[0].partition("\n")[0]
+        raise InputError(f"the spaCy model {model} cannot be loaded ({reason})", remedy) from error
+    if "tagger" not in pipeline.pipe_names:
+        raise InputError(f"the spaCy model {model} does not tag parts of speech", remedy)
+    return pipeline
+
+
+def has_model(model: str) -> bool:
+    """Whether a spaCy model can be loaded."""
+    try:
+        tagger(model)
+    except InputError:
+        return False
+    return True
+
+
+@functools.cache
+def _blank() -> "Language":
+    import spacy
+
+    return spacy.blank("en")
+
+
+def _documents(pipeline: "Language", contexts: Iterable[Context]) -> Iterator[tuple[Any, int]]:
+    from spacy.tokens import Doc
+
+    for context in contexts:
+        # The marker is one token, whatever it is glued to.
+        parts = [[token.text for token in pipeline.tokenizer(part)] for part in context.text.split(MARKER)]
+        yield Doc(pipeline.vocab, words=[*parts[0], MARKER, *parts[-1]]), len(parts[0])
+
+
+def _is_word(token: "Token") -> bool:
+    return any(map(str.isalnum, token.text))

@@ -1,0 +1,254 @@
+"""Diagnostic sets: directories `diagnostics/NAME/` with a manifest, contexts, qrels and a datasheet."""
+
+import hashlib
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import orjson
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from citerec.contexts.read import read_contexts
+from citerec.corpus.json_lines import raw_lines
+from citerec.diagnostics.bounds import Bounds
+from citerec.diagnostics.datasheet import write_datasheet
+from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.label import Labelled
+from citerec.diagnostics.strata import strata
+from citerec.errors import InputError
+from citerec.places import DIAGNOSTICS, shipped
+from citerec.records import Context
+from citerec.retrieve.manifest import Manifest as IndexManifest
+from citerec.version import __version__
+
+KIND = "citerec-diagnostic-set"
+VERSION = 1
+"""Rises when a set written before can no longer be read."""
+
+MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
+DEFAULT_SET = "demo"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FamilyOfSet(_Part):
+    """A family within a set: what it holds constant, and how many contexts each class has, in order."""
+
+    conditions: tuple[str, ...]
+    classes: dict[str, int]
+
+
+class SetManifest(_Part):
+    """`manifest.json` of a diagnostic set.
+
+    Attributes:
+        kind: That it is one.
+        version: Of the format.
+        strata: Version of diagnostics/strata.toml.
+        citerec: What wrote it.
+        name: Name of the set.
+        source: Where the contexts come from.
+        contexts: How many there are.
+        corpus_papers: How many papers the corpus has that they cite.
+        corpus_fingerprint: Which corpus that is: the fingerprint of its index.
+        spacy_model: What tagged parts of speech, if anything did.
+        bounds: What the corpus decided.
+        families: The families, with their classes.
+        fingerprint: Digest of contexts and qrels.
+    """
+
+    kind: str = KIND
+    version: int = VERSION
+    strata: int
+    citerec: str
+    name: str
+    source: str
+    contexts: int
+    corpus_papers: int
+    corpus_fingerprint: str
+    spacy_model: str | None
+    bounds: Bounds
+    families: dict[str, FamilyOfSet]
+    fingerprint: str
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """The manifest of a set's directory.
+
+        Raises:
+            InputError: There is none, or it is broken, or of another version.
+        """
+        again = f"Label the contexts again: citerec diagnostics label {path / CONTEXTS} --index … --out NAME"
+        file = path / MANIFEST
+        try:
+            value = orjson.loads(file.read_bytes())
+            kind, version, rules = (value.get(key) for key in ("kind", "version", "strata"))
+        except OSError as error:
+            raise InputError(f"{path} is no diagnostic set: it has no {MANIFEST}", again) from error
+        except (orjson.JSONDecodeError, AttributeError) as error:
+            raise InputError(f"{file} is broken ({error})", again) from error
+        if kind != KIND:
+            raise InputError(f"{path} is a {kind}, not a {KIND}", "List the sets: citerec diagnostics list")
+        if version != VERSION:
+            raise InputError(f"{path} is a set of version {version}; this citerec reads version {VERSION}", again)
+        if rules != strata().version:
+            raise InputError(
+                f"{path} was labelled by strata of version {rules}; these are version {strata().version}", again
+            )
+        try:
+            return cls.model_validate(value)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise InputError(f"{file} is broken ({what})", again) from None
+
+
+@dataclass(frozen=True, slots=True)
+class DiagnosticSet:
+    """A set, read.
+
+    Attributes:
+        path: Where it lies.
+        manifest: What it says of itself.
+        contexts: Its contexts, with their labels.
+    """
+
+    path: Path
+    manifest: SetManifest
+    contexts: tuple[Context, ...]
+
+
+def read_set(path: Path) -> DiagnosticSet:
+    """Reads a set and checks that it is whole.
+
+    Raises:
+        InputError: It is no set, of another version, or its contexts are not those that its manifest speaks of.
+    """
+    manifest = SetManifest.read(path)
+    if fingerprint(path) != manifest.fingerprint:
+        raise InputError(
+            f"the contexts or qrels of {path} are not those of its manifest",
+            f"Fetch the set again, or label it: citerec diagnostics label {path / CONTEXTS} --index … --out NAME",
+        )
+    return DiagnosticSet(path, manifest, tuple(read_contexts(path / CONTEXTS)))
+
+
+def write_set(out: Path, source: Path, labelled: Labelled, index: IndexManifest) -> SetManifest:
+    """Writes a set beside its place and puts it there at the end.
+
+    Args:
+        out: Its directory; one that is there must be a set.
+        source: The file that the contexts came from; what its records say besides is kept.
+        labelled: Those contexts, with their labels.
+        index: The corpus that they cite.
+
+    Raises:
+        InputError: Something else stands there.
+    """
+    if out.exists() and (not (out / MANIFEST).is_file() or SetManifest.read(out).name != out.name):
+        raise InputError(f"{out} exists and is no diagnostic set", "Give another --out, or remove it first.")
+    partial = out.parent / f".{out.name}.writing"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    with (partial / CONTEXTS).open("wb") as file:
+        for (_, raw, _), context in zip(raw_lines(source), labelled.contexts, strict=True):
+            record = {**orjson.loads(raw), "context_id": context.context_id, "labels": dict(context.labels)}
+            file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+    write_qrels(partial / QRELS, labelled.contexts)
+    manifest = SetManifest(
+        strata=strata().version,
+        citerec=__version__,
+        name=out.name,
+        source=source.name,
+        contexts=len(labelled.contexts),
+        corpus_papers=index.counts.papers,
+        corpus_fingerprint=index.fingerprint,
+        spacy_model=Path(labelled.model).name if labelled.model else None,
+        bounds=labelled.bounds,
+        families={
+            name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
+            for name, classes in labelled.counts().items()
+        },
+        fingerprint=fingerprint(partial),
+    )
+    write_datasheet(
+        partial / DATASHEET, manifest.model_dump(), {name: FAMILIES[name].title for name in manifest.families}
+    )
+    (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    shutil.rmtree(out, ignore_errors=True)
+    partial.rename(out)
+    return manifest
+
+
+def write_qrels(path: Path, contexts: Iterable[Context]) -> None:
+    """Writes TREC qrels: `context 0 paper 1`, one line a cited paper."""
+    with path.open("w", encoding="utf-8") as file:
+        for context in contexts:
+            file.writelines(f"{context.context_id} 0 {paper_id} 1\n" for paper_id in context.cited_ids)
+
+
+def fingerprint(path: Path) -> str:
+    """The digest of a set's contexts and qrels."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in (CONTEXTS, QRELS):
+        try:
+            with (path / name).open("rb") as file:
+                digest.update(hashlib.file_digest(file, "blake2b").digest())
+        except OSError as error:
+            raise InputError(f"the set {path} has no {name}", "Fetch it again, or label its contexts anew.") from error
+    return digest.hexdigest()
+
+
+def find_set(name: str) -> Path:
+    """The directory of a set: a path, or the name of one below `diagnostics/` or of a shipped one.
+
+    Raises:
+        InputError: There is none.
+    """
+    for path in (Path(name), DIAGNOSTICS / name, shipped("diagnostics", name)):
+        if (path / MANIFEST).is_file():
+            return path
+    known = ", ".join(sorted(list_sets())) or "none"
+    raise InputError(f"there is no diagnostic set {name!r}", f"Sets are: {known}.")
+
+
+def list_sets() -> dict[str, Path]:
+    """Sets by name: those below `diagnostics/`, and those that are shipped."""
+    found: dict[str, Path] = {}
+    for folder in (DIAGNOSTICS, shipped("diagnostics")):
+        for path in sorted(folder.glob(f"[!.]*/{MANIFEST}")):
+            found.setdefault(path.parent.name, path.parent)
+    return found
+
+
+def parse_id(identifier: str) -> tuple[str | None, str | None]:
+    """Set and family of an id: `demo/location` has both, `location` the family only, `demo` the set only."""
+    if identifier in FAMILIES:
+        return None, identifier
+    name, separator, family = identifier.rpartition("/")
+    if separator and not (Path(identifier) / MANIFEST).is_file():
+        return name, family
+    return identifier, None
+
+
+def place_for(name: str) -> Path:
+    """Where a new set of this name goes: a path as it is, a bare name below `diagnostics/`."""
+    return DIAGNOSTICS / name if Path(name).name == name else Path(name)
+
+
+def examples(contexts: Iterable[Context], family: str) -> Mapping[str, Context]:
+    """A context of each class of a family: the first of medium size."""
+    found: dict[str, Context] = {}
+    for context in _by_fitness(contexts):
+        label = context.labels.get(family)
+        if label:
+            found.setdefault(label, context)
+    return found
+
+
+def _by_fitness(contexts: Iterable[Context]) -> Iterator[Context]:
+    return iter(sorted(contexts, key=lambda context: abs(len(context.text) - 120)))

@@ -1,0 +1,76 @@
+"""The rules by which strata are cut: diagnostics/strata.toml."""
+
+import functools
+import tomllib
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from citerec.places import shipped
+
+
+class _Rules(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LengthRules(_Rules):
+    """How sentences are cut by their length in words."""
+
+    outlier_z: float
+    deviations: float
+
+
+class LocationRules(_Rules):
+    """Where the first and the middle part of a sentence end, as shares of its length."""
+
+    first_until: float
+    middle_until: float
+
+
+class FieldRules(_Rules):
+    """Which fields of study are small."""
+
+    least_share: float
+    published: tuple[str, ...]
+    published_low_resource: tuple[str, ...]
+
+
+class YearRules(_Rules):
+    """Groups of years: first and last of each."""
+
+    groups: tuple[tuple[int, int], ...]
+
+    def group_of(self, year: int | None) -> str | None:
+        """The name of the group that a year falls in: "1996–2000"."""
+        return next((f"{first}–{last}" for first, last in self.groups if year and first <= year <= last), None)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the groups, in order."""
+        return tuple(f"{first}–{last}" for first, last in self.groups)
+
+
+class CitationCountRules(_Rules):
+    """How papers are cut by how often they are cited."""
+
+    least: int
+    groups: int
+    fewest_papers: int
+
+
+class Strata(_Rules):
+    """All the rules; a set labelled by another version of them is labelled anew."""
+
+    version: int
+    length: LengthRules
+    location: LocationRules
+    fields: FieldRules = Field(alias="field")
+    year: YearRules
+    citation_count: CitationCountRules
+    intent: dict[str, tuple[str, ...]]
+    part_of_speech: dict[str, tuple[str, ...]]
+
+
+@functools.cache
+def strata() -> Strata:
+    """The rules that come with citerec."""
+    return Strata.model_validate(tomllib.loads(shipped("diagnostics", "strata.toml").read_text(encoding="utf-8")))
