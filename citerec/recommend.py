@@ -36,12 +36,19 @@ class Recommender:
         retriever: Finds candidates.
         store: Has the full records.
         manifest: What the index holds.
+        path: Where it lies.
     """
 
-    def __init__(self, retriever: LuceneRetriever, store: PaperStore, manifest: Manifest) -> None:
+    def __init__(self, retriever: LuceneRetriever, store: PaperStore, manifest: Manifest, path: Path) -> None:
         self._retriever = retriever
-        self._store = store
+        self.store = store
         self.manifest = manifest
+        self.path = path
+
+    @property
+    def settings(self) -> RetrievalSettings:
+        """How candidates are found and scored."""
+        return self._retriever.settings
 
     @classmethod
     def open(cls, index: str | Path, settings: RetrievalSettings | None = None) -> Self:
@@ -54,7 +61,7 @@ class Recommender:
         path = Path(index)
         recover(path)
         manifest = Manifest.read(path)
-        return cls(LuceneRetriever(path / LUCENE, settings), open_store(path), manifest)
+        return cls(LuceneRetriever(path / LUCENE, settings), open_store(path), manifest, path)
 
     def __enter__(self) -> Self:
         return self
@@ -65,7 +72,7 @@ class Recommender:
     def close(self) -> None:
         """Lets go of the index's files."""
         self._retriever.close()
-        self._store.close()
+        self.store.close()
 
     def recommend(
         self,
@@ -98,9 +105,9 @@ class Recommender:
                 raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call recommend_text, which answers each.")
             sentence = contexts[0]
         k = checked_k(k, self.manifest)
-        check_filters(filters, self._store, self._retriever.matches_nothing)
+        check_filters(filters, self.store, self._retriever.matches_nothing)
         query = query_of(sentence)
-        candidates = self._retriever.search(query, k, _with_leak_rules(filters, sentence, as_of_year=True), sort)
+        candidates = self._retriever.search(query, k, _with_leak_rules(filters, sentence), sort)
         return self._hits(query, candidates, explain=explain)
 
     def recommend_text(
@@ -124,35 +131,42 @@ class Recommender:
         k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
+        exclude_citing: bool = True,
         as_of_year: bool = True,
         neighbours: bool = True,
         threads: int = 2,
+        latencies: list[float] | None = None,
     ) -> Iterator[tuple[Context, list[Candidate]]]:
         """Candidates for many contexts, in order, several at once; ids and scores only.
 
-        The citing paper is never a candidate. A context without a word to search for finds nothing.
+        A context without a word to search for finds nothing.
 
         Args:
             contexts: The contexts; read as they are needed.
             k: How many candidates each, from 1 to the size of the index; 10 if not said.
             filters: Which papers may be recommended.
+            exclude_citing: Leave out the citing paper, and what it wrote about others.
             as_of_year: Leave out what is newer than the citing paper, where its year is known.
             neighbours: Whether the sentences before and after take part in the query.
             threads: How many searches run at once.
+            latencies: Takes the seconds that each search took, in no order.
 
         Raises:
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
         k = checked_k(k, self.manifest)
-        check_filters(filters, self._store, self._retriever.matches_nothing)
+        check_filters(filters, self.store, self._retriever.matches_nothing)
         # A part at a time: a thread pool would take in all of them at once.
         remaining = iter(contexts)
         while part := list(itertools.islice(remaining, _PART)):
             queries = [
-                (query_of(context, neighbours=neighbours), _with_leak_rules(filters, context, as_of_year=as_of_year))
+                (
+                    query_of(context, neighbours=neighbours),
+                    _with_leak_rules(filters, context, exclude_citing=exclude_citing, as_of_year=as_of_year),
+                )
                 for context in part
             ]
-            yield from zip(part, self._retriever.search_many(queries, k, threads), strict=True)
+            yield from zip(part, self._retriever.search_many(queries, k, threads, latencies), strict=True)
 
     def hits(
         self, context: Context, candidates: Sequence[Candidate], *, explain: bool = False, neighbours: bool = True
@@ -163,14 +177,14 @@ class Recommender:
     def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
         """Titles of the papers whose citing sentences speak for some hits, by id."""
         citing = {hit.citance.citing_id for hit in hits if hit.citance}
-        return {paper_id: paper.title for paper_id, paper in self._store.papers(citing).items()}
+        return {paper_id: paper.title for paper_id, paper in self.store.papers(citing).items()}
 
     def nothing_passes(self, filters: Filters) -> bool:
         """Whether the filters leave no paper of the index."""
         return self._retriever.matches_nothing(filters)
 
     def _hits(self, query: Query, candidates: Sequence[Candidate], *, explain: bool) -> list[Hit]:
-        papers = self._store.papers(candidate.paper_id for candidate in candidates)
+        papers = self.store.papers(candidate.paper_id for candidate in candidates)
         return [
             Hit(
                 rank=rank,
@@ -186,13 +200,15 @@ class Recommender:
         if candidate.citance is None:
             return None
         citing_id, position, score = candidate.citance
-        return Citance(citing_id, self._store.citances(candidate.paper_id, citing_id)[position], score)
+        return Citance(citing_id, self.store.citances(candidate.paper_id, citing_id)[position], score)
 
 
-def _with_leak_rules(filters: Filters, context: Context, *, as_of_year: bool) -> Filters:
+def _with_leak_rules(
+    filters: Filters, context: Context, *, exclude_citing: bool = True, as_of_year: bool = True
+) -> Filters:
     """The filters, and what a fair answer must not know: the citing paper, and what came after it."""
     return replace(
         filters,
-        citing_id=context.citing_id,
+        citing_id=context.citing_id if exclude_citing else None,
         as_of_year=context.citing_year if as_of_year else None,
     )

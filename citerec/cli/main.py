@@ -6,6 +6,8 @@ import sys
 import click
 
 from citerec.cli.demo import demo
+from citerec.cli.diagnostics import diagnostics
+from citerec.cli.evaluate import evaluate, report
 from citerec.cli.index import index
 from citerec.cli.recommend import recommend
 from citerec.errors import CiterecError
@@ -25,8 +27,11 @@ def cli() -> None:
 
 
 cli.add_command(demo)
+cli.add_command(diagnostics)
+cli.add_command(evaluate)
 cli.add_command(index)
 cli.add_command(recommend)
+cli.add_command(report)
 
 
 def main() -> None:

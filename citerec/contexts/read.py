@@ -20,8 +20,12 @@ _WINDOW_CHARACTERS = 8000
 _SIGN = "\ue000"
 
 
-def read_contexts(path: Path) -> Iterator[Context]:
+def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
     """Yields the contexts of a JSON Lines file (docs/formats.md), plain or gzip.
+
+    Args:
+        path: The file.
+        cited: Whether each must name a cited paper, as evaluation needs it.
 
     Raises:
         SourceError: The file cannot be read.
@@ -36,6 +40,8 @@ def read_contexts(path: Path) -> Iterator[Context]:
             context = parse_context(record, default_id=f"line-{number}")
             if context.context_id in seen:
                 raise RecordError(f"context_id {context.context_id} stands twice")
+            if cited and not context.cited_ids:
+                raise RecordError("cited_ids is missing or empty")
         except (RecordError, orjson.JSONDecodeError) as error:
             raise InputError(
                 f"{path}, line {number}: {error}",

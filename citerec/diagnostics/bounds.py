@@ -1,4 +1,4 @@
-"""Bounds that the corpus at hand decides: how long is long, which fields are small, what the tenths of citation counts are."""
+"""Bounds that the corpus at hand decides: how long is long, which fields are small, where citation counts are cut."""
 
 import statistics
 from bisect import bisect_right
@@ -19,7 +19,7 @@ class _Bounds(BaseModel):
 
 
 class LengthBounds(_Bounds):
-    """Lengths in words. Under `shortest` and over `longest` a sentence is an outlier; from `low` to `high` it is medium."""
+    """Lengths in words: outliers lie under `shortest` and over `longest`, medium sentences from `low` to `high`."""
 
     sentences: int
     outliers: int

@@ -1,8 +1,10 @@
 """What strata need to know of a sentence: its words, the place of the marker, the parts of speech around it."""
 
 import functools
+import importlib.util
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.errors import InputError
@@ -87,13 +89,9 @@ def tagger(model: str) -> "Language":
     return pipeline
 
 
-def has_model(model: str) -> bool:
-    """Whether a spaCy model can be loaded."""
-    try:
-        tagger(model)
-    except InputError:
-        return False
-    return True
+def is_installed(model: str) -> bool:
+    """Whether a spaCy model is there, as a package or a folder; spaCy itself is not loaded for that."""
+    return Path(model).is_dir() or (model.isidentifier() and importlib.util.find_spec(model) is not None)
 
 
 @functools.cache

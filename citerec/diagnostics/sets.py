@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -158,7 +158,7 @@ def write_set(out: Path, source: Path, labelled: Labelled, index: IndexManifest)
         for (_, raw, _), context in zip(raw_lines(source), labelled.contexts, strict=True):
             record = {**orjson.loads(raw), "context_id": context.context_id, "labels": dict(context.labels)}
             file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-    write_qrels(partial / QRELS, labelled.contexts)
+    write_qrels(partial / QRELS, ((context.context_id, context.cited_ids) for context in labelled.contexts))
     manifest = SetManifest(
         strata=strata().version,
         citerec=__version__,
@@ -184,11 +184,11 @@ def write_set(out: Path, source: Path, labelled: Labelled, index: IndexManifest)
     return manifest
 
 
-def write_qrels(path: Path, contexts: Iterable[Context]) -> None:
-    """Writes TREC qrels: `context 0 paper 1`, one line a cited paper."""
+def write_qrels(path: Path, cited: Iterable[tuple[str, Sequence[str]]]) -> None:
+    """Writes TREC qrels, `context 0 paper 1`, from context ids and the ids of the papers cited there."""
     with path.open("w", encoding="utf-8") as file:
-        for context in contexts:
-            file.writelines(f"{context.context_id} 0 {paper_id} 1\n" for paper_id in context.cited_ids)
+        for context_id, paper_ids in cited:
+            file.writelines(f"{context_id} 0 {paper_id} 1\n" for paper_id in paper_ids)
 
 
 def fingerprint(path: Path) -> str:

@@ -67,7 +67,7 @@ def describe(index: Path) -> Description:
     try:
         return Description(
             path=index,
-            bytes=_bytes(index),
+            bytes=size_of(index),
             manifest=manifest,
             years=store.histogram("year"),
             fields=_most(store.histogram("fields_of_study")),
@@ -83,9 +83,9 @@ def list_indexes(folder: Path) -> list[Listed]:
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if is_index(path) and not path.name.startswith("."):
             try:
-                found.append(Listed(path, _bytes(path), Manifest.read(path)))
+                found.append(Listed(path, size_of(path), Manifest.read(path)))
             except IndexUnusableError as error:
-                found.append(Listed(path, _bytes(path), None, error.message))
+                found.append(Listed(path, size_of(path), None, error.message))
     return found
 
 
@@ -93,5 +93,6 @@ def _most(histogram: dict[str, int]) -> dict[str, int]:
     return dict(list(histogram.items())[:_SHOWN])
 
 
-def _bytes(folder: Path) -> int:
+def size_of(folder: Path) -> int:
+    """Bytes of all files of a folder."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

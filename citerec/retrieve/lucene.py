@@ -3,6 +3,7 @@
 import functools
 import re
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -155,15 +156,30 @@ class LuceneRetriever:
         ]
 
     def search_many(
-        self, queries: Iterable[tuple[Query, Filters]], k: int, threads: int = 2
+        self,
+        queries: Iterable[tuple[Query, Filters]],
+        k: int,
+        threads: int = 2,
+        latencies: list[float] | None = None,
     ) -> Iterator[list[Candidate]]:
-        """Answers many queries, in order, several at once. A query without a word to search for finds nothing."""
+        """Answers many queries, in order, several at once. A query without a word to search for finds nothing.
+
+        Args:
+            queries: What to search for, and where.
+            k: How many candidates each.
+            threads: How many searches run at once.
+            latencies: Takes the seconds that each search took, in no order.
+        """
 
         def answer(task: tuple[Query, Filters]) -> list[Candidate]:
+            begun = time.perf_counter()
             try:
                 return self.search(task[0], k, task[1])
             except QueryError:
                 return []
+            finally:
+                if latencies is not None:
+                    latencies.append(time.perf_counter() - begun)
 
         with ThreadPoolExecutor(threads, thread_name_prefix="search") as pool:
             try:

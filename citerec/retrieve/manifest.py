@@ -97,8 +97,8 @@ def is_index(path: Path) -> bool:
         return False
 
 
-def find_index(given: Path | None) -> Path:
-    """The index to ask: the one given, or the only one below `indexes/`.
+def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
+    """The index to ask: the one given, the one with a fingerprint below `indexes/`, or the only one there.
 
     Raises:
         IndexUnusableError: None is given, and there is none or several to choose from.
@@ -106,6 +106,10 @@ def find_index(given: Path | None) -> Path:
     if given is not None:
         return given
     found = sorted(path.parent for path in INDEXES.glob("[!.]*/manifest.json"))
+    if fingerprint is not None:
+        for path in found:
+            if _fingerprint_of(path) == fingerprint:
+                return path
     if len(found) == 1:
         return found[0]
     if not found:
@@ -113,6 +117,13 @@ def find_index(given: Path | None) -> Path:
             "there is no index yet", "Run `citerec demo`, or: citerec index build SOURCE… --out indexes/NAME"
         )
     raise IndexUnusableError("there are several indexes", f"Choose one with --index: {', '.join(map(str, found))}")
+
+
+def _fingerprint_of(path: Path) -> str | None:
+    try:
+        return Manifest.read(path).fingerprint
+    except IndexUnusableError:
+        return None
 
 
 class _Kind(BaseModel):

@@ -60,8 +60,10 @@ class Retriever(Protocol):
     def search(self, query: Query, k: int, filters: Filters) -> list[Candidate]:
         """The k best candidates, best first."""
 
-    def search_many(self, queries: Iterable[tuple[Query, Filters]], k: int, threads: int) -> Iterator[list[Candidate]]:
-        """Answers many queries, in order, several at once."""
+    def search_many(
+        self, queries: Iterable[tuple[Query, Filters]], k: int, threads: int, latencies: list[float] | None = None
+    ) -> Iterator[list[Candidate]]:
+        """Answers many queries, in order, several at once; notes the seconds that each took, in no order."""
 
     def explain(self, query: Query, candidate: Candidate) -> tuple[Match, ...]:
         """The words of the query that speak for a candidate, best first."""

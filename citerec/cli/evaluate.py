@@ -1,0 +1,201 @@
+"""`citerec eval` and `citerec report`: systems measured class by class."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from citerec.cli.console import notes, output
+
+if TYPE_CHECKING:
+    from citerec.evaluation.results import Results
+    from citerec.evaluation.systems import System
+
+_PATH = click.Path(path_type=Path)
+
+
+@click.command("eval", epilog="Example: citerec eval --diagnostic location --system bm25 --out results/location")
+@click.option(
+    "--diagnostic",
+    "identifiers",
+    multiple=True,
+    metavar="ID",
+    help="A family (location) or a family of a set (demo/location); may be repeated.  [default: all]",
+)
+@click.option("--set", "set_name", metavar="NAME", help="A diagnostic set, by name or folder.  [default: demo]")
+@click.option("--contexts", type=_PATH, help="A JSON Lines file of contexts, labelled on the spot.")
+@click.option("--index", type=_PATH, help="The pool.  [default: what the set was made for, or the only index]")
+@click.option(
+    "--system",
+    "systems",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="A built-in system or a recipe; may be repeated.  [default: what recommend does]",
+)
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="A TREC run of any system, scored under the same rules; may be repeated.",
+)
+@click.option(
+    "--metrics", default="recall@10,mrr@10,ndcg@10", show_default=True, metavar="LIST", help="In ranx's grammar."
+)
+@click.option("-k", type=int, help="How many hits of each context count.  [default: 100]")
+@click.option("--out", type=_PATH, metavar="FOLDER", help="Write JSON, CSV, runs, qrels and a page here.")
+@click.option(
+    "--missing",
+    type=click.Choice(["zero", "skip"]),
+    default="zero",
+    show_default=True,
+    help="What contexts count whose cited papers are all outside the index.",
+)
+@click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.  [default: on]")
+@click.option(
+    "--as-of-year/--no-as-of-year", default=True, help="Leave out what is newer than the citing paper.  [default: on]"
+)
+@click.option(
+    "--conditions/--no-conditions",
+    default=True,
+    help="With --contexts: hold constant what each family says.  [default: on]",
+)
+@click.option("--spacy-model", metavar="NAME|FOLDER", help="With --contexts: what tags parts of speech.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals and tests.")
+@click.option("--resamples", type=int, default=1000, show_default=True, help="Bootstrap samples of the intervals.")
+@click.option("--threads", type=int, default=2, show_default=True, help="Contexts answered at once.")
+@click.option("--json", "as_json", is_flag=True, help="Print results.json instead of tables.")
+def evaluate(
+    identifiers: tuple[str, ...],
+    set_name: str | None,
+    contexts: Path | None,
+    systems: tuple[str, ...],
+    runs: tuple[str, ...],
+    metrics: str,
+    out: Path | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure systems class by class, with intervals, tests and cost.
+
+    Without options: what recommend does, on every family of the demo set. Several systems and runs are
+    measured in one go and compared.
+    """
+    from citerec.cli.progress import progress_bar
+    from citerec.evaluation.evaluate import evaluate as measured
+
+    what, families = _what(identifiers, set_name, contexts)
+    if contexts is None:
+        _refuse_without_contexts("conditions", "spacy_model")
+    named: dict[str, System] = {}
+    given: list[tuple[str, System]] = [*((_stem(name), name) for name in systems), *map(_named_run, runs)]
+    for name, system in given:
+        if name in named:
+            raise click.UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")
+        named[name] = system
+    if out is not None:
+        from citerec.evaluation.files import check_place
+
+        check_place(out)
+    with progress_bar() as progress:
+        results = measured(
+            named or None,
+            what,
+            families=families,
+            metrics=[name.strip() for name in metrics.split(",") if name.strip()],
+            progress=progress,
+            **options,
+        )
+    _tell(results, out, as_json=as_json)
+
+
+@click.command(epilog="Example: citerec report results/bm25 results/mine")
+@click.argument("folders", nargs=-1, required=True, type=_PATH)
+@click.option("--out", type=_PATH, metavar="FILE", help="Write a page of HTML here.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON instead of tables.")
+def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
+    """Lay results of eval side by side, and compare their systems.
+
+    FOLDERS are what eval wrote with --out. With one folder its results are shown again.
+    """
+    import os
+
+    from citerec.evaluation.files import read_results, write_report
+    from citerec.evaluation.merge import merge
+
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise click.UsageError("a folder is given twice")
+    same_names = len({folder.name for folder in folders}) < len(folders)
+    parts = {os.fspath(folder) if same_names else folder.resolve().name: read_results(folder) for folder in folders}
+    results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
+    _tell(results, None, as_json=as_json)
+    if out is not None:
+        write_report(results, out)
+        notes().print(f"{out}: a page of all this.", markup=False)
+
+
+def _what(
+    identifiers: tuple[str, ...], set_name: str | None, contexts: Path | None
+) -> tuple[str | Path, tuple[str, ...]]:
+    """What is asked, and the names of the families."""
+    from citerec.diagnostics.sets import DEFAULT_SET, parse_id
+
+    if set_name is not None and contexts is not None:
+        raise click.UsageError("give one of --set and --contexts")
+    parsed = [parse_id(identifier) for identifier in identifiers]
+    families = tuple(family for _, family in parsed if family)
+    of_sets = {name for name, _ in parsed if name}
+    if contexts is not None:
+        if of_sets:
+            raise click.UsageError("with --contexts give --diagnostic the name of a family, such as location")
+        return contexts, families
+    if set_name is not None:
+        of_sets.add(set_name)
+    if len(of_sets) > 1:
+        raise click.UsageError(f"one set at a time: {', '.join(sorted(of_sets))}")
+    # A set as a whole and a family of it: that is the whole.
+    whole = any(family is None for _, family in parsed)
+    return of_sets.pop() if of_sets else DEFAULT_SET, () if whole else families
+
+
+def _refuse_without_contexts(*names: str) -> None:
+    """An option that would be ignored is an error: its user expects something of it."""
+    from click.core import ParameterSource
+
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
+            raise click.UsageError(f"--{name.replace('_', '-')} goes with --contexts only: a set is labelled already")
+
+
+def _stem(system: str) -> str:
+    return Path(system).stem if system.endswith(".toml") else system
+
+
+def _named_run(value: str) -> tuple[str, Path]:
+    name, separator, path = value.partition("=")
+    if separator and not Path(value).exists():
+        return name, Path(path)
+    name = Path(value).name
+    for ending in (".gz", ".trec", ".run", ".txt"):
+        name = name.removesuffix(ending)
+    return name, Path(value)
+
+
+def _tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
+    if out is not None:
+        from citerec.evaluation.files import write_results
+
+        write_results(results, out)
+    if as_json:
+        import orjson
+
+        click.echo(orjson.dumps(results.to_json(), option=orjson.OPT_INDENT_2))
+    else:
+        from citerec.cli.evaluate_tables import show_results
+
+        show_results(output(), results)
+    for note in results.notes:
+        notes().print(note, markup=False, style="yellow")
+    if out is not None:
+        notes().print(f"{out}: results.json, results.csv, runs, and a page to read: {out}/report.html", markup=False)

@@ -1,0 +1,193 @@
+"""How results look in a terminal."""
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from citerec.evaluation.results import OVERALL
+
+if TYPE_CHECKING:
+    from citerec.evaluation.results import Comparison, Results, Scores
+
+_SIGNIFICANT = 0.05
+
+
+def show_results(console: Console, results: "Results") -> None:
+    """All of it: every family with its classes, robustness, cost, what was lost, rules."""
+    of_set, index = results.set, results.index
+    console.print(
+        f"[bold]{escape(of_set['name'])}[/]  {of_set['counted']:,} contexts, asked of {index['papers']:,} papers "
+        f"({escape(index['path'])})",
+        soft_wrap=True,
+    )
+    console.print(_overall(results))
+    for family in results.families:
+        console.print()
+        info = results.families[family]
+        held = f"  held constant: {'; '.join(info.conditions)}" if info.conditions else ""
+        console.print(Text(info.title, style="bold").append(f" ({family})", "default").append(held, "dim"))
+        console.print(_family(results, family))
+    _show_marks(console, results)
+    if results.families:
+        console.print("\n[bold]Robustness[/]")
+        console.print(_robustness(results))
+    console.print("\n[bold]Where the cited papers were[/]")
+    console.print(_fates(results))
+    if any(system.cost for system in results.systems.values()):
+        console.print("\n[bold]Cost[/]")
+        console.print(_cost(results))
+    console.print()
+    _show_rules(console, results)
+
+
+def _overall(results: "Results") -> Table:
+    table = _table("system", "n", *results.metrics)
+    for name, system in results.systems.items():
+        table.add_row(name, f"{system.overall.n:,}", *_cells(results, name, OVERALL, OVERALL, system.overall))
+    return table
+
+
+def _family(results: "Results", family: str) -> Table:
+    several = len(results.systems) > 1
+    table = _table("class", *(["system"] if several else []), "n", *results.metrics)
+    for label in results.families[family].classes:
+        for number, (name, system) in enumerate(results.systems.items()):
+            scores = system.families[family][label]
+            n = f"{scores.n:,}{'*' if scores.few else ' '}"
+            shown = (label, n) if number == 0 else ("", "")
+            cells = _cells(results, name, family, label, scores)
+            table.add_row(shown[0], *([name] if several else []), shown[1], *cells)
+    return table
+
+
+def _table(first: str, *others: str) -> Table:
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    table.add_column(first, style="bold", min_width=14, overflow="fold")
+    for name in others:
+        table.add_column(name, justify="left" if name == "system" else "right", no_wrap=name != "system")
+    return table
+
+
+def _cells(results: "Results", system: str, family: str, label: str, scores: "Scores") -> list[Text]:
+    """Each metric with its interval, and a mark where the system differs from the first one."""
+    cells = []
+    for metric in results.metrics:
+        value, interval = scores.values[metric], scores.ci[metric]
+        text = Text("–" if value is None else f"{value:.3f}")
+        text.append(f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else " " * 15, "dim")
+        if len(results.systems) > 1:
+            text.append(*_mark(_against_first(results, system, family, label, metric)))
+        cells.append(text)
+    return cells
+
+
+def _against_first(results: "Results", system: str, family: str, label: str, metric: str) -> "Comparison | None":
+    first = next(iter(results.systems))
+    wanted = (first, system, family, label, metric)
+    return next((c for c in results.comparisons if (c.first, c.second, c.family, c.label, c.metric) == wanted), None)
+
+
+def _mark(comparison: "Comparison | None") -> tuple[str, str]:
+    if comparison is None or comparison.p_holm >= _SIGNIFICANT:
+        return "  ", ""
+    return (" ▼", "red") if comparison.difference > 0 else (" ▲", "green")
+
+
+def _show_marks(console: Console, results: "Results") -> None:
+    rows = list(results.rows())
+    if any(scores.few for _, family, _, scores in rows if family != OVERALL):
+        console.print("* fewer than 30 contexts: says little.", style="yellow")
+    if results.comparisons:
+        console.print(
+            f"▲ ▼ better or worse than {escape(next(iter(results.systems)))}, and no chance: p < {_SIGNIFICANT}, "
+            "paired randomisation test, Holm's correction over classes.",
+            style="dim",
+        )
+    over = "citing papers" if results.set["citing_papers_known"] else "contexts: citing papers are not known"
+    console.print(f"\\[low, high]: 95 % of {results.resamples:,} bootstrap samples over {over}.", style="dim")
+
+
+def _robustness(results: "Results") -> Table:
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
+    for name in ("system", "metric", "worst class", "best class"):
+        table.add_column(name, overflow="fold")
+    for name in ("spread", "drop"):
+        table.add_column(name, justify="right")
+    for name, system in results.systems.items():
+        for line in system.robustness:
+            table.add_row(
+                name,
+                line.metric,
+                f"{line.worst_family}: {line.worst_class} {line.worst:.3f}",
+                f"{line.best_family}: {line.best_class} {line.best:.3f}",
+                f"{line.spread:.3f}",
+                f"{line.drop:.3f}",
+            )
+    return table
+
+
+def _fates(results: "Results") -> Table:
+    fates = [fate for fate in _FATES if any(system.fates.get(fate) for system in results.systems.values())]
+    table = _table("system", *(_FATES[fate].format(k=results.k) for fate in fates))
+    for name, system in results.systems.items():
+        whole = sum(system.fates.values()) or 1
+        table.add_row(name, *(f"{system.fates[fate]:,} ({system.fates[fate] / whole:.0%})" for fate in fates))
+    return table
+
+
+_FATES = {
+    "found": "first 10",
+    "ranked badly": "11 to {k}",
+    "not retrieved": "not retrieved",
+    "newer than the citing paper": "newer",
+    "not in the index": "not in index",
+}
+
+
+def _cost(results: "Results") -> Table:
+    table = _table("system", "wall", "CPU", "queries/s", "median", "95 %", "peak memory", "index", "GPU")
+    for name, system in results.systems.items():
+        cost = system.cost
+        if cost is None:
+            table.add_row(name, *["–"] * 8)
+            continue
+        table.add_row(
+            name,
+            f"{cost.wall_seconds:.2f} s",
+            f"{cost.cpu_seconds:.2f} s",
+            f"{cost.queries_per_second:,.0f}",
+            "–" if cost.latency_median_ms is None else f"{cost.latency_median_ms:.1f} ms",
+            "–" if cost.latency_p95_ms is None else f"{cost.latency_p95_ms:.1f} ms",
+            f"{cost.peak_memory_bytes / 1e6:,.0f} MB",
+            f"{cost.index_bytes / 1e6:,.0f} MB",
+            "none"
+            if cost.gpu_memory_bytes is None
+            else f"{cost.gpu_memory_bytes / 1e6:,.0f} MB, {cost.gpu_use_percent:.0f} %",
+        )
+    return table
+
+
+def _show_rules(console: Console, results: "Results") -> None:
+    rules, of_set = results.rules, results.set
+    said = [
+        "citing paper left out" if rules["exclude_citing"] else "citing paper NOT left out",
+        "newer papers left out" if rules["as_of_year"] else "newer papers NOT left out",
+        f"first {results.k} hits count",
+    ]
+    console.print(f"rules: {'; '.join(said)}", style="dim", soft_wrap=True)
+    if of_set["outside"]:
+        counted = "count as zero" if rules["missing"] == "zero" else "are left out"
+        console.print(f"{of_set['outside']:,} contexts cite no paper of the index: they {counted} (--missing).")
+    for name, system in results.systems.items():
+        if system.without_hit:
+            console.print(f"{escape(name)} found nothing for {system.without_hit:,} contexts: they count as zero.")
+        citing, newer = system.removed["citing_paper"], system.removed["newer"]
+        if citing or newer:
+            console.print(
+                f"{escape(name)} broke the rules: {citing:,} lines with the citing paper and {newer:,} with newer "
+                "papers were removed before scoring.",
+                style="yellow",
+            )

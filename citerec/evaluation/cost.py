@@ -1,0 +1,122 @@
+"""What an answer costs: time, latency, memory, GPU."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from types import TracebackType
+from typing import Any, Self
+
+_EVERY_SECONDS = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a system spent on all its answers.
+
+    Attributes:
+        queries: How many contexts it answered.
+        threads: How many at once.
+        wall_seconds: Time that passed.
+        cpu_seconds: Processor time of all threads, Java's too.
+        queries_per_second: Contexts answered in a second.
+        latency_median_ms: Time that one answer took, half of them less; with several threads they hinder each other.
+        latency_p95_ms: The same, 95 % of them less.
+        peak_memory_bytes: Largest resident memory of the whole process in that time: Python, Java, models.
+        index_bytes: Size of the index on disk.
+        gpu_memory_bytes: Largest memory in use on all GPUs together in that time; None without a GPU.
+        gpu_use_percent: Mean use of the GPUs in that time; None without a GPU.
+    """
+
+    queries: int
+    threads: int
+    wall_seconds: float
+    cpu_seconds: float
+    queries_per_second: float
+    latency_median_ms: float | None
+    latency_p95_ms: float | None
+    peak_memory_bytes: int
+    index_bytes: int
+    gpu_memory_bytes: int | None = None
+    gpu_use_percent: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return asdict(self)
+
+
+class Meter:
+    """Measures what happens between `with` and its end. Memory and GPU are looked at 50 times a second."""
+
+    def __init__(self, threads: int, index_bytes: int) -> None:
+        self.latencies: list[float] = []
+        self._threads, self._index_bytes = threads, index_bytes
+        self._stop = threading.Event()
+        self._peak_memory = self._peak_gpu_memory = 0
+        self._gpu_uses: list[float] = []
+
+    def __enter__(self) -> Self:
+        self._sampler = threading.Thread(target=self._sample, daemon=True)
+        self._sampler.start()
+        self._wall, self._cpu = time.perf_counter(), time.process_time()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._wall, self._cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
+        self._stop.set()
+        self._sampler.join()
+
+    def cost(self, queries: int) -> Cost:
+        """What was spent, once it is over."""
+        import numpy as np
+
+        median, p95 = np.percentile(self.latencies, [50, 95]) * 1000 if self.latencies else (None, None)
+        return Cost(
+            queries=queries,
+            threads=self._threads,
+            wall_seconds=round(self._wall, 4),
+            cpu_seconds=round(self._cpu, 4),
+            queries_per_second=round(queries / self._wall, 2),
+            latency_median_ms=None if median is None else round(float(median), 3),
+            latency_p95_ms=None if p95 is None else round(float(p95), 3),
+            peak_memory_bytes=self._peak_memory,
+            index_bytes=self._index_bytes,
+            gpu_memory_bytes=self._peak_gpu_memory if self._gpu_uses else None,
+            gpu_use_percent=round(sum(self._gpu_uses) / len(self._gpu_uses), 1) if self._gpu_uses else None,
+        )
+
+    def _sample(self) -> None:
+        import psutil
+
+        process = psutil.Process()
+        with _gpus() as gpus:
+            while True:
+                self._peak_memory = max(self._peak_memory, process.memory_info().rss)
+                if gpus:
+                    import pynvml
+
+                    memory = sum(int(pynvml.nvmlDeviceGetMemoryInfo(gpu).used) for gpu in gpus)
+                    self._peak_gpu_memory = max(self._peak_gpu_memory, memory)
+                    uses = [float(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) for gpu in gpus]
+                    self._gpu_uses.append(sum(uses) / len(uses))
+                if self._stop.wait(_EVERY_SECONDS):
+                    return
+
+
+@contextlib.contextmanager
+def _gpus() -> Iterator[Sequence[Any]]:
+    """The GPUs of this machine; none without NVIDIA's driver."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        yield ()
+        return
+    try:
+        yield [pynvml.nvmlDeviceGetHandleByIndex(number) for number in range(pynvml.nvmlDeviceGetCount())]
+    finally:
+        pynvml.nvmlShutdown()

@@ -1,0 +1,351 @@
+"""`citerec.evaluate`: systems against a diagnostic set, under the same rules."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.diagnostics.sets import DiagnosticSet
+from citerec.errors import InputError
+from citerec.evaluation.compare import compare
+from citerec.evaluation.material import Material, load_material, read_source
+from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, measure, parse_metrics
+from citerec.evaluation.questions import Questions, ask
+from citerec.evaluation.rank import FATES, NOT_FOUND, Ranking, Rules, fates, rank
+from citerec.evaluation.results import (
+    Outcome,
+    Results,
+    Robustness,
+    Scores,
+    SystemResult,
+)
+from citerec.evaluation.run import Years
+from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
+from citerec.evaluation.systems import Answered, Conditions, System, answer, load_settings
+from citerec.recommend import Recommender
+from citerec.records import Context
+from citerec.retrieve.describe import size_of
+from citerec.retrieve.index import no_progress, open_store, recover
+from citerec.retrieve.manifest import Manifest, find_index
+
+DEFAULT_K = 100
+MISSING = ("zero", "skip")
+Progress = Callable[[str, float, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to evaluate.
+
+    Attributes:
+        metrics: Names in ranx's grammar; the first is the one that charts show first.
+        k: How many hits of each context count; None for 100, or all papers where there are fewer.
+        exclude_citing: Whether the citing paper is left out.
+        as_of_year: Whether what is newer than the citing paper is left out.
+        missing: What becomes of contexts none of whose cited papers is in the index: "zero" or "skip".
+        conditions: Whether a context is in a class only where the family's conditions hold; a set has decided that.
+        spacy_model: What tags parts of speech, where contexts are labelled on the spot.
+        seed: Of everything random.
+        resamples: Of the bootstrap.
+        threads: How many contexts at once.
+    """
+
+    metrics: Sequence[str] = DEFAULT_METRICS
+    k: int | None = None
+    exclude_citing: bool = True
+    as_of_year: bool = True
+    missing: str = "zero"
+    conditions: bool = True
+    spacy_model: str | None = None
+    seed: int = 0
+    resamples: int = RESAMPLES
+    threads: int = 2
+
+
+def evaluate(
+    systems: System | Mapping[str, System] | Sequence[System] | None = None,
+    contexts: str | Path | DiagnosticSet | Sequence[Context] = "demo",
+    *,
+    index: str | Path | None = None,
+    families: Sequence[str] = (),
+    progress: Progress = no_progress,
+    **options: Any,
+) -> Results:
+    """Measures systems, class by class, under the same rules.
+
+    Args:
+        systems: A built-in system or recipe by name, a run file, a `Recommender`, a function of a context and k that
+            gives pairs of paper id and score, a run as {context id: {paper id: score}}; or several of those, in a list
+            or by name. None for what `citerec recommend` does with the index.
+        contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
+            ("location"), a file of contexts, a `DiagnosticSet`, or a list of contexts.
+        index: The index that is the pool: what a set was made for, or the only one, if not said.
+        families: Only these families, and contexts that have a class in one of them.
+        progress: Told of the work done.
+        options: The attributes of `Options`.
+
+    Raises:
+        InputError: Something of this cannot be used; the message says what, and where.
+    """
+    chosen = Options(**options)
+    if chosen.missing not in MISSING:
+        raise InputError(f"missing contexts cannot count as {chosen.missing!r}", f"Choose: {', '.join(MISSING)}.")
+    for name in ("resamples", "threads"):
+        if getattr(chosen, name) < 1:
+            raise InputError(f"{name} is {getattr(chosen, name)}", "Give a number from 1.")
+    named = {} if systems is None else _named(systems)
+    source = read_source(contexts, families)
+    path = Path(index) if index is not None else _pool(named, source.labelled)
+    recover(path)
+    manifest = Manifest.read(path)
+    named = named or _named("bm25+citances" if manifest.counts.citances else "bm25")
+    papers = manifest.counts.papers
+    k = min(chosen.k or DEFAULT_K, papers) if chosen.k is None else chosen.k
+    if not 1 <= k <= papers:
+        raise InputError(f"-k {k:,} is not between 1 and the {papers:,} papers of the index", "Choose another.")
+    metrics = parse_metrics(chosen.metrics, k)
+    _check(named)
+    store = open_store(path)
+    try:
+        material = load_material(
+            source,
+            store,
+            model=chosen.spacy_model,
+            conditions=chosen.conditions,
+            told=lambda done: progress("labelling", done, len(source.contexts)),
+        )
+        questions = ask(material.contexts, list(material.families) if source.families else ())
+        years = store.years({paper_id for context in questions.contexts for paper_id in context.cited_ids})
+        rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
+        conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, progress)
+        evaluation = _Evaluation(questions, material, metrics, rules, k, years, chosen)
+        for name, system in named.items():
+            evaluation.add(name, answer(name, system, questions, conditions))
+    finally:
+        store.close()
+    return evaluation.results(path, manifest, conditions.index_bytes)
+
+
+class _Evaluation:
+    """Takes the systems' answers one after the other, and sums them up at the end."""
+
+    def __init__(
+        self,
+        questions: Questions,
+        material: Material,
+        metrics: tuple[Metric, ...],
+        rules: Rules,
+        k: int,
+        years: Years,
+        options: Options,
+    ) -> None:
+        self._questions, self._material, self._metrics = questions, material, metrics
+        self._rules, self._k, self._years, self._options = rules, k, years, options
+        contexts = questions.contexts
+        self._groups = [(name, label) for name, family in material.families.items() for label in family.classes]
+        self._outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
+        counted = ~self._outside if rules.missing == "skip" else np.ones(len(contexts), bool)
+        if not counted.any():
+            raise InputError(
+                "no cited paper of any context is in the index", "Give the index of the corpus they cite: --index"
+            )
+        numbers = {group: column for column, group in enumerate(self._groups, 1)}
+        self._members = np.zeros((len(contexts), 1 + len(self._groups)), bool)
+        self._members[:, 0] = True
+        for row, context in enumerate(contexts):
+            for label in context.labels.items():
+                if label in numbers:
+                    self._members[row, numbers[label]] = True
+        self._members &= counted[:, None]
+        self._counted = counted
+        self._systems: dict[str, SystemResult] = {}
+        self._totals: dict[str, Totals] = {}
+        self._rankings: dict[str, Ranking] = {}
+        self._scores: dict[str, npt.NDArray[np.float64]] = {}
+
+    def add(self, name: str, answered: Answered) -> None:
+        """Scores one system."""
+        ranking = rank(answered.run, self._questions, self._rules, self._k)
+        scores = measure(self._metrics, ranking.gold, self._k)
+        totals = total(scores, self._questions.clusters, self._members)
+        bounds = intervals(totals, self._options.seed, self._options.resamples)
+        overall, *classes = self._means(totals, bounds)
+        families: dict[str, dict[str, Scores]] = {}
+        for (family, label), found in zip(self._groups, classes, strict=True):
+            families.setdefault(family, {})[label] = found
+        fate = fates(ranking, self._questions, self._years, self._rules)[self._counted]
+        places = ranking.gold[self._counted]
+        hits = np.bincount(ranking.run.contexts, minlength=len(self._questions))
+        self._rankings[name], self._totals[name], self._scores[name] = ranking, totals, scores
+        self._systems[name] = SystemResult(
+            kind=answered.kind,
+            overall=overall,
+            families=families,
+            robustness=tuple(_robustness(metric.name, overall, families) for metric in self._metrics)
+            if any(scores.n for scores in classes)
+            else (),
+            fates={label: int((fate == number).sum()) for number, label in enumerate(FATES)},
+            ranks=np.bincount(places[places > NOT_FOUND], minlength=self._k + 1)[1:].tolist(),
+            without_hit=int((hits[self._counted] == 0).sum()),
+            removed=ranking.removed._asdict(),
+            settings=answered.settings,
+            cost=answered.cost,
+        )
+
+    def _means(self, totals: Totals, bounds: npt.NDArray[np.float64]) -> list[Scores]:
+        counts = totals.counts.sum(axis=0).astype(int)
+        sums = totals.sums.sum(axis=0).reshape(len(counts), -1)
+        names = [metric.name for metric in self._metrics]
+        return [
+            Scores(
+                n=int(n),
+                values={name: float(value) / n if n else None for name, value in zip(names, row, strict=True)},
+                ci={
+                    name: None if np.isnan(low) else (float(low), float(high))
+                    for name, (low, high) in zip(names, limits, strict=True)
+                },
+            )
+            for n, row, limits in zip(counts.tolist(), sums, bounds, strict=True)
+        ]
+
+    def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
+        """What all systems reached, and how they compare."""
+        contexts, rules, seed = self._questions.contexts, self._rules, self._options.seed
+        of_set = {
+            **self._material.facts,
+            "contexts": len(contexts),
+            "outside": int(self._outside.sum()),
+            "counted": int(self._counted.sum()),
+            "citing_papers": len(np.unique(self._questions.clusters[self._counted])),
+            "citing_papers_known": any(context.citing_id or context.citing_key for context in contexts),
+            "without_citing_year": sum(context.citing_year is None for context in contexts),
+        }
+        return Results(
+            set=of_set,
+            index={
+                "path": str(path),
+                "fingerprint": manifest.fingerprint,
+                "papers": manifest.counts.papers,
+                "bytes": index_bytes,
+            },
+            rules={
+                "exclude_citing": rules.exclude_citing,
+                "as_of_year": rules.as_of_year,
+                "missing": rules.missing,
+                "conditions": self._options.conditions,
+            },
+            metrics=tuple(metric.name for metric in self._metrics),
+            k=self._k,
+            seed=seed,
+            resamples=self._options.resamples,
+            families=self._material.families,
+            systems=self._systems,
+            comparisons=tuple(compare(self._totals, self._groups, [metric.name for metric in self._metrics], seed)),
+            outcomes=tuple(self._outcomes()),
+            notes=self._material.notes,
+            asked=tuple(context.context_id for context in contexts),
+            rankings=self._rankings,
+        )
+
+    def _outcomes(self) -> Iterator[Outcome]:
+        names = [metric.name for metric in self._metrics]
+        gold = {name: ranking.gold.tolist() for name, ranking in self._rankings.items()}
+        scores = {name: values.tolist() for name, values in self._scores.items()}
+        for row, context in enumerate(self._questions.contexts):
+            if self._counted[row]:
+                yield Outcome(
+                    context_id=context.context_id,
+                    text=context.text,
+                    labels={name: label for name, label in context.labels.items() if name in self._material.families},
+                    citing=int(self._questions.clusters[row]),
+                    in_index=not self._outside[row],
+                    cited=context.cited_ids,
+                    ranks={name: gold[name][row][: len(context.cited_ids)] for name in gold},
+                    scores={name: dict(zip(names, scores[name][row], strict=True)) for name in scores},
+                )
+
+
+def _robustness(metric: str, overall: Scores, families: Mapping[str, Mapping[str, Scores]]) -> Robustness:
+    classes = [
+        (scores.values[metric] or 0.0, family, label, scores.few)
+        for family, labels in families.items()
+        for label, scores in labels.items()
+        if scores.n
+    ]
+    classes = [entry for entry in classes if not entry[-1]] or classes
+    worst, best = min(classes, key=lambda entry: entry[0]), max(classes, key=lambda entry: entry[0])
+    return Robustness(
+        metric=metric,
+        worst_family=worst[1],
+        worst_class=worst[2],
+        worst=worst[0],
+        best_family=best[1],
+        best_class=best[2],
+        best=best[0],
+        spread=best[0] - worst[0],
+        drop=(overall.values[metric] or 0.0) - worst[0],
+    )
+
+
+def _named(systems: Any) -> dict[str, System]:
+    if isinstance(systems, Mapping) and not _is_run(systems):
+        named = {str(name): system for name, system in systems.items()}
+    else:
+        several = systems if isinstance(systems, list | tuple) else [systems]
+        named = {}
+        for system in several:
+            name = _name(system)
+            if name in named:
+                raise InputError(f"two systems are called {name!r}", "Name them: {'first': …, 'second': …}")
+            named[name] = system
+    if not named:
+        raise InputError("there is no system", "Give one, for example bm25.")
+    return {name: _as_path(system) for name, system in named.items()}
+
+
+def _is_run(systems: Mapping[Any, Any]) -> bool:
+    first = next(iter(systems.values()), None)
+    return isinstance(first, Mapping) and all(isinstance(score, int | float) for score in first.values())
+
+
+def _name(system: System) -> str:
+    match system:
+        case str():
+            return Path(system).stem if Path(system).suffix else system
+        case Path():
+            return system.stem
+        case Recommender():
+            return "recommender"
+        case Mapping():
+            return "run"
+        case _:
+            return getattr(system, "__name__", type(system).__name__)
+
+
+def _as_path(system: System) -> System:
+    """A string that names a file which is no recipe is the path of a run."""
+    if isinstance(system, str) and Path(system).suffix not in ("", ".toml") and Path(system).is_file():
+        return Path(system)
+    return system
+
+
+def _check(named: Mapping[str, System]) -> None:
+    """Finds mistakes before the long work begins."""
+    for name, system in named.items():
+        if any(character.isspace() or character == "/" for character in name) or not name:
+            raise InputError(f"{name!r} cannot name a system: it names files and runs", "Use one word for it.")
+        if isinstance(system, str):
+            load_settings(system)
+        if isinstance(system, Path) and not system.is_file():
+            raise InputError(f"there is no run {system}", "Give a TREC run file.")
+
+
+def _pool(named: Mapping[str, System], of_set: DiagnosticSet | None) -> Path:
+    own = {system.path for system in named.values() if isinstance(system, Recommender)}
+    if len(own) == 1:
+        return own.pop()
+    wanted = of_set.manifest.corpus_fingerprint if of_set else None
+    return find_index(None, wanted)

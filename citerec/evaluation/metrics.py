@@ -1,0 +1,107 @@
+"""Metrics by ranx, in its grammar: `recall@10`. One line each."""
+
+import difflib
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.errors import InputError
+
+DEFAULT_METRICS = ("recall@10", "mrr@10", "ndcg@10")
+
+# Name in the grammar: name of the function in ranx.metrics.
+MEASURES = {
+    "recall": "recall",
+    "mrr": "reciprocal_rank",
+    "ndcg": "ndcg",
+    "map": "average_precision",
+    "hit_rate": "hit_rate",
+    "precision": "precision",
+    "r-precision": "r_precision",
+    "f1": "f1",
+    "hits": "hits",
+    "dcg": "dcg",
+}
+_WITHOUT_CUTOFF = ("r-precision",)
+_NAME = re.compile(r"([a-z][a-z0-9_-]*)(?:@([1-9][0-9]{0,8}))?")
+_CHUNK = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A measure with its cutoff; 0 for none."""
+
+    name: str
+    measure: str
+    cutoff: int
+
+
+def parse_metrics(names: Sequence[str], k: int) -> tuple[Metric, ...]:
+    """Metrics by name.
+
+    Args:
+        names: Such as "recall@10"; repeats are left out.
+        k: How many hits of each context there are to look at.
+
+    Raises:
+        InputError: A metric is unknown, or its cutoff is above k.
+    """
+    if not names:
+        raise InputError("there is no metric", f"Name some: --metrics {','.join(DEFAULT_METRICS)}")
+    return tuple(_parse(name, k) for name in dict.fromkeys(names))
+
+
+def _parse(name: str, k: int) -> Metric:
+    parsed = _NAME.fullmatch(name)
+    measure = parsed[1] if parsed else ""
+    if parsed is None or measure not in MEASURES:
+        near = difflib.get_close_matches(name.partition("@")[0].lower(), MEASURES, n=1)
+        known = f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
+        raise InputError(f"there is no metric {name!r}", f"Did you mean {near[0]}@10?" if near else known)
+    cutoff = int(parsed[2] or 0)
+    if cutoff and measure in _WITHOUT_CUTOFF:
+        raise InputError(f"{measure} has no cutoff", f"Write {measure}")
+    if cutoff > k:
+        raise InputError(f"{name} looks at {cutoff:,} hits, and {k:,} are retrieved", f"Ask for more: -k {cutoff}")
+    return Metric(name, measure, cutoff)
+
+
+def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> npt.NDArray[np.float64]:
+    """Scores of every context by every metric.
+
+    Args:
+        metrics: The metrics.
+        gold: Ranks of the cited papers as in `Ranking.gold`.
+        k: How many hits of each context count.
+
+    Returns:
+        Contexts × metrics.
+    """
+    functions = [_function(metric.measure) for metric in metrics]
+    scores = np.empty((len(gold), len(metrics)))
+    hits = np.arange(1.0, k + 1)
+    # A metric sees ranks only. So all contexts may share one list of hits, named 1 … k, in which a paper found at rank
+    # r has the name r; the others get names beyond k. ranx leaves out what is not relevant: slots that are not needed.
+    template = np.stack([hits, -hits], axis=1)
+    for start in range(0, len(gold), _CHUNK):
+        part = gold[start : start + _CHUNK]
+        beyond = k + 1.0 + np.arange(part.shape[1])
+        qrels = np.stack([np.where(part > 0, part, beyond), part >= 0], axis=2)
+        run = np.repeat(template[None], len(part), axis=0)
+        for column, (metric, function) in enumerate(zip(metrics, functions, strict=True)):
+            arguments = () if metric.measure in _WITHOUT_CUTOFF else (metric.cutoff,)
+            scores[start : start + _CHUNK, column] = function(qrels, run, *arguments)
+    return scores
+
+
+def _function(name: str) -> Callable[..., Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of ranx's own imports: nothing a user could mend
+        from ranx import metrics
+    function: Callable[..., Any] = getattr(metrics, MEASURES[name])
+    return function

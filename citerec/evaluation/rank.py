@@ -1,0 +1,135 @@
+"""From a run to the ranks of the cited papers: leak rules, order, cut."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.evaluation.questions import Questions
+from citerec.evaluation.run import Run, Years
+
+NOT_FOUND = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a fair answer must not know, and what counts.
+
+    Attributes:
+        exclude_citing: The citing paper is no answer to its own context.
+        as_of_year: Nor is what is known to be newer than the citing paper.
+        missing: What becomes of contexts none of whose cited papers is in the index: they count as "zero", or "skip".
+    """
+
+    exclude_citing: bool = True
+    as_of_year: bool = True
+    missing: str = "zero"
+
+
+class Removed(NamedTuple):
+    """How many lines of a run broke a rule."""
+
+    citing_paper: int
+    newer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A run under the rules.
+
+    Attributes:
+        run: Its rows, context by context, best first, k at most.
+        places: Rank of each row, from 1.
+        gold: Rank of each cited paper, NOT_FOUND where the run has it not; contexts × most papers cited in one. Slots
+            that a context does not need hold -1.
+        removed: Lines that broke a rule.
+    """
+
+    run: Run
+    places: npt.NDArray[np.int32]
+    gold: npt.NDArray[np.int32]
+    removed: Removed
+
+
+def rank(run: Run, questions: Questions, rules: Rules, k: int) -> Ranking:
+    """Applies the rules to a run, orders it, and finds the papers that the contexts cite.
+
+    Order is by score, ties by paper id.
+
+    Args:
+        run: The run.
+        questions: What was asked.
+        rules: What is left out.
+        k: How many hits of each context count.
+    """
+    run, removed = _fair(run, questions, rules)
+    run = _ordered(run)
+    places = _places(run.contexts)
+    run, places = run.only(places <= k), places[places <= k]
+    numbers = {paper_id: number for number, paper_id in enumerate(run.paper_ids)}
+    most = max(len(context.cited_ids) for context in questions.contexts)
+    gold = np.full((len(questions), most), -1, np.int32)
+    cited = np.full((len(questions), most), -1, np.int32)
+    for row, context in enumerate(questions.contexts):
+        for slot, paper_id in enumerate(context.cited_ids):
+            gold[row, slot] = NOT_FOUND
+            cited[row, slot] = numbers.get(paper_id, -1)
+    for slot in range(most):
+        hits = run.papers == cited[run.contexts, slot]
+        gold[run.contexts[hits], slot] = places[hits]
+    return Ranking(run, places, gold, removed)
+
+
+def _fair(run: Run, questions: Questions, rules: Rules) -> tuple[Run, Removed]:
+    citing = newer = np.zeros(len(run), bool)
+    if rules.exclude_citing:
+        numbers = {paper_id: number for number, paper_id in enumerate(run.paper_ids)}
+        own = [numbers.get(context.citing_id or "", -1) for context in questions.contexts]
+        citing = run.papers == np.array(own, np.int32)[run.contexts]
+    if rules.as_of_year:
+        newer = ~citing & (run.years[run.papers] > questions.citing_years[run.contexts])
+    removed = Removed(int(citing.sum()), int(newer.sum()))
+    return (run.only(~(citing | newer)) if any(removed) else run), removed
+
+
+def _ordered(run: Run) -> Run:
+    if (run.contexts[1:] < run.contexts[:-1]).any():
+        run = run.only(np.argsort(run.contexts, kind="stable"))
+    same = run.contexts[1:] == run.contexts[:-1]
+    if not (same & (run.scores[1:] >= run.scores[:-1])).any():
+        return run
+    by_id = sorted(range(len(run.paper_ids)), key=run.paper_ids.__getitem__)
+    id_order = np.empty(len(by_id), np.int32)
+    id_order[by_id] = np.arange(len(by_id), dtype=np.int32)
+    return run.only(np.lexsort((id_order[run.papers], -run.scores, run.contexts)))
+
+
+def _places(contexts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    rows = np.arange(len(contexts), dtype=np.int32)
+    begins = np.ones(len(contexts), bool)
+    begins[1:] = contexts[1:] != contexts[:-1]
+    starts: npt.NDArray[np.int32] = np.maximum.accumulate(np.where(begins, rows, 0)).astype(np.int32)
+    return rows - starts + 1
+
+
+FATES = ("found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index")
+"""What can become of a cited paper: among the first ten, ranked after them, or lost in one of three ways."""
+
+_FOUND_UNTIL = 10
+
+
+def fates(ranking: Ranking, questions: Questions, years: Years, rules: Rules) -> npt.NDArray[np.int8]:
+    """What became of each cited paper, as a number in FATES; -1 for slots that are not needed."""
+    found = np.full(ranking.gold.shape, -1, np.int8)
+    for row, context in enumerate(questions.contexts):
+        for slot, paper_id in enumerate(context.cited_ids):
+            place = ranking.gold[row, slot]
+            if place != NOT_FOUND:
+                found[row, slot] = 0 if place <= _FOUND_UNTIL else 1
+            elif paper_id not in years:
+                found[row, slot] = 4
+            else:
+                late = rules.as_of_year and (years[paper_id] or 0) > questions.citing_years[row]
+                found[row, slot] = 3 if late else 2
+    return found

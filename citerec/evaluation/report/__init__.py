@@ -1,0 +1,1 @@
+"""The page of results: one file of HTML, with charts in it."""

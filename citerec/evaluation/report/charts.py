@@ -1,0 +1,192 @@
+"""Charts as SVG whose colours the page decides, so that one drawing serves light and dark."""
+
+import html
+import io
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from citerec.evaluation.rank import FATES
+from citerec.evaluation.results import Comparison, Results, Scores
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SYSTEM_COLOURS = 8
+"""How many systems the page has colours for; further ones take them again."""
+
+SIGNIFICANT = 0.05
+
+# matplotlib wants real colours. Each of these stands for a variable of the page's style sheet, and is exchanged for it.
+_INK, _FAINT, _GRID = "#0a0b01", "#0a0b02", "#0a0b03"
+_VARIABLES = {_INK: "ink", _FAINT: "faint", _GRID: "grid"}
+_SYSTEM = [f"#0a0c{number:02x}" for number in range(SYSTEM_COLOURS)]
+_FATE = [f"#0a0d{number:02x}" for number in range(len(FATES))]
+_VARIABLES |= {colour: f"system-{number}" for number, colour in enumerate(_SYSTEM)}
+_VARIABLES |= {colour: f"fate-{number}" for number, colour in enumerate(_FATE)}
+_STYLE: Any = {
+    "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
+    "svg.hashsalt": "citerec",
+    "font.size": 10,
+    "text.color": _INK,
+    "axes.labelcolor": _INK,
+    "axes.edgecolor": _FAINT,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": _FAINT,
+    "xtick.labelcolor": _INK,
+    "ytick.color": _FAINT,
+    "ytick.labelcolor": _INK,
+    "grid.color": _GRID,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+}
+_WIDTH = 9.6
+_ROW = 0.23
+_BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000))
+
+
+def classes_chart(results: Results, family: str) -> str:
+    """Every class of a family, by every metric: means with their intervals, overall means as dotted lines."""
+    labels = [label for label in results.families[family].classes if _n(results, family, label)]
+    systems = list(results.systems)
+    height = 0.9 + len(labels) * max(0.32, _ROW * len(systems))
+    figure = _figure(height, len(results.metrics), sharey=True)
+    for axes, metric in zip(figure.axes, results.metrics, strict=True):
+        for number, name in enumerate(systems):
+            system, colour = results.systems[name], _SYSTEM[number % SYSTEM_COLOURS]
+            if (overall := system.overall.values[metric]) is not None:
+                axes.axvline(overall, color=colour, linestyle=":", linewidth=1)
+            for row, label in enumerate(labels):
+                offset = (number - (len(systems) - 1) / 2) * 0.7 / len(systems)
+                _point(axes, system.families[family][label], metric, row + offset, colour)
+        axes.set_title(metric)
+        axes.set_xlim(left=0)
+        axes.grid(visible=False, axis="y")
+    first = figure.axes[0]
+    first.set_yticks(range(len(labels)), [_named(results, family, label) for label in labels])
+    first.set_ylim(len(labels) - 0.5, -0.5)
+    return _svg(figure, f"{results.families[family].title}: {', '.join(results.metrics)} by class")
+
+
+def _point(axes: "Axes", scores: Scores, metric: str, y: float, colour: str) -> None:
+    value, interval = scores.values[metric], scores.ci[metric]
+    if value is None:
+        return
+    if interval is not None:
+        axes.plot(interval, (y, y), color=colour, linewidth=1.6, solid_capstyle="round")
+    axes.plot([value], [y], marker="o", markersize=5, color=colour, markerfacecolor="none" if scores.few else colour)
+
+
+def against_chart(results: Results, first: str, second: str) -> str:
+    """Two systems: a point for each class, above the line where the second is better; filled where it is no chance."""
+    figure = _figure(3.4, len(results.metrics))
+    for axes, metric in zip(figure.axes, results.metrics, strict=True):
+        for comparison in _pair(results, first, second, metric):
+            x = _scores(results, first, comparison).values[metric] or 0.0
+            y = _scores(results, second, comparison).values[metric] or 0.0
+            better = _SYSTEM[list(results.systems).index(second if y > x else first) % SYSTEM_COLOURS]
+            sure = comparison.p_holm < SIGNIFICANT
+            axes.plot([x], [y], marker="o", markersize=6, color=better, markerfacecolor=better if sure else "none")
+            if sure:
+                axes.annotate(
+                    comparison.label, (x, y), xytext=(5, -3), textcoords="offset points", fontsize=8, color=_FAINT
+                )
+        top = max(axes.get_xlim()[1], axes.get_ylim()[1])
+        axes.plot((0, top), (0, top), color=_FAINT, linewidth=0.8)
+        axes.set(xlim=(0, top), ylim=(0, top), title=metric, xlabel=first, ylabel=second, aspect="equal")
+    return _svg(figure, f"{first} against {second}, class by class")
+
+
+def ranks_chart(results: Results) -> str:
+    """At which ranks the cited papers come: shares by rank, and how the shares add up."""
+    figure = _figure(2.9, 2)
+    bars, curve = figure.axes
+    bins = [(low, min(high, results.k)) for low, high in _BINS if low <= results.k]
+    width = 0.8 / len(results.systems)
+    for number, (name, system) in enumerate(results.systems.items()):
+        whole, colour = sum(system.fates.values()) or 1, _SYSTEM[number % SYSTEM_COLOURS]
+        shares = [sum(system.ranks[low - 1 : high]) / whole for low, high in bins]
+        bars.bar([place + (number + 0.5) * width - 0.4 for place in range(len(bins))], shares, width, color=colour)
+        running, upwards = 0, []
+        for count in system.ranks:
+            running += count
+            upwards.append(running / whole)
+        curve.plot(range(1, len(upwards) + 1), upwards, color=colour, label=name, linewidth=1.8)
+    bars.set_xticks(range(len(bins)), [str(low) if low == high else f"{low}–{high}" for low, high in bins])
+    bars.set(title="share of cited papers at these ranks", xlabel="rank")
+    bars.grid(visible=False, axis="x")
+    curve.set_xscale("log")
+    ticks = [rank for rank in (1, 3, 10, 30, 100, 300, 1000) if rank <= results.k]
+    curve.set_xticks(ticks, [str(tick) for tick in ticks])
+    curve.minorticks_off()
+    curve.set(title="share of cited papers found until rank", xlabel="rank", ylim=(0, None))
+    return _svg(figure, "Ranks of the cited papers")
+
+
+def fates_chart(results: Results) -> str:
+    """What became of the cited papers, system by system."""
+    figure = _figure(0.75 + 0.34 * len(results.systems), 1)
+    axes = figure.axes[0]
+    for row, system in enumerate(results.systems.values()):
+        whole, left = sum(system.fates.values()) or 1, 0.0
+        for fate, colour in zip(FATES, _FATE, strict=True):
+            share = system.fates.get(fate, 0) / whole
+            axes.barh(row, share, left=left, color=colour, height=0.7)
+            if share >= 0.04:
+                axes.text(left + share / 2, row, f"{share:.0%}", ha="center", va="center", fontsize=9)
+            left += share
+    axes.set_yticks(range(len(results.systems)), list(results.systems))
+    axes.set(xlim=(0, 1), ylim=(len(results.systems) - 0.5, -0.5))
+    axes.grid(visible=False)
+    axes.xaxis.set_major_formatter("{x:.0%}")
+    return _svg(figure, "What became of the cited papers")
+
+
+def _n(results: Results, family: str, label: str) -> int:
+    return max(system.families[family][label].n for system in results.systems.values())
+
+
+def _named(results: Results, family: str, label: str) -> str:
+    return f"{label}  n={_n(results, family, label):,}"
+
+
+def _pair(results: Results, first: str, second: str, metric: str) -> Sequence[Comparison]:
+    return [
+        comparison
+        for comparison in results.comparisons
+        if (comparison.first, comparison.second, comparison.metric) == (first, second, metric)
+        and comparison.family in results.families
+    ]
+
+
+def _scores(results: Results, name: str, comparison: Comparison) -> Scores:
+    return results.systems[name].families[comparison.family][comparison.label]
+
+
+def _figure(height: float, columns: int, **options: Any) -> "Figure":
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        figure.subplots(1, columns, squeeze=False, **options)
+    return figure
+
+
+def _svg(figure: "Figure", title: str) -> str:
+    import matplotlib as mpl
+
+    file = io.StringIO()
+    with mpl.rc_context(_STYLE):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
+    svg = file.getvalue()
+    svg = svg[svg.index("<svg") :]
+    opening = rf'<svg viewBox="\1" role="img" aria-label="{html.escape(title)}">'
+    svg = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', opening, svg, count=1)
+    return re.sub(r"#0a0[bcd][0-9a-f]{2}", lambda found: f"var(--{_VARIABLES[found[0]]})", svg)

@@ -1,0 +1,161 @@
+"""The systems that can be measured: built-in ones by name, functions, run files, runs in memory."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from citerec.errors import InputError, SettingsError
+from citerec.evaluation.cost import Cost, Meter
+from citerec.evaluation.questions import Questions
+from citerec.evaluation.rank import Rules
+from citerec.evaluation.run import Run, YearsOf, collect_run, read_run
+from citerec.recommend import Recommender
+from citerec.records import Context
+from citerec.retrieve.protocol import Candidate
+from citerec.settings import RetrievalSettings, find_recipe
+
+Answer = Sequence[tuple[str, float] | Candidate]
+Function = Callable[[Context, int], Answer]
+"""Gives the k best papers for a context: pairs of paper id and score, or candidates."""
+
+Scores = Mapping[str, Mapping[str, float]]
+"""A run in memory: scores by context id and paper id."""
+
+System = str | Path | Recommender | Function | Scores
+"""A built-in system or recipe by name, a run file, a recommender, a function, or a run in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """Under what systems answer.
+
+    Attributes:
+        index: The index that is the pool.
+        index_bytes: Its size.
+        years_of: Knows its papers.
+        rules: What is left out.
+        k: How many papers to find for each context.
+        threads: How many contexts at once, where the system can.
+        progress: Told how many contexts are done.
+    """
+
+    index: Path
+    index_bytes: int
+    years_of: YearsOf
+    rules: Rules
+    k: int
+    threads: int
+    progress: Callable[[str, float, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a system answered: its run, what it is, and what it cost; a run made elsewhere has no cost."""
+
+    run: Run
+    kind: str
+    settings: Mapping[str, Any] | None = None
+    cost: Cost | None = None
+
+
+def answer(name: str, system: System, questions: Questions, conditions: Conditions) -> Answered:
+    """Lets a system answer all questions.
+
+    Raises:
+        InputError: There is no such system, or it answers with what cannot be scored.
+    """
+    if isinstance(system, Path):
+        return Answered(read_run(system, questions.numbers, conditions.years_of), "run")
+    if isinstance(system, Mapping):
+        return Answered(_of_mapping(name, system, questions, conditions.years_of), "run")
+    if isinstance(system, str):
+        with Recommender.open(conditions.index, load_settings(system)) as recommender:
+            return _of_recommender(name, recommender, questions, conditions)
+    if isinstance(system, Recommender):
+        return _of_recommender(name, system, questions, conditions)
+    if callable(system):
+        return _of_function(name, system, questions, conditions)
+    raise InputError(
+        f"{name} is a {type(system).__name__}, no system",
+        "Give a name, the path of a run, a Recommender, a function of a context and k, or a run as a mapping.",
+    )
+
+
+def load_settings(name: str) -> RetrievalSettings:
+    """The settings of a built-in system or of a recipe.
+
+    Raises:
+        SettingsError: There is none of this name.
+    """
+    try:
+        return RetrievalSettings.load(find_recipe(name))
+    except SettingsError as error:
+        message = error.message.replace("there is no recipe", "there is no system")
+        raise SettingsError(message, error.remedy) from None
+
+
+def _of_recommender(name: str, recommender: Recommender, questions: Questions, conditions: Conditions) -> Answered:
+    rules = conditions.rules
+    # One question first, unmeasured: Java compiles what it runs often, and files come into memory.
+    warm_up = questions.contexts[:1]
+    for _ in recommender.recommend_many(warm_up, conditions.k):
+        pass
+    with Meter(conditions.threads, conditions.index_bytes) as meter:
+        found = recommender.recommend_many(
+            questions.contexts,
+            conditions.k,
+            exclude_citing=rules.exclude_citing,
+            as_of_year=rules.as_of_year,
+            threads=conditions.threads,
+            latencies=meter.latencies,
+        )
+        answers = [
+            [(candidate.paper_id, candidate.score) for candidate in candidates]
+            for _, candidates in _told(found, name, len(questions), conditions)
+        ]
+    run = collect_run(answers, conditions.years_of, name)
+    return Answered(run, "citerec", recommender.settings.model_dump(), meter.cost(len(questions)))
+
+
+def _of_function(name: str, system: Function, questions: Questions, conditions: Conditions) -> Answered:
+    with Meter(1, conditions.index_bytes) as meter:
+        answers = []
+        for context in _told(iter(questions.contexts), name, len(questions), conditions):
+            begun = time.perf_counter()
+            found = system(context, conditions.k)
+            meter.latencies.append(time.perf_counter() - begun)
+            answers.append([_pair(name, hit) for hit in found])
+    run = collect_run(answers, conditions.years_of, name)
+    return Answered(run, "function", None, meter.cost(len(questions)))
+
+
+def _of_mapping(name: str, scores: Scores, questions: Questions, years_of: YearsOf) -> Run:
+    for context_id in scores:
+        if str(context_id) not in questions.numbers:
+            raise InputError(
+                f"{name} answers {context_id!r}, which is no context", "Score the run on the contexts it answers."
+            )
+    by_text = {str(context_id): papers for context_id, papers in scores.items()}
+    answers = (
+        [_pair(name, hit) for hit in by_text.get(context.context_id, {}).items()] for context in questions.contexts
+    )
+    return collect_run(answers, years_of, name)
+
+
+def _pair(name: str, hit: tuple[str, float] | Candidate) -> tuple[str, float]:
+    if isinstance(hit, Candidate):
+        return hit.paper_id, hit.score
+    try:
+        paper_id, score = hit
+        return str(paper_id), float(score)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} answers {hit!r}", "Answer with pairs of paper id and score.") from None
+
+
+def _told(items: Iterator[Any], name: str, whole: int, conditions: Conditions) -> Iterator[Any]:
+    for done, item in enumerate(items, 1):
+        yield item
+        if done % 100 == 0 or done == whole:
+            conditions.progress(name, done, whole)
