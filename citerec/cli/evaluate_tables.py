@@ -1,6 +1,7 @@
 """How results look in a terminal."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from citerec.evaluation.results import Comparison, Results, Scores
 
 _SIGNIFICANT = 0.05
+_INTERVAL_WIDTH = len(" [.33 .41]")
 
 
 def show_results(console: Console, results: "Results") -> None:
@@ -77,7 +79,7 @@ def _cells(results: "Results", system: str, family: str, label: str, scores: "Sc
     for metric in results.metrics:
         value, interval = scores.values[metric], scores.ci[metric]
         text = Text("–" if value is None else f"{value:.3f}")
-        text.append(f" [{interval[0]:.3f}, {interval[1]:.3f}]" if interval else " " * 15, "dim")
+        text.append(f" [{_short(interval[0])} {_short(interval[1])}]" if interval else " " * _INTERVAL_WIDTH, "dim")
         if len(results.systems) > 1:
             text.append(*_mark(_against_first(results, system, family, label, metric)))
         cells.append(text)
@@ -88,6 +90,11 @@ def _against_first(results: "Results", system: str, family: str, label: str, met
     first = next(iter(results.systems))
     wanted = (first, system, family, label, metric)
     return next((c for c in results.comparisons if (c.first, c.second, c.family, c.label, c.metric) == wanted), None)
+
+
+def _short(bound: float) -> str:
+    """In three places: ".05", "1.0"."""
+    return f"{bound:.2f}".removeprefix("0")[:3]
 
 
 def _mark(comparison: "Comparison | None") -> tuple[str, str]:
@@ -107,7 +114,7 @@ def _show_marks(console: Console, results: "Results") -> None:
             style="dim",
         )
     over = "citing papers" if results.set["citing_papers_known"] else "contexts: citing papers are not known"
-    console.print(f"\\[low, high]: 95 % of {results.resamples:,} bootstrap samples over {over}.", style="dim")
+    console.print(f"\\[low high]: 95 % of {results.resamples:,} bootstrap samples over {over}.", style="dim")
 
 
 def _robustness(results: "Results") -> Table:
@@ -148,7 +155,7 @@ _FATES = {
 
 
 def _cost(results: "Results") -> Table:
-    table = _table("system", "wall", "CPU", "queries/s", "median", "95 %", "peak memory", "index", "GPU")
+    table = _table("system", "wall", "CPU", "queries/s", "latency", "95 %", "peak memory", "index", "GPU")
     for name, system in results.systems.items():
         cost = system.cost
         if cost is None:
@@ -161,11 +168,11 @@ def _cost(results: "Results") -> Table:
             f"{cost.queries_per_second:,.0f}",
             "–" if cost.latency_median_ms is None else f"{cost.latency_median_ms:.1f} ms",
             "–" if cost.latency_p95_ms is None else f"{cost.latency_p95_ms:.1f} ms",
-            f"{cost.peak_memory_bytes / 1e6:,.0f} MB",
-            f"{cost.index_bytes / 1e6:,.0f} MB",
+            _size(cost.peak_memory_bytes),
+            _size(cost.index_bytes),
             "none"
             if cost.gpu_memory_bytes is None
-            else f"{cost.gpu_memory_bytes / 1e6:,.0f} MB, {cost.gpu_use_percent:.0f} %",
+            else f"{_size(cost.gpu_memory_bytes)}, {cost.gpu_use_percent:.0f} %",
         )
     return table
 
@@ -174,16 +181,16 @@ def _show_rules(console: Console, results: "Results") -> None:
     rules, of_set = results.rules, results.set
     said = [
         "citing paper left out" if rules["exclude_citing"] else "citing paper NOT left out",
-        "newer papers left out" if rules["as_of_year"] else "newer papers NOT left out",
+        _about_years(rules["as_of_year"], of_set),
         f"first {results.k} hits count",
     ]
     console.print(f"rules: {'; '.join(said)}", style="dim", soft_wrap=True)
     if of_set["outside"]:
-        counted = "count as zero" if rules["missing"] == "zero" else "are left out"
-        console.print(f"{of_set['outside']:,} contexts cite no paper of the index: they {counted} (--missing).")
+        counted = "counted as zero" if rules["missing"] == "zero" else "left out"
+        console.print(f"No cited paper is in the index for {_contexts(of_set['outside'])}: {counted} (--missing).")
     for name, system in results.systems.items():
         if system.without_hit:
-            console.print(f"{escape(name)} found nothing for {system.without_hit:,} contexts: they count as zero.")
+            console.print(f"{escape(name)} found nothing for {_contexts(system.without_hit)}, which counts as zero.")
         citing, newer = system.removed["citing_paper"], system.removed["newer"]
         if citing or newer:
             console.print(
@@ -191,3 +198,20 @@ def _show_rules(console: Console, results: "Results") -> None:
                 "papers were removed before scoring.",
                 style="yellow",
             )
+
+
+def _about_years(as_of_year: bool, of_set: Mapping[str, Any]) -> str:
+    if not as_of_year:
+        return "newer papers NOT left out"
+    unknown = of_set["without_citing_year"]
+    if unknown == of_set["contexts"]:
+        return "newer papers left out (but no citing year is known)"
+    return "newer papers left out" + (f" (citing year unknown for {_contexts(unknown)})" if unknown else "")
+
+
+def _contexts(number: int) -> str:
+    return f"{number:,} context{'' if number == 1 else 's'}"
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e6:,.0f} MB" if number >= 1e6 else f"{number / 1e3:,.0f} kB"

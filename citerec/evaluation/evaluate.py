@@ -18,9 +18,9 @@ from citerec.evaluation.rank import FATES, NOT_FOUND, Ranking, Rules, fates, ran
 from citerec.evaluation.results import (
     Outcome,
     Results,
-    Robustness,
     Scores,
     SystemResult,
+    robustness,
 )
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
@@ -184,7 +184,7 @@ class _Evaluation:
             kind=answered.kind,
             overall=overall,
             families=families,
-            robustness=tuple(_robustness(metric.name, overall, families) for metric in self._metrics)
+            robustness=tuple(robustness(metric.name, overall, families) for metric in self._metrics)
             if any(scores.n for scores in classes)
             else (),
             fates={label: int((fate == number).sum()) for number, label in enumerate(FATES)},
@@ -266,28 +266,6 @@ class _Evaluation:
                     ranks={name: gold[name][row][: len(context.cited_ids)] for name in gold},
                     scores={name: dict(zip(names, scores[name][row], strict=True)) for name in scores},
                 )
-
-
-def _robustness(metric: str, overall: Scores, families: Mapping[str, Mapping[str, Scores]]) -> Robustness:
-    classes = [
-        (scores.values[metric] or 0.0, family, label, scores.few)
-        for family, labels in families.items()
-        for label, scores in labels.items()
-        if scores.n
-    ]
-    classes = [entry for entry in classes if not entry[-1]] or classes
-    worst, best = min(classes, key=lambda entry: entry[0]), max(classes, key=lambda entry: entry[0])
-    return Robustness(
-        metric=metric,
-        worst_family=worst[1],
-        worst_class=worst[2],
-        worst=worst[0],
-        best_family=best[1],
-        best_class=best[2],
-        best=best[0],
-        spread=best[0] - worst[0],
-        drop=(overall.values[metric] or 0.0) - worst[0],
-    )
 
 
 def _named(systems: Any) -> dict[str, System]:

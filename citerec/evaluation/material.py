@@ -80,7 +80,8 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
         return Source(what.manifest.name, str(what.path), names, what.contexts, what)
     if isinstance(what, str | Path):
         contexts = tuple(read_contexts(Path(what), cited=True))
-        return Source(Path(what).stem, str(what), names, contexts, None)
+        path = Path(what).resolve()
+        return Source(f"{path.parent.name}/{path.stem.partition('.')[0]}", str(what), names, contexts, None)
     return Source("contexts", "contexts", names, tuple(what), None)
 
 

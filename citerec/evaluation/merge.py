@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.errors import InputError
 from citerec.evaluation.compare import compare
-from citerec.evaluation.results import Comparison, Outcome, Results, SystemResult
+from citerec.evaluation.results import Comparison, Outcome, Results, Scores, SystemResult, robustness
 from citerec.evaluation.statistics import total
 
 
@@ -34,7 +34,7 @@ def merge(parts: Mapping[str, Results]) -> Results:
         if all(name in other.families and other.families[name].classes == family.classes for other in others)
     }
     kept = {
-        name: replace(system, families={family: system.families[family] for family in families})
+        name: _restricted(system, {family: system.families[family] for family in families}, metrics)
         for name, (_, _, system) in systems.items()
     }
     merged = replace(
@@ -52,6 +52,15 @@ def merge(parts: Mapping[str, Results]) -> Results:
         return merged
     outcomes = _outcomes(parts, systems, metrics)
     return replace(merged, outcomes=outcomes, comparisons=tuple(_comparisons(merged, outcomes)))
+
+
+def _restricted(
+    system: SystemResult, families: Mapping[str, Mapping[str, Scores]], metrics: Sequence[str]
+) -> SystemResult:
+    """A system on some families and by some metrics only."""
+    counted = any(scores.n for classes in families.values() for scores in classes.values())
+    lines = [robustness(metric, system.overall, families) for metric in metrics] if counted else ()
+    return replace(system, families=families, robustness=lines)
 
 
 def _question(results: Results) -> tuple[object, ...]:

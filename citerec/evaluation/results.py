@@ -72,6 +72,29 @@ class Robustness:
     drop: float
 
 
+def robustness(metric: str, overall: Scores, families: Mapping[str, Mapping[str, Scores]]) -> Robustness:
+    """How even scores are over classes; over those that are not too small, if there are such."""
+    classes = [
+        (scores.values[metric] or 0.0, family, label, scores.few)
+        for family, labels in families.items()
+        for label, scores in labels.items()
+        if scores.n
+    ]
+    classes = [entry for entry in classes if not entry[-1]] or classes
+    worst, best = min(classes, key=lambda entry: entry[0]), max(classes, key=lambda entry: entry[0])
+    return Robustness(
+        metric=metric,
+        worst_family=worst[1],
+        worst_class=worst[2],
+        worst=worst[0],
+        best_family=best[1],
+        best_class=best[2],
+        best=best[0],
+        spread=best[0] - worst[0],
+        drop=(overall.values[metric] or 0.0) - worst[0],
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class SystemResult:
     """One system.

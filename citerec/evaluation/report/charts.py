@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from citerec.diagnostics.label import FEW
 from citerec.evaluation.rank import FATES
 from citerec.evaluation.results import Comparison, Results, Scores
 
@@ -48,6 +49,8 @@ _STYLE: Any = {
 }
 _WIDTH = 9.6
 _ROW = 0.23
+# Side and height, in points: names of points that lie close together should not cover each other.
+_LABEL_PLACES = ((1, -3), (-1, -3), (1, 6), (-1, 6), (1, -12), (-1, -12))
 _BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000))
 
 
@@ -87,6 +90,7 @@ def against_chart(results: Results, first: str, second: str) -> str:
     """Two systems: a point for each class, above the line where the second is better; filled where it is no chance."""
     figure = _figure(3.4, len(results.metrics))
     for axes, metric in zip(figure.axes, results.metrics, strict=True):
+        named = 0
         for comparison in _pair(results, first, second, metric):
             x = _scores(results, first, comparison).values[metric] or 0.0
             y = _scores(results, second, comparison).values[metric] or 0.0
@@ -94,8 +98,16 @@ def against_chart(results: Results, first: str, second: str) -> str:
             sure = comparison.p_holm < SIGNIFICANT
             axes.plot([x], [y], marker="o", markersize=6, color=better, markerfacecolor=better if sure else "none")
             if sure:
+                side, height = _LABEL_PLACES[named % len(_LABEL_PLACES)]
+                named += 1
                 axes.annotate(
-                    comparison.label, (x, y), xytext=(5, -3), textcoords="offset points", fontsize=8, color=_FAINT
+                    comparison.label,
+                    (x, y),
+                    xytext=(6 * side, height),
+                    textcoords="offset points",
+                    ha="left" if side > 0 else "right",
+                    fontsize=8,
+                    color=_FAINT,
                 )
         top = max(axes.get_xlim()[1], axes.get_ylim()[1])
         axes.plot((0, top), (0, top), color=_FAINT, linewidth=0.8)
@@ -120,6 +132,8 @@ def ranks_chart(results: Results) -> str:
         curve.plot(range(1, len(upwards) + 1), upwards, color=colour, label=name, linewidth=1.8)
     bars.set_xticks(range(len(bins)), [str(low) if low == high else f"{low}–{high}" for low, high in bins])
     bars.set(title="share of cited papers at these ranks", xlabel="rank")
+    for axes in figure.axes:
+        axes.yaxis.set_major_formatter("{x:.0%}")
     bars.grid(visible=False, axis="x")
     curve.set_xscale("log")
     ticks = [rank for rank in (1, 3, 10, 30, 100, 300, 1000) if rank <= results.k]
@@ -139,7 +153,7 @@ def fates_chart(results: Results) -> str:
             share = system.fates.get(fate, 0) / whole
             axes.barh(row, share, left=left, color=colour, height=0.7)
             if share >= 0.04:
-                axes.text(left + share / 2, row, f"{share:.0%}", ha="center", va="center", fontsize=9)
+                axes.text(left + share / 2, row, f"{share:.0%}", ha="center", va="center", fontsize=9, color=_INK)
             left += share
     axes.set_yticks(range(len(results.systems)), list(results.systems))
     axes.set(xlim=(0, 1), ylim=(len(results.systems) - 0.5, -0.5))
@@ -162,6 +176,7 @@ def _pair(results: Results, first: str, second: str, metric: str) -> Sequence[Co
         for comparison in results.comparisons
         if (comparison.first, comparison.second, comparison.metric) == (first, second, metric)
         and comparison.family in results.families
+        and comparison.n >= FEW
     ]
 
 

@@ -124,7 +124,7 @@ def _templates() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(score=_score, number=_number, size=_size)
+    templates.filters.update(score=_score, number=_number, size=_size, contexts=_contexts)
     return templates
 
 
@@ -134,6 +134,10 @@ def _score(value: float | None) -> str:
 
 def _number(value: Any, digits: int = 0) -> str:
     return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def _contexts(number: int) -> str:
+    return f"{number:,} context{'' if number == 1 else 's'}"
 
 
 def _size(value: int | None) -> str:
