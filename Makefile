@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types imports unit docs bench constraints clean
+.PHONY: help demo test lint types imports unit docs demo-set bench constraints clean
 
 help:           ## Show the targets
-	@grep -E '^[a-z]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
+	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("citerec needs Python 3.11 or newer: make PYTHON=python3.11 …")'
@@ -38,6 +38,14 @@ unit: $(READY)  ## Tests
 
 docs: $(READY)  ## Write docs/cli.md and docs/settings.md from the code
 	$(BIN)/python -m citerec.cli.reference docs
+
+demo-set: $(READY)  ## Label the demo's contexts anew (needs ../shared for the spaCy model)
+	$(BIN)/citerec index build diagnostics/demo --out indexes/demo
+	$(BIN)/citerec diagnostics label diagnostics/demo/contexts.jsonl --index indexes/demo --out indexes/.labelled/demo \
+	  --spacy-model ../shared/models/en_ewt_tagger --field-shares published
+	@# The demo's own datasheet says more than the one that is made here.
+	cd indexes/.labelled/demo && cp manifest.json contexts.jsonl qrels.txt $(CURDIR)/diagnostics/demo/
+	rm -rf indexes/.labelled
 
 bench: $(READY)  ## Measure speed and memory (needs ../shared)
 	$(BIN)/python benchmarks/run.py

@@ -123,7 +123,10 @@ def evaluate(
         conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, progress)
         evaluation = _Evaluation(questions, material, metrics, rules, k, years, chosen)
         for name, system in named.items():
-            evaluation.add(name, answer(name, system, questions, conditions))
+            answered = answer(name, system, questions, conditions)
+            progress(f"scoring {name}", 0, 1)
+            evaluation.add(name, answered)
+            progress(f"scoring {name}", 1, 1)
     finally:
         store.close()
     return evaluation.results(path, manifest, conditions.index_bytes)

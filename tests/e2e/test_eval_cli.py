@@ -1,0 +1,214 @@
+"""`citerec eval`, `report` and `diagnostics` from outside, as a newcomer meets them."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DEMO, Citerec, write_lines
+from tests.e2e.test_cli import one_line
+
+FIGURE = r"0\.\d{3} \[[\d.]+ [\d.]+\]"
+
+
+@pytest.fixture
+def indexed(tmp_path: Path, demo_index: Path) -> Path:
+    """A folder in which `make demo` has been run."""
+    shutil.copytree(demo_index, tmp_path / "indexes" / "demo")
+    return tmp_path
+
+
+def test_the_demo_is_measured_by_location_at_once(citerec: Citerec, indexed: Path) -> None:
+    result = citerec("eval", "--diagnostic", "location")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr == ""
+    for label, n in (("first", 71), ("middle", 208), ("last", 171)):
+        assert re.search(rf"^{label} +{n} +{FIGURE} +{FIGURE} +{FIGURE} *$", result.stdout, re.MULTILINE), label
+    assert re.search(r"^class +n +recall@10 +mrr@10 +ndcg@10$", result.stdout, re.MULTILINE)
+    for part in ("Robustness", "worst class", "Cost", "queries/s", "newer papers left out", "[low high]: 95 %"):
+        assert part in result.stdout
+    assert not list(indexed.glob("results*"))  # nothing is written unasked
+
+
+def test_several_systems_are_compared(citerec: Citerec, indexed: Path) -> None:
+    result = citerec("eval", "--diagnostic", "demo/intent", "--system", "bm25", "--system", "bm25-one-field")
+    assert result.returncode == 0, result.stderr
+    assert "▲ ▼ better or worse than bm25" in result.stdout
+    assert re.search(r"^method +bm25 +55 ", result.stdout, re.MULTILINE)
+
+
+def test_a_recipe_of_ones_own_is_a_system(citerec: Citerec, indexed: Path) -> None:
+    (indexed / "titles.toml").write_text("[weights]\ntext = 0.0\ntitle = 1.0\n")
+    value = json.loads(citerec("eval", "--diagnostic", "length", "--system", "titles.toml", "--json").stdout)
+    assert list(value["systems"]) == ["titles"]
+    assert value["systems"]["titles"]["settings"]["weights"] == {
+        "text": 0, "title": 1, "abstract": 0, "citances": 1.8,
+    }  # fmt: skip
+
+
+def test_results_are_written_and_a_run_gives_the_same_figures(citerec: Citerec, indexed: Path) -> None:
+    command = ["eval", "--diagnostic", "location", "--system", "bm25", "--out", "results/demo"]
+    first = citerec(*command)
+    assert first.returncode == 0, first.stderr
+    assert "results/demo/report.html" in first.stderr
+    value = json.loads((indexed / "results" / "demo" / "results.json").read_text())
+    system = value["systems"]["bm25"]
+    assert {"n", "recall@10", "mrr@10", "ndcg@10", "ci"} <= set(system["overall"])
+    assert {"n", "recall@10", "mrr@10", "ndcg@10", "ci"} <= set(system["families"]["location"]["first"])
+    again = citerec("eval", "--diagnostic", "location", "--run", "results/demo/runs/bm25.trec", "--json")
+    rescored = json.loads(again.stdout)["systems"]["bm25"]
+    assert (rescored["overall"], rescored["families"]) == (system["overall"], system["families"])
+    assert (rescored["kind"], rescored["cost"]) == ("run", None)
+    assert (rescored["fates"], rescored["ranks"], rescored["without_hit"]) == (
+        system["fates"], system["ranks"], system["without_hit"],
+    )  # fmt: skip
+
+
+def test_results_side_by_side(citerec: Citerec, indexed: Path) -> None:
+    for name in ("bm25", "bm25-one-field"):
+        assert citerec("eval", "--diagnostic", "location", "--system", name, "--out", f"results/{name}").returncode == 0
+    result = citerec("report", "results/bm25", "results/bm25-one-field", "--out", "both.html")
+    assert result.returncode == 0, result.stderr
+    assert re.search(rf"^first +bm25 +71 +{FIGURE}", result.stdout, re.MULTILINE)
+    assert "Holm" in result.stdout
+    assert "bm25 against bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
+    assert citerec("report", "results/bm25").stdout.startswith("demo  450 contexts")
+    one_line(citerec("report", "results/none"), 2, "holds no results")
+    one_line(citerec("report", "results/bm25", "results/bm25"), 2, "given twice")
+
+
+def test_a_run_that_leaks_is_cleaned_and_told(citerec: Citerec, indexed: Path) -> None:
+    write_lines(
+        indexed / "contexts.jsonl",
+        [
+            {"context_id": f"c{number}", "text": "It was <REF> once.", "cited_ids": [900000001], "citing_id": 900000002,
+             "citing_year": 2000}
+            for number in range(3)
+        ],
+    )  # fmt: skip
+    lines = [
+        f"c{number} Q0 {paper} 1 {-paper} x\n" for number in range(3) for paper in (900000001, 900000002, 900000041)
+    ]
+    (indexed / "mine.trec").write_text("".join(lines))
+    result = citerec("eval", "--contexts", "contexts.jsonl", "--run", "other=mine.trec", "--metrics", "mrr@10")
+    assert "other broke the rules: 3 lines with the citing paper and 3 with newer papers" in " ".join(
+        result.stdout.split()
+    ), result.stderr
+    kept = citerec(
+        "eval", "--contexts", "contexts.jsonl", "--run", "mine.trec", "--include-citing", "--no-as-of-year",
+        "--metrics", "mrr@10",
+    )  # fmt: skip
+    assert "broke the rules" not in kept.stdout
+    assert "newer papers NOT left out" in kept.stdout
+
+
+def test_contexts_of_ones_own_become_a_set(citerec: Citerec, indexed: Path) -> None:
+    result = citerec("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "mine")
+    assert result.returncode == 0, result.stderr
+    assert "There is no spaCy model en_core_web_sm" in result.stderr
+    assert re.search(r"^location +450 +first 71, middle 208, last 171", result.stdout, re.MULTILINE)
+    assert "too few to say much" in result.stdout or "few" not in result.stdout
+    assert (indexed / "diagnostics" / "mine" / "manifest.json").is_file()
+    listed = citerec("diagnostics", "list").stdout
+    assert re.search(r"^mine/location +450 ", listed, re.MULTILINE)
+    assert re.search(r"^demo/pos_before +208 ", listed, re.MULTILINE)
+    shown = citerec("diagnostics", "show", "mine/location").stdout
+    assert "held constant: the sentence is of medium length" in shown
+    assert re.search(r"^first +71 ", shown, re.MULTILINE)
+    assert shown.count("<REF>") == 3
+    assert "medium length" in citerec("diagnostics", "show", "mine").stdout
+    result = citerec("eval", "--set", "mine", "--diagnostic", "location")
+    assert re.search(rf"^first +71 +{FIGURE}", result.stdout, re.MULTILINE), result.stderr
+
+
+BAD_RUNS = [
+    ("demo-001-1 Q0 900000001 1 2.0 x\ndemo-001-1 Q0 1 2 1.0 x\n", "line 2: the paper '1' is not in the index"),
+    ("demo-001-1 Q0 900000001 1 2.0 x\nnobody Q0 900000001 1 2.0 x\n", "line 2: there is no context 'nobody'"),
+    ("demo-001-1 Q0 900000001 1 2.0 x\n" * 2, "line 2: context demo-001-1 and paper 900000001 stand in line 1 already"),
+    ("demo-001-1 Q0 900000001 1 nan x\n", "line 1: the score 'nan' is no number"),
+    ("demo-001-1 900000001 1 2.0 x\n", "line 1: 5 columns where 6 should be"),
+    ("", "run.trec is empty"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD_RUNS, ids=[message for _, message in BAD_RUNS])
+def test_bad_runs(citerec: Citerec, indexed: Path, text: str, message: str) -> None:
+    (indexed / "run.trec").write_text(text)
+    one_line(citerec("eval", "--run", "run.trec"), 2, message)
+
+
+BAD_CONTEXTS = [
+    ({"text": "No marker.", "cited_ids": [900000001]}, "line 2: the text holds 0 <REF>"),
+    ({"text": "A <REF> b."}, "line 2: cited_ids is missing or empty"),
+    ({"text": "A <REF> b.", "cited_ids": []}, "line 2: cited_ids is missing or empty"),
+    ({"text": "A <REF> b.", "cited_ids": [1], "labels": 3}, "line 2: labels"),
+]
+
+
+@pytest.mark.parametrize(("record", "message"), BAD_CONTEXTS, ids=[message for _, message in BAD_CONTEXTS])
+def test_bad_contexts(citerec: Citerec, indexed: Path, record: dict[str, object], message: str) -> None:
+    write_lines(indexed / "contexts.jsonl", [{"text": "Good <REF>.", "cited_ids": [900000001]}, record])
+    one_line(citerec("eval", "--contexts", "contexts.jsonl"), 2, message)
+    one_line(citerec("diagnostics", "label", "contexts.jsonl", "--out", "x"), 2, message)
+    assert not (indexed / "diagnostics").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--diagnostic", "locaton"], ["there is no diagnostic set 'locaton'", "Sets are: demo"]),
+        (["--diagnostic", "demo/locaton"], ["there is no family 'locaton'", "Did you mean location?"]),
+        (["--diagnostic", "other/location"], ["there is no diagnostic set 'other'"]),
+        (["--set", "none"], ["there is no diagnostic set 'none'"]),
+        (["--metrics", "recal@10"], ["there is no metric 'recal@10'", "Did you mean recall@10?"]),
+        (["--metrics", ","], ["there is no metric"]),
+        (["--metrics", "recall@100", "-k", "50"], ["recall@100 looks at 100 hits", "-k 100"]),
+        (["-k", "1000"], ["-k 1,000 is not between 1 and the 252 papers"]),
+        (["--system", "bm52"], ["there is no system 'bm52'", "bm25"]),
+        (["--system", "bm25", "--run", "bm25=x.trec"], ["two systems are called 'bm25'", "--run NAME=FILE"]),
+        (["--run", "none.trec"], ["there is no run none.trec"]),
+        (["--contexts", "none.jsonl"], ["cannot read none.jsonl"]),
+        (["--set", "demo", "--contexts", "x.jsonl"], ["give one of --set and --contexts"]),
+        (["--diagnostic", "demo/location", "--contexts", "x.jsonl"], ["the name of a family"]),
+        (["--diagnostic", "demo/location", "--set", "other"], ["one set at a time"]),
+        (["--spacy-model", "x"], ["--spacy-model goes with --contexts only"]),
+        (["--no-conditions"], ["--conditions goes with --contexts only"]),
+        (["--index", "indexes/none"], ["there is no index indexes/none"]),
+        (["--threads", "0"], ["threads is 0"]),
+        (["--out", "indexes"], ["indexes exists and holds no results"]),
+    ],
+)
+def test_bad_arguments_end_in_one_line(citerec: Citerec, indexed: Path, arguments: list[str], parts: list[str]) -> None:
+    one_line(citerec("eval", *arguments), 2, *parts)
+
+
+def test_a_set_of_another_version_ends_in_one_line(citerec: Citerec, indexed: Path) -> None:
+    shutil.copytree(DEMO, indexed / "diagnostics" / "old")
+    manifest = indexed / "diagnostics" / "old" / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "version": 0}))
+    one_line(citerec("eval", "--set", "old"), 2, "is a set of version 0; this citerec reads version 1")
+    one_line(citerec("diagnostics", "show", "old"), 2, "is a set of version 0")
+    assert "is a set of version 0" in " ".join(citerec("diagnostics", "list").stdout.split())
+
+
+def test_without_any_index_it_says_how_to_get_one(citerec: Citerec) -> None:
+    one_line(citerec("eval", "--diagnostic", "location"), 2, "there is no index yet", "citerec demo")
+
+
+def test_the_index_that_a_set_was_made_for_is_found_among_others(citerec: Citerec, indexed: Path) -> None:
+    shutil.copytree(DEMO / "papers", indexed / "few")
+    assert citerec("index", "build", "few", "--out", "indexes/a-first").returncode == 0
+    value = json.loads(citerec("eval", "--diagnostic", "intent", "--json").stdout)
+    assert value["index"]["path"] == "indexes/demo"
+
+
+def test_help_of_eval_is_light(citerec: Citerec) -> None:
+    code = "import sys; from citerec.cli.main import cli; cli(['eval', '--help'], standalone_mode=False); "
+    code += "print([m for m in ('numpy', 'pydantic', 'spacy', 'ranx', 'torch', 'jnius') if m in sys.modules])"
+    import subprocess
+    import sys
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")

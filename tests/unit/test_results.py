@@ -1,0 +1,352 @@
+"""Results: figures of small cases worked by hand, files that come back, the page."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from citerec import evaluate
+from citerec.corpus.store import PaperStore
+from citerec.diagnostics.sets import read_set
+from citerec.errors import InputError
+from citerec.evaluation.cost import Meter
+from citerec.evaluation.evaluate import Options
+from citerec.evaluation.files import read_results, write_results
+from citerec.evaluation.merge import merge
+from citerec.evaluation.results import Results, Scores, robustness
+from citerec.records import Context
+from citerec.retrieve.index import open_store
+from tests.conftest import DEMO
+
+METRICS = ("recall@10", "mrr@10", "ndcg@10")
+
+
+def context(number: int, *cited: int, **fields: object) -> Context:
+    return Context(
+        f"Sentence {'of some words ' * number}with one place <REF>.",
+        context_id=f"c{number}",
+        cited_ids=tuple(str(900000000 + paper) for paper in cited),
+        **fields,  # type: ignore[arg-type]
+    )
+
+
+def answers(by_context: dict[str, list[int]]) -> dict[str, dict[str, float]]:
+    return {
+        name: {str(900000000 + paper): -float(rank) for rank, paper in enumerate(papers)}
+        for name, papers in by_context.items()
+    }
+
+
+CONTEXTS = [context(1, 1), context(2, 2, 3), context(3, 4), context(4, 5)]
+RUN = answers({"c1": [1, 2], "c2": [9, 2, 8, 3], "c3": [7]})
+
+
+def test_figures_worked_by_hand(demo_index: Path) -> None:
+    found = evaluate(RUN, CONTEXTS, index=demo_index, metrics=["recall@10", "mrr@10", "recall@3"]).systems["run"]
+    assert found.overall.n == 4
+    assert found.overall.values == pytest.approx({"recall@10": 0.5, "mrr@10": (1 + 0.5) / 4, "recall@3": 1.5 / 4})
+    assert found.without_hit == 1
+    assert found.fates["found"] == 3
+    assert found.fates["not retrieved"] == 2
+    assert found.ranks[:5] == [1, 1, 0, 1, 0]
+    assert found.kind == "run"
+    assert found.cost is None
+
+
+@pytest.mark.parametrize(("missing", "n", "recall"), [("zero", 2, 0.5), ("skip", 1, 1.0)])
+def test_contexts_outside_the_index_count_as_asked(demo_index: Path, missing: str, n: int, recall: float) -> None:
+    outside = replace(CONTEXTS[1], cited_ids=("123", "456"))
+    run = {name: RUN[name] for name in ("c1", "c2")}
+    results = evaluate(run, [CONTEXTS[0], outside], index=demo_index, missing=missing, metrics=["recall@10"])
+    assert results.set["outside"] == 1
+    assert (results.systems["run"].overall.n, results.systems["run"].overall.values["recall@10"]) == (n, recall)
+    assert results.systems["run"].fates["not in the index"] == (2 if missing == "zero" else 0)
+
+
+def test_the_citing_paper_and_newer_papers_are_removed(demo_index: Path) -> None:
+    store: PaperStore = open_store(demo_index)
+    years = store.years(["900000001", "900000002", "900000041"])
+    assert years["900000041"] == 2017
+    asked = [context(1, 1, citing_id="900000002", citing_year=2016)]
+    run = answers({"c1": [2, 41, 1]})
+    fair = evaluate(run, asked, index=demo_index, metrics=["mrr"])
+    assert fair.systems["run"].overall.values["mrr"] == 1
+    assert fair.systems["run"].removed == {"citing_paper": 1, "newer": 1}
+    assert fair.rules["as_of_year"] is True
+    all_of_it = evaluate(run, asked, index=demo_index, metrics=["mrr"], exclude_citing=False, as_of_year=False)
+    assert all_of_it.systems["run"].overall.values["mrr"] == pytest.approx(1 / 3)
+    assert (all_of_it.rules["as_of_year"], all_of_it.rules["exclude_citing"]) == (False, False)
+    assert all_of_it.systems["run"].removed == {"citing_paper": 0, "newer": 0}
+
+
+def test_a_system_keeps_the_rules_by_itself(demo_index: Path) -> None:
+    asked = [replace(context(1, 1), text="Attention alone suffices to translate <REF>.", citing_id="900000041")]
+    for exclude in (True, False):
+        results = evaluate("bm25", asked, index=demo_index, exclude_citing=exclude)
+        run = results.rankings["bm25"].run
+        assert ("900000041" in run.paper_ids) is not exclude
+        assert results.systems["bm25"].removed == {"citing_paper": 0, "newer": 0}
+
+
+@pytest.fixture(scope="module")
+def results(demo_index: Path) -> Results:
+    def first_papers(_: Context, k: int) -> Sequence[tuple[str, float]]:
+        return [(str(900000001 + number), -float(number)) for number in range(min(k, 12))]
+
+    systems = {"bm25": "bm25", "one-field": "bm25-one-field", "first": first_papers}
+    return evaluate(systems, "demo/location", index=demo_index, k=50)
+
+
+def test_classes_and_comparisons(results: Results) -> None:
+    assert list(results.families) == ["location"]
+    bm25 = results.systems["bm25"]
+    assert {label: scores.n for label, scores in bm25.families["location"].items()} == {
+        "first": 71, "middle": 208, "last": 171,
+    }  # fmt: skip
+    for scores in bm25.families["location"].values():
+        for metric in METRICS:
+            interval, value = scores.ci[metric], scores.values[metric]
+            assert interval is not None
+            assert value is not None
+            assert interval[0] <= value <= interval[1]
+    silly = [c for c in results.comparisons if c.second == "first" and c.metric == "recall@10"]
+    assert [(c.first, c.label) for c in silly if c.first == "bm25"] == [
+        ("bm25", "overall"), ("bm25", "first"), ("bm25", "middle"), ("bm25", "last"),
+    ]  # fmt: skip
+    assert all(c.difference > 0.8 and c.p_holm < 0.001 and c.p_holm >= c.p for c in silly)
+    assert len(results.comparisons) == 3 * 3 * 4
+
+
+def test_cost_is_measured(results: Results) -> None:
+    cost = results.systems["bm25"].cost
+    assert cost is not None
+    assert (cost.queries, cost.threads) == (450, 2)
+    assert cost.latency_median_ms is not None
+    assert cost.latency_p95_ms is not None
+    assert 0 < cost.latency_median_ms <= cost.latency_p95_ms
+    assert cost.peak_memory_bytes > 50e6
+    assert cost.index_bytes > 1e5
+    assert cost.cpu_seconds > 0
+    first = results.systems["first"]
+    assert first.kind == "function"
+    assert first.cost is not None
+    assert first.cost.threads == 1
+
+
+def test_a_meter_without_a_gpu_says_so() -> None:
+    pynvml = pytest.importorskip("pynvml")
+    try:
+        pynvml.nvmlInit()
+        pytest.skip("there is a GPU here")
+    except pynvml.NVMLError:
+        pass
+    with Meter(1, 7) as meter:
+        meter.latencies += [0.001, 0.003]
+    cost = meter.cost(2)
+    assert (cost.gpu_memory_bytes, cost.gpu_use_percent, cost.index_bytes) == (None, None, 7)
+    assert cost.latency_median_ms == 2
+
+
+def test_robustness_leaves_small_classes_out() -> None:
+    def scores(n: int, value: float) -> Scores:
+        return Scores(n, {"mrr": value}, {"mrr": None})
+
+    classes = {"location": {"first": scores(100, 0.4), "last": scores(40, 0.6), "middle": scores(5, 0.0)}}
+    line = robustness("mrr", scores(145, 0.5), classes)
+    assert (line.worst_class, line.best_class) == ("first", "last")
+    assert (line.spread, line.drop) == pytest.approx((0.2, 0.1))
+    only_small = robustness("mrr", scores(5, 0.5), {"location": {"first": scores(5, 0.1), "last": scores(0, 0)}})
+    assert only_small.worst_class == "first"
+
+
+def test_a_frame_has_a_row_a_system_and_class(results: Results) -> None:
+    frame = results.to_frame()
+    assert list(frame.columns[:5]) == ["system", "family", "class", "n", "recall@10"]
+    assert len(frame) == 3 * 4
+    row = frame[(frame["system"] == "bm25") & (frame["class"] == "first")].iloc[0]
+    scores = results.systems["bm25"].families["location"]["first"]
+    assert row["mrr@10"] == scores.values["mrr@10"]
+    assert (row["mrr@10_low"], row["mrr@10_high"]) == scores.ci["mrr@10"]
+
+
+def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -> None:
+    write_results(results, tmp_path / "out")
+    back = read_results(tmp_path / "out")
+    assert json.dumps(back.to_json()) == json.dumps(results.to_json())
+    assert back.outcomes == tuple(replace(outcome, cited=list(outcome.cited)) for outcome in results.outcomes)
+    assert back.to_frame().equals(results.to_frame())
+    names = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")}
+    assert names == {
+        "results.json", "results.csv", "contexts.jsonl", "qrels.txt", "report.html",
+        "runs/bm25.trec", "runs/one-field.trec", "runs/first.trec",
+    }  # fmt: skip
+    write_results(results, tmp_path / "out")  # older results may be replaced
+    (tmp_path / "out" / "results.json").unlink()
+    with pytest.raises(InputError, match="exists and holds no results"):
+        write_results(results, tmp_path / "out")
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_results_json_has_the_documented_shape(results: Results) -> None:
+    value = json.loads(json.dumps(results.to_json()))
+    assert (value["kind"], value["version"]) == ("citerec-results", 1)
+    overall = value["systems"]["bm25"]["overall"]
+    assert set(overall) == {"n", *METRICS, "ci", "few"}
+    first = value["systems"]["bm25"]["families"]["location"]["first"]
+    assert set(first) == set(overall)
+    assert len(first["ci"]["recall@10"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 7}, "holds results of version 7; this citerec reads version 1"),
+        ({"kind": "x"}, "is a x, not citerec-results"),
+        ({"systems": {"bm25": {}}}, "are broken"),
+    ],
+)
+def test_broken_results_are_refused(results: Results, tmp_path: Path, change: dict[str, object], message: str) -> None:
+    write_results(results, tmp_path / "out")
+    path = tmp_path / "out" / "results.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(InputError, match=message):
+        read_results(tmp_path / "out")
+
+
+def test_a_system_scored_from_its_run_has_the_same_figures(results: Results, tmp_path: Path, demo_index: Path) -> None:
+    write_results(results, tmp_path / "out")
+    run = tmp_path / "out" / "runs" / "bm25.trec"
+    again = evaluate({"bm25": run}, "demo/location", index=demo_index, k=50)
+    assert again.systems["bm25"].overall == results.systems["bm25"].overall
+    assert again.systems["bm25"].families == results.systems["bm25"].families
+    assert again.systems["bm25"].fates == results.systems["bm25"].fates
+
+
+def test_merged_results_are_those_of_one_evaluation(results: Results, tmp_path: Path, demo_index: Path) -> None:
+    write_results(results, tmp_path / "all")
+    parts = {}
+    for name in ("bm25", "first"):
+        run = tmp_path / "all" / "runs" / f"{name}.trec"
+        parts[name] = evaluate({name: run}, "demo/location", index=demo_index, k=50)
+    merged = merge(parts)
+    expected = [c for c in results.comparisons if (c.first, c.second) == ("bm25", "first")]
+    assert list(merged.comparisons) == expected
+    assert merged.systems["bm25"].families == results.systems["bm25"].families
+    assert merged.notes == ()
+    twice = merge({"one": parts["bm25"], "two": parts["bm25"]})
+    assert set(twice.systems) == {"bm25@one", "bm25@two"}
+    assert {c.p for c in twice.comparisons} == {1.0}
+
+
+def test_results_of_other_contexts_are_laid_side_by_side_but_not_tested(results: Results, demo_index: Path) -> None:
+    other = evaluate({"mine": {"demo-001-1": {"900000001": 1.0}}}, "demo/length", index=demo_index, as_of_year=False)
+    merged = merge({"a": results, "b": other})
+    assert merged.comparisons == ()
+    assert merged.families == {}
+    assert "b and a asked different contexts: no pair of systems is tested." in merged.notes
+    assert "b had as_of_year off, a on." in merged.notes
+    assert all(system.robustness == () for system in merged.systems.values())
+    with pytest.raises(InputError, match="no metric in common"):
+        merge({"a": results, "b": replace(other, metrics=("map@10",))})
+
+
+class Page(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.links: list[str] = []
+        self.ids: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        for name, value in attrs:
+            if name in ("href", "src", "xlink:href") and value:
+                self.links.append(value)
+            if name == "id" and value:
+                self.ids.add(value)
+
+
+def page_of(results: Results, out: Path) -> tuple[str, Page]:
+    write_results(results, out)
+    text = (out / "report.html").read_text(encoding="utf-8")
+    page = Page()
+    page.feed(text)
+    return text, page
+
+
+def test_the_page_needs_nothing_but_itself(results: Results, tmp_path: Path) -> None:
+    text, page = page_of(results, tmp_path / "out")
+    assert page.tags.count("svg") == 1 + 3 + 2  # a family, three pairs, ranks and fates
+    assert "script" not in page.tags
+    assert all(link.startswith("#") for link in page.links)
+    assert {link[1:] for link in page.links if not link.startswith("#m")} <= page.ids
+    assert "prefers-color-scheme: dark" in text
+    assert not re.search(r"#0a0[bcd]", text)  # every colour of the charts is the page's
+    for section in ("Overall", "Class by class", "System against system", "Ranks of", "What became", "Cost", "hardest"):
+        assert section in text
+    assert "first  n=71" in text
+
+
+def test_the_page_is_the_same_twice(results: Results, tmp_path: Path) -> None:
+    assert page_of(results, tmp_path / "a")[0] == page_of(results, tmp_path / "b")[0]
+
+
+def test_what_authors_wrote_does_no_harm(demo_index: Path, tmp_path: Path) -> None:
+    evil = replace(context(1, 1), text="<script>alert(1)</script> & <REF>.")
+    results = evaluate({"a": answers({"c1": [2]})}, [evil, *CONTEXTS[1:]], index=demo_index)
+    text, page = page_of(results, tmp_path / "out")
+    assert "script" not in page.tags
+    assert "&lt;script&gt;" in text
+
+
+def test_python_takes_sets_names_and_lists(demo_index: Path) -> None:
+    by_set = evaluate("bm25", read_set(DEMO), families=["intent"], index=demo_index)
+    by_name = evaluate(["bm25"], "demo/intent", index=demo_index)
+    assert by_set.systems["bm25"].overall == by_name.systems["bm25"].overall
+    by_file = evaluate("bm25", DEMO / "contexts.jsonl", families=["location"], index=demo_index)
+    assert by_file.systems["bm25"].families == evaluate("bm25", "location", index=demo_index).systems["bm25"].families
+    unconditional = evaluate("bm25", DEMO / "contexts.jsonl", families=["location"], index=demo_index, conditions=False)
+    assert sum(scores.n for scores in unconditional.systems["bm25"].families["location"].values()) == 630
+
+
+@pytest.mark.parametrize(
+    ("systems", "options", "message"),
+    [
+        ("bm52", {}, "there is no system 'bm52'"),
+        ({}, {}, "there is no system"),
+        (["bm25", "bm25"], {}, "two systems are called 'bm25'"),
+        ({"my system": "bm25"}, {}, "cannot name a system"),
+        ({"x": 7}, {}, "x is a int, no system"),
+        (Path("none.trec"), {}, "there is no run none.trec"),
+        ({"nobody": {"1": 1.0}}, {}, "answers 'nobody', which is no context"),
+        ({"x": lambda _, __: ["1"]}, {}, "x answers '1'"),
+        ("bm25", {"missing": "perhaps"}, "missing contexts cannot count as 'perhaps'"),
+        ("bm25", {"k": 0}, "-k 0 is not between 1 and the 252 papers"),
+        ("bm25", {"k": 253}, "-k 253 is not between"),
+        ("bm25", {"resamples": 0}, "resamples is 0"),
+        ("bm25", {"families": ["pos_before"]}, "has no class|has no family|there is no family|spaCy model"),
+    ],
+)
+def test_what_cannot_be_measured(systems: object, options: dict[str, object], message: str, demo_index: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate(systems, CONTEXTS, index=demo_index, **options)  # type: ignore[arg-type]
+
+
+def test_no_cited_paper_in_the_index(demo_index: Path) -> None:
+    outside = [replace(CONTEXTS[0], cited_ids=("1",))]
+    with pytest.raises(InputError, match="no cited paper of any context is in the index"):
+        evaluate("bm25", outside, index=demo_index, missing="skip")
+
+
+def test_options_have_the_documented_defaults() -> None:
+    options = Options()
+    assert (options.metrics, options.missing, options.as_of_year, options.exclude_citing) == (
+        METRICS,
+        "zero",
+        True,
+        True,
+    )

@@ -1,0 +1,189 @@
+"""Metrics, intervals and tests, each against a second implementation."""
+
+import numpy as np
+import pytest
+import pytrec_eval
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from citerec.errors import InputError
+from citerec.evaluation.metrics import MEASURES, measure, parse_metrics
+from citerec.evaluation.statistics import holm, intervals, randomisation_test, total
+
+K = 20
+NAMES = {
+    "recall@10": "recall_10",
+    "mrr": "recip_rank",
+    "ndcg@10": "ndcg_cut_10",
+    "map@20": "map_cut_20",
+    "precision@5": "P_5",
+    "hit_rate@5": "success_5",
+    "r-precision": "Rprec",
+}
+RANKS = st.lists(
+    st.lists(st.integers(0, K), min_size=1, max_size=6).filter(
+        lambda ranks: len({rank for rank in ranks if rank}) == sum(map(bool, ranks))
+    ),
+    min_size=1,
+    max_size=15,
+)
+
+
+def gold_of(contexts: list[list[int]]) -> np.ndarray:
+    gold = np.full((len(contexts), max(map(len, contexts))), -1, np.int32)
+    for row, ranks in enumerate(contexts):
+        gold[row, : len(ranks)] = ranks
+    return gold
+
+
+@given(RANKS)
+def test_metrics_are_those_of_trec_eval(contexts: list[list[int]]) -> None:
+    scores = measure(parse_metrics(list(NAMES), K), gold_of(contexts), K)
+    qrels, run = {}, {}
+    for number, ranks in enumerate(contexts):
+        names = [f"r{rank}" if rank else f"lost{slot}" for slot, rank in enumerate(ranks)]
+        qrels[str(number)] = dict.fromkeys(names, 1)
+        run[str(number)] = {f"r{rank}": float(-rank) for rank in range(1, K + 1)}
+    evaluator = pytrec_eval.RelevanceEvaluator(
+        qrels, {"recall.10", "recip_rank", "ndcg_cut.10", "map_cut.20", "P.5", "success.5", "Rprec"}
+    )
+    found = evaluator.evaluate(run)
+    for number in range(len(contexts)):
+        theirs = [found[str(number)][name] for name in NAMES.values()]
+        assert scores[number].tolist() == pytest.approx(theirs, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore")  # ranx compiles for its own objects with warnings
+def test_metrics_are_those_of_ranx_on_its_own_objects() -> None:
+    from ranx import Qrels, Run, evaluate
+
+    random = np.random.default_rng(5)
+    contexts = [[int(rank) for rank in random.permutation(40)[: random.integers(1, 5)]] for _ in range(50)]
+    contexts = [[rank if rank <= K else 0 for rank in ranks] for ranks in contexts]
+    names = [f"{name}@10" if name != "r-precision" else name for name in MEASURES]
+    scores = measure(parse_metrics(names, K), gold_of(contexts), K)
+    qrels = Qrels(
+        {
+            str(number): {f"r{rank}" if rank else f"lost{slot}": 1 for slot, rank in enumerate(ranks)}
+            for number, ranks in enumerate(contexts)
+        }
+    )
+    run = Run({str(number): {f"r{rank}": float(-rank) for rank in range(1, K + 1)} for number in range(len(contexts))})
+    theirs = evaluate(qrels, run, names)
+    assert scores.mean(axis=0).tolist() == pytest.approx([theirs[name] for name in names])
+
+
+def test_one_metric_alone_and_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    gold = gold_of([[1], [0], [3], [10], [11]])
+    whole = measure(parse_metrics(["mrr@10"], K), gold, K)
+    monkeypatch.setattr("citerec.evaluation.metrics._CHUNK", 2)
+    assert measure(parse_metrics(["mrr@10"], K), gold, K).tolist() == whole.tolist()
+    assert whole[:, 0].tolist() == pytest.approx([1, 0, 1 / 3, 0.1, 0])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("recal@10", r"no metric 'recal@10'. Did you mean recall@10\?"),
+        ("Recall@10", r"Did you mean recall@10\?"),
+        ("xyz", "Metrics are: recall, mrr"),
+        ("recall@0", "no metric 'recall@0'"),
+        ("recall@x", "no metric"),
+        ("recall@50", "recall@50 looks at 50 hits, and 20 are retrieved. Ask for more: -k 50"),
+        ("r-precision@5", "r-precision has no cutoff"),
+    ],
+)
+def test_unknown_metrics(name: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_metrics([name], K)
+
+
+def test_no_metric_at_all() -> None:
+    with pytest.raises(InputError, match="there is no metric"):
+        parse_metrics([], K)
+
+
+def test_holm_steps_down() -> None:
+    # Worked by hand: 0.01 × 4, 0.02 × 3, then 0.03 × 2 = 0.06, then 0.04 × 1 raised to what stands before it.
+    assert holm(np.array([0.04, 0.01, 0.03, 0.02])).tolist() == pytest.approx([0.06, 0.04, 0.06, 0.06])
+    assert holm(np.array([0.9, 0.8])).tolist() == [1, 1]
+    assert holm(np.array([])).tolist() == []
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
+def test_holm_never_helps_and_keeps_the_order(p_values: list[float]) -> None:
+    raw = np.array(p_values)
+    corrected = holm(raw)
+    assert (corrected >= raw - 1e-12).all()
+    assert corrected.max() <= 1
+    assert (np.diff(corrected[np.argsort(raw, kind="stable")]) >= -1e-12).all()
+
+
+def everyone(count: int) -> np.ndarray:
+    return np.ones((count, 1), bool)
+
+
+def test_intervals_are_those_of_scipys_bootstrap() -> None:
+    values = np.random.default_rng(1).random((200, 1)) ** 2
+    totals = total(values, np.arange(200, dtype=np.int32), everyone(200))
+    (((low, high),),) = intervals(totals, seed=0, resamples=5000)
+    theirs = stats.bootstrap((values[:, 0],), np.mean, method="percentile", n_resamples=5000, rng=2).confidence_interval
+    assert low == pytest.approx(theirs.low, abs=0.003)
+    assert high == pytest.approx(theirs.high, abs=0.003)
+
+
+def test_contexts_of_one_paper_count_as_one() -> None:
+    values = np.random.default_rng(1).random((50, 1))
+    apart = intervals(total(values, np.arange(50, dtype=np.int32), everyone(50)), seed=0)
+    tenfold, of_one_paper = np.repeat(values, 10, axis=0), np.repeat(np.arange(50, dtype=np.int32), 10)
+    together = intervals(total(tenfold, of_one_paper, everyone(500)), seed=0)
+    assert together == pytest.approx(apart)  # ten times the same sentence adds nothing
+    as_if_apart = intervals(total(tenfold, np.arange(500, dtype=np.int32), everyone(500)), seed=0)
+    assert np.diff(as_if_apart[0, 0]) < 0.5 * np.diff(together[0, 0])
+
+
+def test_intervals_hold_the_mean_of_every_group_and_metric() -> None:
+    random = np.random.default_rng(3)
+    values, clusters = random.random((300, 3)), random.integers(0, 40, 300).astype(np.int32)
+    members = np.stack([np.ones(300, bool), random.random(300) < 0.3, np.zeros(300, bool)], axis=1)
+    members[:, 2][:1] = True
+    bounds = intervals(total(values, clusters, members), seed=0)
+    assert bounds.shape == (3, 3, 2)
+    for group in range(2):
+        means = values[members[:, group]].mean(axis=0)
+        assert (bounds[group, :, 0] < means).all()
+        assert (means < bounds[group, :, 1]).all()
+    assert np.isnan(bounds[2]).all()  # one citing paper only
+    assert intervals(total(values, clusters, members), seed=0)[:2].tolist() == bounds[:2].tolist()  # same seed
+
+
+def test_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(1).random((60, 2))
+    totals = total(values, np.arange(60, dtype=np.int32), everyone(60))
+    other = total(values[::-1].copy(), np.arange(60, dtype=np.int32), everyone(60))
+    whole = intervals(totals, 0), randomisation_test(totals, other, 0)
+    monkeypatch.setattr("citerec.evaluation.statistics._CELLS_AT_ONCE", 6000)
+    assert intervals(totals, 0) == pytest.approx(whole[0])
+    assert randomisation_test(totals, other, 0) == pytest.approx(whole[1], abs=0.02)
+
+
+def test_the_randomisation_test_is_that_of_scipy() -> None:
+    random = np.random.default_rng(7)
+    first = random.random((40, 1))
+    second = first + random.normal(0.05, 0.2, (40, 1))
+    clusters = np.arange(40, dtype=np.int32)
+    p = randomisation_test(total(first, clusters, everyone(40)), total(second, clusters, everyone(40)), seed=0)
+    theirs = stats.permutation_test(
+        (first[:, 0], second[:, 0]), lambda x, y, axis: (x - y).mean(axis=axis), permutation_type="samples",
+        vectorized=True, n_resamples=20_000, rng=1,
+    )  # fmt: skip
+    assert float(p[0, 0]) == pytest.approx(theirs.pvalue, abs=0.015)
+
+
+def test_equal_systems_do_not_differ_and_clear_ones_do() -> None:
+    values, clusters = np.random.default_rng(1).random((30, 1)), np.arange(30, dtype=np.int32)
+    totals = total(values, clusters, everyone(30))
+    assert randomisation_test(totals, totals, 0).tolist() == [[1.0]]
+    better = total(values + 1, clusters, everyone(30))
+    assert float(randomisation_test(totals, better, 0)[0, 0]) == pytest.approx(1 / 10_001)
