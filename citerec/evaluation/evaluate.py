@@ -1,6 +1,6 @@
 """`citerec.evaluate`: systems against a diagnostic set, under the same rules."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ from citerec.errors import InputError
 from citerec.evaluation.compare import compare
 from citerec.evaluation.material import Material, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, measure, parse_metrics
+from citerec.evaluation.outcomes import Outcomes
 from citerec.evaluation.questions import Questions, ask
 from citerec.evaluation.rank import FATES, NOT_FOUND, Ranking, Rules, fates, rank
 from citerec.evaluation.results import (
-    Outcome,
     Results,
     Scores,
     SystemResult,
@@ -247,28 +247,20 @@ class _Evaluation:
             families=self._material.families,
             systems=self._systems,
             comparisons=tuple(compare(self._totals, self._groups, [metric.name for metric in self._metrics], seed)),
-            outcomes=tuple(self._outcomes()),
+            outcomes=Outcomes(
+                contexts,
+                np.flatnonzero(self._counted),
+                self._questions.clusters,
+                self._outside,
+                {name: ranking.gold for name, ranking in self._rankings.items()},
+                self._scores,
+                [metric.name for metric in self._metrics],
+                frozenset(self._material.families),
+            ),
             notes=self._material.notes,
             asked=tuple(context.context_id for context in contexts),
             rankings=self._rankings,
         )
-
-    def _outcomes(self) -> Iterator[Outcome]:
-        names = [metric.name for metric in self._metrics]
-        gold = {name: ranking.gold.tolist() for name, ranking in self._rankings.items()}
-        scores = {name: values.tolist() for name, values in self._scores.items()}
-        for row, context in enumerate(self._questions.contexts):
-            if self._counted[row]:
-                yield Outcome(
-                    context_id=context.context_id,
-                    text=context.text,
-                    labels={name: label for name, label in context.labels.items() if name in self._material.families},
-                    citing=int(self._questions.clusters[row]),
-                    in_index=not self._outside[row],
-                    cited=context.cited_ids,
-                    ranks={name: gold[name][row][: len(context.cited_ids)] for name in gold},
-                    scores={name: dict(zip(names, scores[name][row], strict=True)) for name in scores},
-                )
 
 
 def _named(systems: Any) -> dict[str, System]:

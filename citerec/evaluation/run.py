@@ -118,11 +118,10 @@ def _read_quickly(path: Path) -> Any:
     try:
         with path.open("rb") as file:
             separator = "\t" if b"\t" in file.readline(4096) else " "
-        # One thread: what is read twice at once is read in two orders.
         with pa.input_stream(str(path), compression="gzip" if is_gzip(path) else None) as stream:
             return csv.read_csv(
                 stream,
-                read_options=csv.ReadOptions(column_names=_COLUMNS, block_size=1 << 24),
+                read_options=csv.ReadOptions(column_names=_COLUMNS, block_size=1 << 22),
                 parse_options=csv.ParseOptions(delimiter=separator, quote_char=False),
                 convert_options=csv.ConvertOptions(
                     include_columns=["context", "paper", "score"],

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+import pytrec_eval
 
+from citerec import evaluate
 from citerec.contexts.read import read_contexts
 from citerec.corpus.bibtex_writer import bibtex_entries
+from citerec.evaluation.files import write_results
 from citerec.recommend import Recommender
 from citerec.retrieve.index import build_index, open_store
 from citerec.settings import RetrievalSettings
@@ -61,6 +64,42 @@ def test_the_defaults_are_better_than_that(acm: Path, shared: Path) -> None:
     assert recall_10 > 0.36
     assert recall_100 > 0.53
     assert mrr > 0.26
+
+
+def test_evaluation_gives_the_same_figures_and_so_does_trec_eval(acm: Path, shared: Path, tmp_path: Path) -> None:
+    contexts = shared / "acm" / "contexts-dev.jsonl"
+    metrics = ["recall@10", "recall@100", "mrr@10", "ndcg@10", "map@100"]
+    results = evaluate("bm25", contexts, index=acm, metrics=metrics)
+    system = results.systems["bm25"]
+    assert (system.overall.n, system.without_hit) == (897, 1)
+    values = system.overall.values
+    assert (values["recall@10"], values["recall@100"], values["mrr@10"]) == pytest.approx(measured(acm, contexts))
+    assert set(system.families) >= {"location", "length", "year"}
+    assert sum(scores.n for scores in system.families["location"].values()) == 613
+    write_results(results, tmp_path / "out")
+    with (tmp_path / "out" / "qrels.txt").open() as qrels, (tmp_path / "out" / "runs" / "bm25.trec").open() as run:
+        evaluator = pytrec_eval.RelevanceEvaluator(
+            pytrec_eval.parse_qrel(qrels), {"recall.10,100", "ndcg_cut.10", "map_cut.100", "recip_rank"}
+        )
+        theirs = list(evaluator.evaluate(pytrec_eval.parse_run(run)).values())
+    assert len(theirs) == 896  # trec_eval leaves out the context without a hit, which counts as zero here
+    for ours, name in (("recall@10", "recall_10"), ("recall@100", "recall_100"), ("ndcg@10", "ndcg_cut_10"),
+                       ("map@100", "map_cut_100")):  # fmt: skip
+        assert values[ours] == pytest.approx(sum(scores[name] for scores in theirs) / 897, abs=1e-6)
+    # trec_eval's reciprocal rank has no cutoff: beyond the tenth hit it is under 0.1.
+    at_10 = sum(scores["recip_rank"] for scores in theirs if scores["recip_rank"] > 0.0999) / 897
+    assert values["mrr@10"] == pytest.approx(at_10, abs=1e-6)
+    again = evaluate({"bm25": tmp_path / "out" / "runs" / "bm25.trec"}, contexts, index=acm, metrics=metrics)
+    assert again.systems["bm25"].overall == system.overall
+    assert again.systems["bm25"].families == system.families
+
+
+def test_the_recipe_of_one_field_is_a_system_of_its_own(acm: Path, shared: Path) -> None:
+    contexts = shared / "acm" / "contexts-dev.jsonl"
+    values = evaluate("bm25-one-field", contexts, index=acm, families=["location"]).systems["bm25-one-field"]
+    assert values.overall.n == 613
+    whole = evaluate("bm25-one-field", contexts, index=acm).systems["bm25-one-field"].overall.values
+    assert whole["recall@10"] == pytest.approx(0.317, abs=0.001)
 
 
 def test_nothing_newer_than_the_citing_paper(acm: Path, shared: Path) -> None:

@@ -177,7 +177,8 @@ def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -
     write_results(results, tmp_path / "out")
     back = read_results(tmp_path / "out")
     assert json.dumps(back.to_json()) == json.dumps(results.to_json())
-    assert back.outcomes == tuple(replace(outcome, cited=list(outcome.cited)) for outcome in results.outcomes)
+    assert back.outcomes == tuple(results.outcomes)
+    assert results.outcomes[-2:] == list(back.outcomes[-2:])
     assert back.to_frame().equals(results.to_frame())
     names = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")}
     assert names == {
