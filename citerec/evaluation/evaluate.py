@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from citerec.diagnostics.sets import DiagnosticSet
+from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet
 from citerec.errors import InputError
 from citerec.evaluation.compare import compare
-from citerec.evaluation.material import Material, load_material, read_source
+from citerec.evaluation.material import Material, Source, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, measure, parse_metrics
 from citerec.evaluation.outcomes import Outcomes
 from citerec.evaluation.questions import Questions, ask
@@ -119,6 +119,11 @@ def evaluate(
         )
         questions = ask(material.contexts, list(material.families) if source.families else ())
         years = store.years({paper_id for context in questions.contexts for paper_id in context.cited_ids})
+        if all(years.keys().isdisjoint(context.cited_ids) for context in questions.contexts):
+            raise InputError(
+                f"no cited paper of any context is in {path}",
+                f"Give the index of the corpus that they cite: --index{_hint(source)}",
+            )
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
         conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, progress)
         evaluation = _Evaluation(questions, material, metrics, rules, k, years, chosen)
@@ -151,10 +156,6 @@ class _Evaluation:
         self._groups = [(name, label) for name, family in material.families.items() for label in family.classes]
         self._outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
         counted = ~self._outside if rules.missing == "skip" else np.ones(len(contexts), bool)
-        if not counted.any():
-            raise InputError(
-                "no cited paper of any context is in the index", "Give the index of the corpus they cite: --index"
-            )
         numbers = {group: column for column, group in enumerate(self._groups, 1)}
         self._members = np.zeros((len(contexts), 1 + len(self._groups)), bool)
         self._members[:, 0] = True
@@ -257,10 +258,16 @@ class _Evaluation:
                 [metric.name for metric in self._metrics],
                 frozenset(self._material.families),
             ),
-            notes=self._material.notes,
+            notes=(*self._material.notes, *self._other_corpus(manifest)),
             asked=tuple(context.context_id for context in contexts),
             rankings=self._rankings,
         )
+
+    def _other_corpus(self, manifest: Manifest) -> list[str]:
+        made_for = self._material.corpus_fingerprint
+        if made_for in (None, manifest.fingerprint):
+            return []
+        return ["The set was made for another corpus than this index: bounds and missing papers may differ."]
 
 
 def _named(systems: Any) -> dict[str, System]:
@@ -314,6 +321,10 @@ def _check(named: Mapping[str, System]) -> None:
             load_settings(system)
         if isinstance(system, Path) and not system.is_file():
             raise InputError(f"there is no run {system}", "Give a TREC run file.")
+
+
+def _hint(source: Source) -> str:
+    return ". For the demo set: citerec demo" if source.labelled and source.name == DEFAULT_SET else ""
 
 
 def _pool(named: Mapping[str, System], of_set: DiagnosticSet | None) -> Path:

@@ -45,12 +45,14 @@ class Material:
         families: The families that have a context, by name.
         facts: What results say of the set.
         notes: What a reader should know.
+        corpus_fingerprint: Which corpus a set was made for.
     """
 
     contexts: tuple[Context, ...]
     families: Mapping[str, FamilyInfo]
     facts: Mapping[str, Any]
     notes: tuple[str, ...]
+    corpus_fingerprint: str | None = None
 
 
 def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: Sequence[str] = ()) -> Source:
@@ -137,6 +139,7 @@ def _of_set(diagnostic_set: DiagnosticSet, source: Source) -> Material:
         },
         facts=_facts(source, manifest.fingerprint, manifest),
         notes=(),
+        corpus_fingerprint=manifest.corpus_fingerprint,
     )
 
 

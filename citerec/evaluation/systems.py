@@ -27,6 +27,9 @@ System = str | Path | Recommender | Function | Scores
 """A built-in system or recipe by name, a run file, a recommender, a function, or a run in memory."""
 
 
+_WARM_UP = 50
+
+
 @dataclass(frozen=True, slots=True)
 class Conditions:
     """Under what systems answer.
@@ -98,9 +101,8 @@ def load_settings(name: str) -> RetrievalSettings:
 
 def _of_recommender(name: str, recommender: Recommender, questions: Questions, conditions: Conditions) -> Answered:
     rules = conditions.rules
-    # One question first, unmeasured: Java compiles what it runs often, and files come into memory.
-    warm_up = questions.contexts[:1]
-    for _ in recommender.recommend_many(warm_up, conditions.k):
+    # Some questions first, unmeasured: Java compiles what it runs often, and files come into memory.
+    for _ in recommender.recommend_many(questions.contexts[:_WARM_UP], conditions.k, threads=conditions.threads):
         pass
     with Meter(conditions.threads, conditions.index_bytes) as meter:
         found = recommender.recommend_many(

@@ -28,6 +28,14 @@ def test_every_command_has_help_and_an_example(path: str, command: click.Command
             assert parameter.help, f"{path} {parameter.name}"
 
 
+def test_help_names_every_built_in_system() -> None:
+    told = next(command for path, command in commands() if path == "citerec eval")
+    option = next(parameter for parameter in told.params if parameter.name == "systems")
+    assert isinstance(option, click.Option)
+    for recipe in (ROOT / "indexes" / "recipes").glob("*.toml"):
+        assert recipe.stem in (option.help or "")
+
+
 def pages() -> Iterator[Path]:
     yield ROOT / "README.md"
     yield from sorted((ROOT / "docs").glob("*.md"))

@@ -339,8 +339,8 @@ def test_what_cannot_be_measured(systems: object, options: dict[str, object], me
 
 def test_no_cited_paper_in_the_index(demo_index: Path) -> None:
     outside = [replace(CONTEXTS[0], cited_ids=("1",))]
-    with pytest.raises(InputError, match="no cited paper of any context is in the index"):
-        evaluate("bm25", outside, index=demo_index, missing="skip")
+    with pytest.raises(InputError, match="no cited paper of any context is in "):
+        evaluate("bm25", outside, index=demo_index)
 
 
 def test_options_have_the_documented_defaults() -> None:

@@ -48,6 +48,7 @@ _STYLE: Any = {
     "axes.facecolor": "none",
 }
 _WIDTH = 9.6
+_MARGIN = 0.02
 _ROW = 0.23
 # Side and height, in points: names of points that lie close together should not cover each other.
 _LABEL_PLACES = ((1, -3), (-1, -3), (1, 6), (-1, 6), (1, -12), (-1, -12))
@@ -109,9 +110,10 @@ def against_chart(results: Results, first: str, second: str) -> str:
                     fontsize=8,
                     color=_FAINT,
                 )
-        top = max(axes.get_xlim()[1], axes.get_ylim()[1])
-        axes.plot((0, top), (0, top), color=_FAINT, linewidth=0.8)
-        axes.set(xlim=(0, top), ylim=(0, top), title=metric, xlabel=first, ylabel=second, aspect="equal")
+        (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
+        limits = max(0.0, min(left, bottom) - _MARGIN), max(right, top) + _MARGIN
+        axes.plot(limits, limits, color=_FAINT, linewidth=0.8)
+        axes.set(xlim=limits, ylim=limits, title=metric, xlabel=first, ylabel=second, aspect="equal")
     return _svg(figure, f"{first} against {second}, class by class")
 
 

@@ -141,4 +141,6 @@ def _contexts(number: int) -> str:
 
 
 def _size(value: int | None) -> str:
-    return "–" if value is None else f"{value / 1e6:,.0f} MB"
+    if value is None:
+        return "–"
+    return f"{value / 1e6:,.0f} MB" if value >= 1e6 else f"{value / 1e3:,.0f} kB"
