@@ -1,11 +1,13 @@
 """Results: figures of small cases worked by hand, files that come back, the page."""
 
+import contextlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -149,6 +151,21 @@ def test_a_meter_without_a_gpu_says_so() -> None:
     cost = meter.cost(2)
     assert (cost.gpu_memory_bytes, cost.gpu_use_percent, cost.index_bytes) == (None, None, 7)
     assert cost.latency_median_ms == 2
+
+
+def test_gpus_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    # No GPU here to ask: NVIDIA's library is stood in for, so only what is made of its answers is tested.
+    @contextlib.contextmanager
+    def two_gpus() -> Iterator[list[int]]:
+        yield [1, 2]
+
+    monkeypatch.setattr("citerec.evaluation.cost._gpus", two_gpus)
+    monkeypatch.setattr("pynvml.nvmlDeviceGetMemoryInfo", lambda gpu: SimpleNamespace(used=gpu * 10**9))
+    monkeypatch.setattr("pynvml.nvmlDeviceGetUtilizationRates", lambda gpu: SimpleNamespace(gpu=gpu * 20))
+    with Meter(1, 0) as meter:
+        pass
+    cost = meter.cost(1)
+    assert (cost.gpu_memory_bytes, cost.gpu_use_percent) == (3 * 10**9, 30)
 
 
 def test_robustness_leaves_small_classes_out() -> None:
