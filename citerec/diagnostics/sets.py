@@ -210,18 +210,29 @@ def find_set(name: str) -> Path:
         InputError: There is none.
     """
     for path in (Path(name), DIAGNOSTICS / name, shipped("diagnostics", name)):
-        if (path / MANIFEST).is_file():
+        if _is_set(path):
             return path
     known = ", ".join(sorted(list_sets())) or "none"
     raise InputError(f"there is no diagnostic set {name!r}", f"Sets are: {known}.")
+
+
+def _is_set(path: Path) -> bool:
+    """Whether a folder says that it is a set, whole or not: an index has a manifest too."""
+    try:
+        return bool(orjson.loads((path / MANIFEST).read_bytes()).get("kind") == KIND)
+    except OSError:
+        return False
+    except (orjson.JSONDecodeError, AttributeError):
+        return True
 
 
 def list_sets() -> dict[str, Path]:
     """Sets by name: those below `diagnostics/`, and those that are shipped."""
     found: dict[str, Path] = {}
     for folder in (DIAGNOSTICS, shipped("diagnostics")):
-        for path in sorted(folder.glob(f"[!.]*/{MANIFEST}")):
-            found.setdefault(path.parent.name, path.parent)
+        for manifest in sorted(folder.glob(f"[!.]*/{MANIFEST}")):
+            if _is_set(manifest.parent):
+                found.setdefault(manifest.parent.name, manifest.parent)
     return found
 
 
@@ -230,7 +241,7 @@ def parse_id(identifier: str) -> tuple[str | None, str | None]:
     if identifier in FAMILIES:
         return None, identifier
     name, separator, family = identifier.rpartition("/")
-    if separator and not (Path(identifier) / MANIFEST).is_file():
+    if separator and not _is_set(Path(identifier)):
         return name, family
     return identifier, None
 

@@ -1,7 +1,8 @@
 """`citerec.evaluate`: systems against a diagnostic set, under the same rules."""
 
+import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet
 from citerec.errors import InputError
 from citerec.evaluation.compare import compare
 from citerec.evaluation.material import Material, Source, load_material, read_source
-from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, measure, parse_metrics
+from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, load, measure, parse_metrics
 from citerec.evaluation.outcomes import Outcomes
 from citerec.evaluation.questions import Questions, ask
 from citerec.evaluation.rank import FATES, NOT_FOUND, Ranking, Rules, fates, rank
@@ -24,7 +25,7 @@ from citerec.evaluation.results import (
 )
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
-from citerec.evaluation.systems import Answered, Conditions, System, answer, load_settings
+from citerec.evaluation.systems import Answered, Conditions, System, answer, check, named
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.describe import size_of
@@ -41,7 +42,7 @@ class Options:
     """How to evaluate.
 
     Attributes:
-        metrics: Names in ranx's grammar; the first is the one that charts show first.
+        metrics: Names in ranx's grammar, or one string with commas; the first is the one that charts show first.
         k: How many hits of each context count; None for 100, or all papers where there are fewer.
         exclude_citing: Whether the citing paper is left out.
         as_of_year: Whether what is newer than the citing paper is left out.
@@ -53,7 +54,7 @@ class Options:
         threads: How many contexts at once.
     """
 
-    metrics: Sequence[str] = DEFAULT_METRICS
+    metrics: str | Sequence[str] = DEFAULT_METRICS
     k: int | None = None
     exclude_citing: bool = True
     as_of_year: bool = True
@@ -70,7 +71,7 @@ def evaluate(
     contexts: str | Path | DiagnosticSet | Sequence[Context] = "demo",
     *,
     index: str | Path | None = None,
-    families: Sequence[str] = (),
+    families: str | Sequence[str] = (),
     progress: Progress = no_progress,
     **options: Any,
 ) -> Results:
@@ -90,24 +91,25 @@ def evaluate(
     Raises:
         InputError: Something of this cannot be used; the message says what, and where.
     """
-    chosen = Options(**options)
+    chosen = _options(options)
+    families = (families,) if isinstance(families, str) else families
     if chosen.missing not in MISSING:
         raise InputError(f"missing contexts cannot count as {chosen.missing!r}", f"Choose: {', '.join(MISSING)}.")
     for name in ("resamples", "threads"):
         if getattr(chosen, name) < 1:
             raise InputError(f"{name} is {getattr(chosen, name)}", "Give a number from 1.")
-    named = {} if systems is None else _named(systems)
+    given = {} if systems is None else named(systems)
     source = read_source(contexts, families)
-    path = Path(index) if index is not None else _pool(named, source.labelled)
+    path = Path(index) if index is not None else _pool(given, source.labelled)
     recover(path)
     manifest = Manifest.read(path)
-    named = named or _named("bm25+citances" if manifest.counts.citances else "bm25")
+    given = given or named("bm25+citances" if manifest.counts.citances else "bm25")
     papers = manifest.counts.papers
     k = min(chosen.k or DEFAULT_K, papers) if chosen.k is None else chosen.k
     if not 1 <= k <= papers:
         raise InputError(f"-k {k:,} is not between 1 and the {papers:,} papers of the index", "Choose another.")
     metrics = parse_metrics(chosen.metrics, k)
-    _check(named)
+    check(given)
     store = open_store(path)
     try:
         material = load_material(
@@ -127,7 +129,8 @@ def evaluate(
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
         conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, progress)
         evaluation = _Evaluation(questions, material, metrics, rules, k, years, chosen)
-        for name, system in named.items():
+        load(metrics)  # here, so that no system's memory and time hold it
+        for name, system in given.items():
             answered = answer(name, system, questions, conditions)
             progress(f"scoring {name}", 0, 1)
             evaluation.add(name, answered)
@@ -270,65 +273,22 @@ class _Evaluation:
         return ["The set was made for another corpus than this index: bounds and missing papers may differ."]
 
 
-def _named(systems: Any) -> dict[str, System]:
-    if isinstance(systems, Mapping) and not _is_run(systems):
-        named = {str(name): system for name, system in systems.items()}
-    else:
-        several = systems if isinstance(systems, list | tuple) else [systems]
-        named = {}
-        for system in several:
-            name = _name(system)
-            if name in named:
-                raise InputError(f"two systems are called {name!r}", "Name them: {'first': …, 'second': …}")
-            named[name] = system
-    if not named:
-        raise InputError("there is no system", "Give one, for example bm25.")
-    return {name: _as_path(system) for name, system in named.items()}
-
-
-def _is_run(systems: Mapping[Any, Any]) -> bool:
-    first = next(iter(systems.values()), None)
-    return isinstance(first, Mapping) and all(isinstance(score, int | float) for score in first.values())
-
-
-def _name(system: System) -> str:
-    match system:
-        case str():
-            return Path(system).stem if Path(system).suffix else system
-        case Path():
-            return system.stem
-        case Recommender():
-            return "recommender"
-        case Mapping():
-            return "run"
-        case _:
-            return getattr(system, "__name__", type(system).__name__)
-
-
-def _as_path(system: System) -> System:
-    """A string that names a file which is no recipe is the path of a run."""
-    if isinstance(system, str) and Path(system).suffix not in ("", ".toml") and Path(system).is_file():
-        return Path(system)
-    return system
-
-
-def _check(named: Mapping[str, System]) -> None:
-    """Finds mistakes before the long work begins."""
-    for name, system in named.items():
-        if any(character.isspace() or character == "/" for character in name) or not name:
-            raise InputError(f"{name!r} cannot name a system: it names files and runs", "Use one word for it.")
-        if isinstance(system, str):
-            load_settings(system)
-        if isinstance(system, Path) and not system.is_file():
-            raise InputError(f"there is no run {system}", "Give a TREC run file.")
+def _options(given: Mapping[str, Any]) -> Options:
+    known = [field.name for field in fields(Options)]
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {near[0]}?" if near else f"Options are: {', '.join(known)}."
+            raise InputError(f"there is no option {name!r}", hint)
+    return Options(**given)
 
 
 def _hint(source: Source) -> str:
     return ". For the demo set: citerec demo" if source.labelled and source.name == DEFAULT_SET else ""
 
 
-def _pool(named: Mapping[str, System], of_set: DiagnosticSet | None) -> Path:
-    own = {system.path for system in named.values() if isinstance(system, Recommender)}
+def _pool(systems: Mapping[str, System], of_set: DiagnosticSet | None) -> Path:
+    own = {system.path for system in systems.values() if isinstance(system, Recommender)}
     if len(own) == 1:
         return own.pop()
     wanted = of_set.manifest.corpus_fingerprint if of_set else None

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from citerec.diagnostics.sentences import DEFAULT_MODEL, is_installed
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
 from citerec.evaluation.results import FamilyInfo
-from citerec.records import Context
+from citerec.records import MARKER, Context
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Source:
 
     Attributes:
         name: What to call them.
-        place: The file or folder.
+        place: The file or folder, as it was given.
         families: Names of the families asked for; empty for all.
         contexts: The contexts.
         labelled: The set, where they are one.
@@ -67,10 +67,15 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
         InputError: There is no such set, file or family, or a line is no context.
     """
     asked = list(families)
+    place = ""
     if isinstance(what, str) and not Path(what).is_file():
         name, family = parse_id(what)
         asked += [family] if family else []
-        what = read_set(find_set(name or DEFAULT_SET))
+        place = name or DEFAULT_SET
+        what = read_set(find_set(place))
+    elif isinstance(what, Path) and what.is_dir():
+        place = str(what)
+        what = read_set(what)
     names = tuple(family.name for family in families_named(asked)) if asked else ()
     if isinstance(what, DiagnosticSet):
         lacking = [name for name in names if name not in what.manifest.families]
@@ -79,12 +84,35 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
                 f"the set {what.manifest.name} has no family {lacking[0]!r}",
                 f"It has: {', '.join(what.manifest.families)}.",
             )
-        return Source(what.manifest.name, str(what.path), names, what.contexts, what)
+        return Source(what.manifest.name, place or what.manifest.name, names, what.contexts, what)
     if isinstance(what, str | Path):
         contexts = tuple(read_contexts(Path(what), cited=True))
         path = Path(what).resolve()
         return Source(f"{path.parent.name}/{path.stem.partition('.')[0]}", str(what), names, contexts, None)
-    return Source("contexts", "contexts", names, tuple(what), None)
+    return Source("contexts", "contexts", names, _checked(what), None)
+
+
+def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
+    """Contexts that were made by hand, held to what a file of contexts is held to."""
+    checked = tuple(
+        replace(
+            context, context_id=context.context_id or f"context-{number}", cited_ids=tuple(map(str, context.cited_ids))
+        )
+        for number, context in enumerate(contexts, 1)
+    )
+    seen: set[str] = set()
+    for context in checked:
+        if not context.cited_ids:
+            raise InputError(f"context {context.context_id} names no cited paper", "Give its cited_ids.")
+        if (markers := context.text.count(MARKER)) != 1:
+            raise InputError(
+                f"context {context.context_id} holds {markers} {MARKER}, where one should be",
+                "Put one where the citation stood.",
+            )
+        if context.context_id in seen:
+            raise InputError(f"two contexts are called {context.context_id}", "Give each a context_id of its own.")
+        seen.add(context.context_id)
+    return checked
 
 
 def load_material(

@@ -42,16 +42,18 @@ class Metric:
     cutoff: int
 
 
-def parse_metrics(names: Sequence[str], k: int) -> tuple[Metric, ...]:
+def parse_metrics(names: str | Sequence[str], k: int) -> tuple[Metric, ...]:
     """Metrics by name.
 
     Args:
-        names: Such as "recall@10"; repeats are left out.
+        names: Such as "recall@10", a list or a string with commas; repeats are left out.
         k: How many hits of each context there are to look at.
 
     Raises:
         InputError: A metric is unknown, or its cutoff is above k.
     """
+    if isinstance(names, str):
+        names = [name.strip() for name in names.split(",") if name.strip()]
     if not names:
         raise InputError("there is no metric", f"Name some: --metrics {','.join(DEFAULT_METRICS)}")
     return tuple(_parse(name, k) for name in dict.fromkeys(names))
@@ -70,6 +72,11 @@ def _parse(name: str, k: int) -> Metric:
     if cutoff > k:
         raise InputError(f"{name} looks at {cutoff:,} hits, and {k:,} are retrieved", f"Ask for more: -k {cutoff}")
     return Metric(name, measure, cutoff)
+
+
+def load(metrics: Sequence[Metric]) -> None:
+    """Imports ranx, and compiles what these metrics need; both take seconds, and happen once."""
+    measure(metrics, np.ones((1, 1), np.int32), max(1, *(metric.cutoff for metric in metrics)))
 
 
 def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> npt.NDArray[np.float64]:

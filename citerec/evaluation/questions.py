@@ -55,13 +55,8 @@ def ask(contexts: Sequence[Context], families: Sequence[str] = ()) -> Questions:
     """The questions of some contexts: of those with a class in one of some families, or of all.
 
     Raises:
-        InputError: A context has no id or no cited paper, or no context is left.
+        InputError: No context is left.
     """
-    for number, context in enumerate(contexts, 1):
-        if not context.cited_ids:
-            raise InputError(
-                f"context {context.context_id or number} names no cited paper", "Give its cited_ids, or leave it out."
-            )
     asked = tuple(context for context in contexts if not families or not context.labels.keys().isdisjoint(families))
     if not asked:
         raise InputError(

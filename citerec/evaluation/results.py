@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.diagnostics.label import FEW
@@ -249,17 +250,49 @@ class Results:
                     yield name, family, label, scores
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row a system and class: `system`, `family`, `class`, `n`, each metric, its bounds `_low` and `_high`."""
+        """One row a system and class.
+
+        Columns: `system`, `family`, `class`, `n`, `few` (n < 30), and each metric with its bounds `_low` and `_high`.
+        """
         import pandas as pd
 
         records = []
         for system, family, label, scores in self.rows():
             record: dict[str, Any] = {"system": system, "family": family, "class": label, "n": scores.n}
+            record["few"] = scores.few
             for metric in self.metrics:
                 low, high = scores.ci[metric] or (None, None)
                 record |= {metric: scores.values[metric], f"{metric}_low": low, f"{metric}_high": high}
             records.append(record)
         return pd.DataFrame.from_records(records)
+
+    def comparisons_to_frame(self) -> "pd.DataFrame":
+        """One row a pair of systems, metric and class; the columns are the attributes of `Comparison`."""
+        import pandas as pd
+
+        return pd.DataFrame([asdict(comparison) for comparison in self.comparisons])
+
+    def write(self, folder: str | Path) -> None:
+        """Writes a folder with results.json, results.csv, contexts.jsonl, qrels, runs and report.html.
+
+        Raises:
+            InputError: Something else than older results stands there.
+            BuildError: The disk is full, or may not be written to.
+        """
+        from citerec.evaluation.files import write_results
+
+        write_results(self, Path(folder))
+
+    @staticmethod
+    def read(folder: str | Path) -> "Results":
+        """Reads back what `write` wrote, but for the runs.
+
+        Raises:
+            InputError: There are no results, or they are broken, or of another version.
+        """
+        from citerec.evaluation.files import read_results
+
+        return read_results(Path(folder))
 
     def to_json(self) -> dict[str, Any]:
         """results.json, but for the outcomes of single contexts."""

@@ -1,8 +1,9 @@
 """The systems that can be measured: built-in ones by name, functions, run files, runs in memory."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ System = str | Path | Recommender | Function | Scores
 
 
 _WARM_UP = 50
+_RUN_SUFFIXES = (".trec", ".run", ".txt", ".gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def _of_function(name: str, system: Function, questions: Questions, conditions: 
             begun = time.perf_counter()
             found = system(context, conditions.k)
             meter.latencies.append(time.perf_counter() - begun)
-            answers.append([_pair(name, hit) for hit in found])
+            answers.append(_pairs(name, found))
     run = collect_run(answers, conditions.years_of, name)
     return Answered(run, "function", None, meter.cost(len(questions)))
 
@@ -140,20 +142,22 @@ def _of_mapping(name: str, scores: Scores, questions: Questions, years_of: Years
                 f"{name} answers {context_id!r}, which is no context", "Score the run on the contexts it answers."
             )
     by_text = {str(context_id): papers for context_id, papers in scores.items()}
-    answers = (
-        [_pair(name, hit) for hit in by_text.get(context.context_id, {}).items()] for context in questions.contexts
-    )
+    answers = (_pairs(name, by_text.get(context.context_id, {}).items()) for context in questions.contexts)
     return collect_run(answers, years_of, name)
 
 
-def _pair(name: str, hit: tuple[str, float] | Candidate) -> tuple[str, float]:
-    if isinstance(hit, Candidate):
-        return hit.paper_id, hit.score
-    try:
-        paper_id, score = hit
-        return str(paper_id), float(score)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} answers {hit!r}", "Answer with pairs of paper id and score.") from None
+def _pairs(name: str, found: Any) -> list[tuple[str, float]]:
+    remedy = "Answer with pairs of paper id and score, best first or in any order."
+    if not isinstance(found, Iterable):
+        raise InputError(f"{name} answers {found!r}", remedy)
+    pairs = []
+    for hit in found:
+        try:
+            paper_id, score = (hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit
+            pairs.append((str(paper_id), float(score)))
+        except (TypeError, ValueError):
+            raise InputError(f"{name} answers {hit!r}", remedy) from None
+    return pairs
 
 
 def _told(items: Iterator[Any], name: str, whole: int, conditions: Conditions) -> Iterator[Any]:
@@ -161,3 +165,62 @@ def _told(items: Iterator[Any], name: str, whole: int, conditions: Conditions) -
         yield item
         if done % 100 == 0 or done == whole:
             conditions.progress(name, done, whole)
+
+
+def named(systems: Any) -> dict[str, System]:
+    """Systems by name: as they are given, or by what they are.
+
+    Raises:
+        InputError: There is none, or two would have one name.
+    """
+    if isinstance(systems, Mapping) and not _is_run(systems):
+        found = {str(name): system for name, system in systems.items()}
+    else:
+        found = {}
+        for system in systems if isinstance(systems, list | tuple) else [systems]:
+            name = _name(system)
+            if name in found:
+                raise InputError(f"two systems are called {name!r}", "Name them: {'first': …, 'second': …}")
+            found[name] = system
+    if not found:
+        raise InputError("there is no system", "Give one, for example bm25.")
+    return {name: Path(system) if _is_path_of_run(system) else system for name, system in found.items()}
+
+
+def check(systems: Mapping[str, System]) -> None:
+    """Finds mistakes before the long work begins.
+
+    Raises:
+        InputError: A name cannot be one, or a system or a file does not exist.
+    """
+    for name, system in systems.items():
+        if any(character.isspace() or character == "/" for character in name) or not name:
+            raise InputError(f"{name!r} cannot name a system: it names files and runs", "Use one word for it.")
+        if isinstance(system, str):
+            load_settings(system)
+        if isinstance(system, Path) and not system.is_file():
+            raise InputError(f"there is no run {system}", "Give a TREC run file.")
+
+
+def _is_run(systems: Mapping[Any, Any]) -> bool:
+    """Whether a mapping is a run in memory, and not systems by name."""
+    first = next(iter(systems.values()), None)
+    return isinstance(first, Mapping) and all(isinstance(score, Real) for score in first.values())
+
+
+def _is_path_of_run(system: System) -> bool:
+    """Whether a string names a run: recipes have no ending, or that of TOML."""
+    return isinstance(system, str) and Path(system).suffix in _RUN_SUFFIXES
+
+
+def _name(system: System) -> str:
+    match system:
+        case str() | Path():
+            path = Path(system)
+            return path.stem if path.suffix in (*_RUN_SUFFIXES, ".toml") else path.name
+        case Recommender():
+            return "recommender"
+        case Mapping():
+            return "run"
+        case _:
+            return getattr(system, "__name__", type(system).__name__)

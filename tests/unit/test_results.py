@@ -3,12 +3,14 @@
 import contextlib
 import json
 import re
+import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from citerec import evaluate
@@ -182,7 +184,7 @@ def test_robustness_leaves_small_classes_out() -> None:
 
 def test_a_frame_has_a_row_a_system_and_class(results: Results) -> None:
     frame = results.to_frame()
-    assert list(frame.columns[:5]) == ["system", "family", "class", "n", "recall@10"]
+    assert list(frame.columns[:6]) == ["system", "family", "class", "n", "few", "recall@10"]
     assert len(frame) == 3 * 4
     row = frame[(frame["system"] == "bm25") & (frame["class"] == "first")].iloc[0]
     scores = results.systems["bm25"].families["location"]["first"]
@@ -191,8 +193,9 @@ def test_a_frame_has_a_row_a_system_and_class(results: Results) -> None:
 
 
 def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -> None:
-    write_results(results, tmp_path / "out")
-    back = read_results(tmp_path / "out")
+    results.write(tmp_path / "out")
+    back = Results.read(tmp_path / "out")
+    assert list(back.comparisons_to_frame()["p"]) == [comparison.p for comparison in results.comparisons]
     assert json.dumps(back.to_json()) == json.dumps(results.to_json())
     assert back.outcomes == tuple(results.outcomes)
     assert results.outcomes[-2:] == list(back.outcomes[-2:])
@@ -346,12 +349,46 @@ def test_python_takes_sets_names_and_lists(demo_index: Path) -> None:
         ("bm25", {"k": 0}, "-k 0 is not between 1 and the 252 papers"),
         ("bm25", {"k": 253}, "-k 253 is not between"),
         ("bm25", {"resamples": 0}, "resamples is 0"),
+        ("bm25", {"resample": 10}, r"there is no option 'resample'. Did you mean resamples\?"),
+        ("bm25", {"metrics": "mrr@10,xyz"}, "there is no metric 'xyz'"),
+        ({"x": lambda _, __: None}, {}, "x answers None"),
+        ("none.trec", {}, "there is no run none.trec"),
         ("bm25", {"families": ["pos_before"]}, "has no class|has no family|there is no family|spaCy model"),
     ],
 )
 def test_what_cannot_be_measured(systems: object, options: dict[str, object], message: str, demo_index: Path) -> None:
     with pytest.raises(InputError, match=message):
         evaluate(systems, CONTEXTS, index=demo_index, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cited_ids": ()}, "context c1 names no cited paper"),
+        ({"context_id": "c2"}, "two contexts are called c2"),
+        ({"text": "no marker"}, "context c1 holds 0 <REF>"),
+    ],
+)
+def test_contexts_made_by_hand_are_checked(change: dict[str, object], message: str, demo_index: Path) -> None:
+    with pytest.raises(InputError, match=message):
+        evaluate("bm25", [replace(CONTEXTS[0], **change), CONTEXTS[1]], index=demo_index)  # type: ignore[arg-type]
+
+
+def test_what_people_write_is_understood(demo_index: Path) -> None:
+    numbers = [replace(CONTEXTS[0], context_id="", cited_ids=(900000001,)), replace(CONTEXTS[1], context_id="")]  # type: ignore[arg-type]
+    run = {"context-1": {900000001: np.float32(1.5), 900000002: np.int64(1)}}
+    results = evaluate(run, numbers, index=demo_index, metrics="mrr@10, recall@5", families="location")  # type: ignore[arg-type]
+    assert results.metrics == ("mrr@10", "recall@5")
+    assert results.outcomes[0].ranks["run"] == [1]
+
+
+def test_an_index_of_the_name_of_a_set_does_not_hide_it(
+    demo_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(demo_index, tmp_path / "demo")
+    results = evaluate("bm25", "demo/intent", index=demo_index)
+    assert results.set["source"] == "demo"  # as it was given: no path of this machine
 
 
 def test_no_cited_paper_in_the_index(demo_index: Path) -> None:

@@ -177,8 +177,6 @@ def test_an_answer_of_a_system_is_checked_too() -> None:
     assert len(collect_run([[], []], years_of, "mine")) == 0
 
 
-def test_contexts_need_cited_papers_and_a_class() -> None:
-    with pytest.raises(InputError, match="context x names no cited paper"):
-        ask([Context("A <REF>", context_id="x")])
+def test_a_family_must_have_contexts() -> None:
     with pytest.raises(InputError, match="no context has a class of location"):
         ask([Context("A <REF>", context_id="x", cited_ids=("p1",))], ["location"])
