@@ -105,7 +105,7 @@ def evaluate(
     manifest = Manifest.read(path)
     given = given or named("bm25+citances" if manifest.counts.citances else "bm25")
     papers = manifest.counts.papers
-    k = min(chosen.k or DEFAULT_K, papers) if chosen.k is None else chosen.k
+    k = min(DEFAULT_K, papers) if chosen.k is None else chosen.k
     if not 1 <= k <= papers:
         raise InputError(f"-k {k:,} is not between 1 and the {papers:,} papers of the index", "Choose another.")
     metrics = parse_metrics(chosen.metrics, k)
@@ -128,10 +128,11 @@ def evaluate(
             )
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
         conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, progress)
-        evaluation = _Evaluation(questions, material, metrics, rules, k, years, chosen)
+        evaluation = _Evaluation(tuple(given), questions, material, metrics, rules, k, years, chosen)
         load(metrics)  # here, so that no system's memory and time hold it
-        for name, system in given.items():
-            answered = answer(name, system, questions, conditions)
+        # Runs first: what is wrong with one should be known before others search for minutes.
+        for name in sorted(given, key=lambda name: not isinstance(given[name], Path | Mapping)):
+            answered = answer(name, given[name], questions, conditions)
             progress(f"scoring {name}", 0, 1)
             evaluation.add(name, answered)
             progress(f"scoring {name}", 1, 1)
@@ -141,10 +142,11 @@ def evaluate(
 
 
 class _Evaluation:
-    """Takes the systems' answers one after the other, and sums them up at the end."""
+    """Takes the systems' answers one after the other, in any order, and sums them up at the end."""
 
     def __init__(
         self,
+        names: tuple[str, ...],
         questions: Questions,
         material: Material,
         metrics: tuple[Metric, ...],
@@ -153,7 +155,7 @@ class _Evaluation:
         years: Years,
         options: Options,
     ) -> None:
-        self._questions, self._material, self._metrics = questions, material, metrics
+        self._names, self._questions, self._material, self._metrics = names, questions, material, metrics
         self._rules, self._k, self._years, self._options = rules, k, years, options
         contexts = questions.contexts
         self._groups = [(name, label) for name, family in material.families.items() for label in family.classes]
@@ -221,6 +223,8 @@ class _Evaluation:
     def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
         """What all systems reached, and how they compare."""
         contexts, rules, seed = self._questions.contexts, self._rules, self._options.seed
+        totals = {name: self._totals[name] for name in self._names}
+        rankings = {name: self._rankings[name] for name in self._names}
         of_set = {
             **self._material.facts,
             "contexts": len(contexts),
@@ -249,21 +253,21 @@ class _Evaluation:
             seed=seed,
             resamples=self._options.resamples,
             families=self._material.families,
-            systems=self._systems,
-            comparisons=tuple(compare(self._totals, self._groups, [metric.name for metric in self._metrics], seed)),
+            systems={name: self._systems[name] for name in self._names},
+            comparisons=tuple(compare(totals, self._groups, [metric.name for metric in self._metrics], seed)),
             outcomes=Outcomes(
                 contexts,
                 np.flatnonzero(self._counted),
                 self._questions.clusters,
                 self._outside,
-                {name: ranking.gold for name, ranking in self._rankings.items()},
+                {name: ranking.gold for name, ranking in rankings.items()},
                 self._scores,
                 [metric.name for metric in self._metrics],
                 frozenset(self._material.families),
             ),
             notes=(*self._material.notes, *self._other_corpus(manifest)),
             asked=tuple(context.context_id for context in contexts),
-            rankings=self._rankings,
+            rankings=rankings,
         )
 
     def _other_corpus(self, manifest: Manifest) -> list[str]:
