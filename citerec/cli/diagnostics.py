@@ -94,11 +94,12 @@ def label(
     from citerec.contexts.read import read_contexts
     from citerec.diagnostics.label import label_contexts
     from citerec.diagnostics.sentences import DEFAULT_MODEL, is_installed
-    from citerec.diagnostics.sets import place_for, write_set
+    from citerec.diagnostics.sets import SET, place_for, write_set
     from citerec.retrieve.index import open_store
     from citerec.retrieve.manifest import Manifest, find_index
 
     place = place_for(out)
+    SET.check_place(place)
     index = find_index(index_path)
     manifest = Manifest.read(index)
     read = list(read_contexts(contexts, cited=True))

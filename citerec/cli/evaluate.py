@@ -95,9 +95,9 @@ def evaluate(
             raise click.UsageError(f"two systems are called {name!r}: name a run with --run NAME=FILE")
         named[name] = system
     if out is not None:
-        from citerec.evaluation.files import check_place
+        from citerec.evaluation.files import RESULTS
 
-        check_place(out)
+        RESULTS.check_place(out)
     with progress_bar() as progress:
         results = measured(
             named or None,

@@ -1,7 +1,6 @@
 """Diagnostic sets: directories `diagnostics/NAME/` with a manifest, contexts, qrels and a datasheet."""
 
 import hashlib
-import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from citerec.diagnostics.datasheet import write_datasheet
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.label import Labelled
 from citerec.diagnostics.strata import strata
+from citerec.directories import Kind
 from citerec.errors import InputError
 from citerec.places import DIAGNOSTICS, shipped
 from citerec.records import Context
@@ -28,6 +28,7 @@ VERSION = 1
 """Rises when a set written before can no longer be read."""
 
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
+SET = Kind("diagnostic set", MANIFEST, frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET}))
 DEFAULT_SET = "demo"
 
 
@@ -148,39 +149,33 @@ def write_set(out: Path, source: Path, labelled: Labelled, index: IndexManifest)
 
     Raises:
         InputError: Something else stands there.
+        BuildError: The disk is full, or may not be written to.
     """
-    if out.exists() and (not (out / MANIFEST).is_file() or SetManifest.read(out).name != out.name):
-        raise InputError(f"{out} exists and is no diagnostic set", "Give another --out, or remove it first.")
-    partial = out.parent / f".{out.name}.writing"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir(parents=True)
-    with (partial / CONTEXTS).open("wb") as file:
-        for (_, raw, _), context in zip(raw_lines(source), labelled.contexts, strict=True):
-            record = {**orjson.loads(raw), "context_id": context.context_id, "labels": dict(context.labels)}
-            file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-    write_qrels(partial / QRELS, ((context.context_id, context.cited_ids) for context in labelled.contexts))
-    manifest = SetManifest(
-        strata=strata().version,
-        citerec=__version__,
-        name=out.name,
-        source=source.name,
-        contexts=len(labelled.contexts),
-        corpus_papers=index.counts.papers,
-        corpus_fingerprint=index.fingerprint,
-        spacy_model=Path(labelled.model).name if labelled.model else None,
-        bounds=labelled.bounds,
-        families={
-            name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
-            for name, classes in labelled.counts().items()
-        },
-        fingerprint=fingerprint(partial),
-    )
-    write_datasheet(
-        partial / DATASHEET, manifest.model_dump(), {name: FAMILIES[name].title for name in manifest.families}
-    )
-    (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    shutil.rmtree(out, ignore_errors=True)
-    partial.rename(out)
+    with SET.writing(out) as partial:
+        with (partial / CONTEXTS).open("wb") as file:
+            for (_, raw, _), context in zip(raw_lines(source), labelled.contexts, strict=True):
+                record = {**orjson.loads(raw), "context_id": context.context_id, "labels": dict(context.labels)}
+                file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
+        write_qrels(partial / QRELS, ((context.context_id, context.cited_ids) for context in labelled.contexts))
+        manifest = SetManifest(
+            strata=strata().version,
+            citerec=__version__,
+            name=out.name,
+            source=source.name,
+            contexts=len(labelled.contexts),
+            corpus_papers=index.counts.papers,
+            corpus_fingerprint=index.fingerprint,
+            spacy_model=Path(labelled.model).name if labelled.model else None,
+            bounds=labelled.bounds,
+            families={
+                name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
+                for name, classes in labelled.counts().items()
+            },
+            fingerprint=fingerprint(partial),
+        )
+        titles = {name: FAMILIES[name].title for name in manifest.families}
+        write_datasheet(partial / DATASHEET, manifest.model_dump(), titles)
+        (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
 
 

@@ -1,6 +1,5 @@
 """Results as a directory: results.json and what stands beside it (docs/results-format.md)."""
 
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ import orjson
 
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.sets import write_qrels
-from citerec.errors import BuildError, CiterecError, InputError
+from citerec.directories import Kind
+from citerec.errors import CiterecError, InputError
 from citerec.evaluation.cost import Cost
 from citerec.evaluation.rank import Ranking
 from citerec.evaluation.report.page import write_page
@@ -29,23 +29,14 @@ from citerec.retrieve.index import open_store
 from citerec.retrieve.protocol import Candidate
 from citerec.retrieve.trec import write_run
 
-RESULTS = "results.json"
+FIGURES = "results.json"
 TABLE = "results.csv"
 OUTCOMES = "contexts.jsonl"
 QRELS = "qrels.txt"
 RUNS = "runs"
 PAGE = "report.html"
+RESULTS = Kind("folder of results", FIGURES, frozenset({FIGURES, TABLE, OUTCOMES, QRELS, RUNS, PAGE}))
 _FIRST = 3
-
-
-def check_place(out: Path) -> None:
-    """Whether results can be written to a directory: nothing may stand there but older results.
-
-    Raises:
-        InputError: Something else does.
-    """
-    if out.exists() and not (out / RESULTS).is_file() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} exists and holds no results", "Give another --out, or remove it first.")
 
 
 def write_results(results: Results, out: Path) -> None:
@@ -59,12 +50,9 @@ def write_results(results: Results, out: Path) -> None:
         InputError: Something else stands there.
         BuildError: The disk is full, or may not be written to.
     """
-    check_place(out)
-    partial = out.parent / f".{out.name}.writing"
-    try:
-        shutil.rmtree(partial, ignore_errors=True)
-        (partial / RUNS).mkdir(parents=True)
-        (partial / RESULTS).write_bytes(orjson.dumps(results.to_json(), option=orjson.OPT_INDENT_2))
+    with RESULTS.writing(out) as partial:
+        (partial / RUNS).mkdir()
+        (partial / FIGURES).write_bytes(orjson.dumps(results.to_json(), option=orjson.OPT_INDENT_2))
         results.to_frame().to_csv(partial / TABLE, index=False)
         with (partial / OUTCOMES).open("wb") as file:
             for outcome in results.outcomes:
@@ -73,14 +61,6 @@ def write_results(results: Results, out: Path) -> None:
         for name, ranking in results.rankings.items():
             write_run(partial / RUNS / f"{name}.trec", _answers(ranking, results.asked), name)
         write_report(results, partial / PAGE)
-        shutil.rmtree(out, ignore_errors=True)
-        partial.rename(out)
-    except OSError as error:
-        raise BuildError(
-            f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
-        ) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def write_report(results: Results, path: Path) -> None:
@@ -116,12 +96,12 @@ def read_results(folder: Path) -> Results:
     """
     again = "Evaluate again: citerec eval … --out " + str(folder)
     try:
-        value = orjson.loads((folder / RESULTS).read_bytes())
+        value = orjson.loads((folder / FIGURES).read_bytes())
         kind, version = value.get("kind"), value.get("version")
     except OSError as error:
-        raise InputError(f"{folder} holds no results: it has no {RESULTS}", again) from error
+        raise InputError(f"{folder} holds no results: it has no {FIGURES}", again) from error
     except (orjson.JSONDecodeError, AttributeError) as error:
-        raise InputError(f"{folder / RESULTS} is broken ({error})", again) from error
+        raise InputError(f"{folder / FIGURES} is broken ({error})", again) from error
     if kind != KIND:
         raise InputError(f"{folder} is a {kind}, not {KIND}", again)
     if version != VERSION:

@@ -177,7 +177,7 @@ def test_bad_contexts(citerec: Citerec, indexed: Path, record: dict[str, object]
         (["--no-conditions"], ["--conditions goes with --contexts only"]),
         (["--index", "indexes/none"], ["there is no index indexes/none"]),
         (["--threads", "0"], ["threads is 0"]),
-        (["--out", "indexes"], ["indexes exists and holds no results"]),
+        (["--out", "indexes"], ["indexes exists and is no folder of results"]),
     ],
 )
 def test_bad_arguments_end_in_one_line(citerec: Citerec, indexed: Path, arguments: list[str], parts: list[str]) -> None:

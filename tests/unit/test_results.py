@@ -206,8 +206,12 @@ def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -
         "runs/bm25.trec", "runs/one-field.trec", "runs/first.trec",
     }  # fmt: skip
     write_results(results, tmp_path / "out")  # older results may be replaced
+    (tmp_path / "out" / "notes.txt").write_text("precious")
+    with pytest.raises(InputError, match=r"holds other things too, such as notes\.txt"):
+        write_results(results, tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").unlink()
     (tmp_path / "out" / "results.json").unlink()
-    with pytest.raises(InputError, match="exists and holds no results"):
+    with pytest.raises(InputError, match="exists and is no folder of results"):
         write_results(results, tmp_path / "out")
     assert not list(tmp_path.glob(".*"))
 

@@ -98,6 +98,12 @@ def test_only_sets_are_replaced(tmp_path: Path, labelled: Labelled, demo_index: 
     assert (tmp_path / "mine" / "thesis.tex").read_text() == "precious"
 
 
+def test_nothing_beside_a_set_is_lost(copy: Path, labelled: Labelled, demo_index: Path) -> None:
+    with pytest.raises(InputError, match="holds other things too, such as abstracts"):
+        write_set(copy, DEMO / "contexts.jsonl", labelled, Manifest.read(demo_index))
+    assert (copy / "papers").is_dir()
+
+
 def test_ids_without_a_context_id_are_kept_in_the_set(tmp_path: Path, demo_index: Path) -> None:
     source = write_lines(
         tmp_path / "contexts.jsonl",
