@@ -35,6 +35,11 @@ def with_options(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
     return decorate
 
 
+def contexts(number: int) -> str:
+    """A number of contexts, in words that agree with it."""
+    return f"{number:,} context{'' if number == 1 else 's'}"
+
+
 def output() -> "Console":
     """Where answers go. Without a terminal the lines are 100 wide."""
     from rich.console import Console

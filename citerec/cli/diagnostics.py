@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from citerec.cli.console import contexts as in_words
 from citerec.cli.console import notes, output
 from citerec.places import DIAGNOSTICS
 
@@ -46,13 +47,13 @@ def show(identifier: str) -> None:
     from citerec.errors import InputError
 
     name, family = parse_id(identifier)
-    if family:
-        families_named([family])
     found = read_set(find_set(name or DEFAULT_SET))
+    if family and family not in found.manifest.families:
+        families_named([family])
     if family is None:
-        show_set(output(), found)
+        show_set(output(), found, identifier)
     elif family in found.manifest.families:
-        show_family(output(), found, family)
+        show_family(output(), found, family, identifier)
     else:
         raise InputError(
             f"the set {found.manifest.name} has no family {family!r}", f"It has: {', '.join(found.manifest.families)}."
@@ -104,12 +105,6 @@ def label(
     manifest = Manifest.read(index)
     read = list(read_contexts(contexts, cited=True))
     model = spacy_model or (DEFAULT_MODEL if is_installed(DEFAULT_MODEL) else None)
-    if model is None:
-        notes().print(
-            f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with "
-            f"`python -m spacy download {DEFAULT_MODEL}`, or name one: --spacy-model NAME|FOLDER",
-            markup=False,
-        )
     with progress_bar() as progress:
         labelled = label_contexts(
             read,
@@ -121,3 +116,11 @@ def label(
         )
     written = write_set(place, contexts, labelled, manifest)
     show_labelled(output(), place, written, is_default_place=place.parent == DIAGNOSTICS)
+    if model is None:
+        notes().print(
+            f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with "
+            f"`python -m spacy download {DEFAULT_MODEL}`, or name one: --spacy-model NAME|FOLDER",
+            markup=False,
+        )
+    if labelled.outside:
+        notes().print(f"{in_words(labelled.outside)}: no cited paper is in {index}.", markup=False)

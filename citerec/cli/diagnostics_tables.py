@@ -9,18 +9,18 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from citerec.cli.console import contexts
 from citerec.records import MARKER
 
 if TYPE_CHECKING:
     from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, SetManifest
 
 _BAR_WIDTH = 24
+_NOT_TOLD = Text("these data do not tell", style="dim")
 
 
 def show_sets(console: Console, sets: "Mapping[Path, SetManifest | str]") -> None:
     """All sets: one line a family, by its id."""
-    from citerec.diagnostics.families import FAMILIES
-
     table = Table(box=None, padding=(0, 1), pad_edge=False)
     table.add_column("id", style="bold", no_wrap=True)
     table.add_column("contexts", justify="right")
@@ -31,16 +31,16 @@ def show_sets(console: Console, sets: "Mapping[Path, SetManifest | str]") -> Non
             continue
         for name, family in manifest.families.items():
             shown = sum(family.classes.values())
-            table.add_row(f"{manifest.name}/{name}", f"{shown:,}", _classes(family) if shown else FAMILIES[name].title)
+            table.add_row(f"{manifest.name}/{name}", f"{shown:,}", _classes(family) if shown else _NOT_TOLD)
     console.print(table)
     console.print("\nMeasure a system on one:  citerec eval --diagnostic demo/location")
     console.print("Look at one:              citerec diagnostics show demo/location")
 
 
-def show_set(console: Console, found: "DiagnosticSet") -> None:
+def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
     """One set: where it comes from, its bounds, its families."""
     manifest = found.manifest
-    console.print(f"[bold]{escape(manifest.name)}[/]  {manifest.contexts:,} contexts of {escape(manifest.source)}")
+    console.print(f"[bold]{escape(manifest.name)}[/]  {contexts(manifest.contexts)} of {escape(manifest.source)}")
     facts = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     facts.add_row("corpus", f"{manifest.corpus_papers:,} papers, fingerprint {manifest.corpus_fingerprint}")
     facts.add_row("strata", f"version {manifest.strata}, by citerec {manifest.citerec}")
@@ -58,19 +58,22 @@ def show_set(console: Console, found: "DiagnosticSet") -> None:
         facts.add_row("low-resource fields", f"{len(bounds.field.low_resource)} ({line})")
     console.print(facts)
     _show_families(console, manifest)
-    console.print(f"\nA family with examples:  citerec diagnostics show {escape(manifest.name)}/location")
+    console.print(f"\nA family with examples:  citerec diagnostics show {escape(identifier)}/location")
 
 
-def show_family(console: Console, found: "DiagnosticSet", name: str) -> None:
+def show_family(console: Console, found: "DiagnosticSet", name: str, identifier: str) -> None:
     """One family of a set: its conditions, its classes, a context of each."""
     from citerec.diagnostics.families import FAMILIES
     from citerec.diagnostics.label import FEW
     from citerec.diagnostics.sets import examples
 
     family = found.manifest.families[name]
-    console.print(f"[bold]{escape(found.manifest.name)}/{name}[/]  {FAMILIES[name].title}")
+    title = FAMILIES[name].title if name in FAMILIES else ""
+    console.print(f"[bold]{escape(identifier)}[/]  {title}")
     console.print(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", style="dim")
     shown = examples(found.contexts, name)
+    if not any(family.classes.values()):
+        console.print("No context has a class: the data do not tell.")
     most = max(family.classes.values(), default=0) or 1
     for label, n in family.classes.items():
         line = Text(f"{label:<24}", style="bold").append(f"{n:>6,}  ", "not bold")
@@ -85,7 +88,7 @@ def show_family(console: Console, found: "DiagnosticSet", name: str) -> None:
 
 def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
     """What became of a file of contexts."""
-    console.print(f"[bold]{escape(str(place))}[/]  {manifest.contexts:,} contexts labelled", soft_wrap=True)
+    console.print(f"[bold]{escape(str(place))}[/]  {contexts(manifest.contexts)} labelled", soft_wrap=True)
     _show_families(console, manifest)
     identifier = manifest.name if is_default_place else str(place)
     console.print(f"\nMeasure a system on it:  citerec eval --set {escape(identifier)}", soft_wrap=True)
@@ -101,9 +104,9 @@ def _show_families(console: Console, manifest: "SetManifest") -> None:
     table.add_column("held\nconstant", overflow="fold", style="dim", max_width=30)
     few = 0
     for name, family in manifest.families.items():
-        few += sum(n < FEW for n in family.classes.values())
         total = sum(family.classes.values())
-        classes = _classes(family) if total else Text("these data do not tell", style="dim")
+        few += sum(n < FEW for n in family.classes.values()) if total else 0
+        classes = _classes(family) if total else _NOT_TOLD
         table.add_row(name, f"{total:,}", classes, "; ".join(family.conditions))
     console.print()
     console.print(table)

@@ -89,6 +89,9 @@ def evaluate(
     if contexts is None:
         _refuse_without_contexts("conditions", "spacy_model")
     named: dict[str, System] = {}
+    for system_name in systems:
+        if system_name.endswith((".trec", ".run", ".gz")):
+            raise click.UsageError(f"{system_name} looks like a run: give it with --run")
     given: list[tuple[str, System]] = [*((_stem(name), name) for name in systems), *map(_named_run, runs)]
     for name, system in given:
         if name in named:
@@ -126,11 +129,14 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise click.UsageError("a folder is given twice")
+    if out is not None and out.is_dir():
+        raise click.UsageError(f"--out {out} is a folder: give the name of a file, such as {out / 'report.html'}")
     same_names = len({folder.name for folder in folders}) < len(folders)
     parts = {os.fspath(folder) if same_names else folder.resolve().name: read_results(folder) for folder in folders}
     results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
     _tell(results, None, as_json=as_json)
     if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
         write_report(results, out)
         notes().print(f"{out}: a page of all this.", markup=False)
 
@@ -166,7 +172,9 @@ def _refuse_without_contexts(*names: str) -> None:
     context = click.get_current_context()
     for name in names:
         if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name.replace('_', '-')} goes with --contexts only: a set is labelled already")
+            option = next(parameter for parameter in context.command.params if parameter.name == name)
+            spellings = "/".join([*option.opts, *option.secondary_opts])
+            raise click.UsageError(f"{spellings} goes with --contexts only: a set is labelled already")
 
 
 def _stem(system: str) -> str:

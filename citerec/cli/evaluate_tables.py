@@ -8,6 +8,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from citerec.cli.console import contexts
 from citerec.evaluation.results import OVERALL
 
 if TYPE_CHECKING:
@@ -20,11 +21,9 @@ _INTERVAL_WIDTH = len(" [.33 .41]")
 def show_results(console: Console, results: "Results") -> None:
     """All of it: every family with its classes, robustness, cost, what was lost, rules."""
     of_set, index = results.set, results.index
-    console.print(
-        f"[bold]{escape(of_set['name'])}[/]  {of_set['counted']:,} contexts, asked of {index['papers']:,} papers "
-        f"({escape(index['path'])})",
-        soft_wrap=True,
-    )
+    about = f"{contexts(of_set['counted'])}, asked of {index['papers']:,} papers ({escape(index['path'])})"
+    apart = "laid side by side, on different contexts"
+    console.print(f"[bold]{escape(of_set['name'])}[/]  {about if of_set['alike'] else apart}", soft_wrap=True)
     console.print(_overall(results))
     for family in results.families:
         console.print()
@@ -59,9 +58,10 @@ def _family(results: "Results", family: str) -> Table:
         for number, (name, system) in enumerate(results.systems.items()):
             scores = system.families[family][label]
             n = f"{scores.n:,}{'*' if scores.few else ' '}"
-            shown = (label, n) if number == 0 else ("", "")
             cells = _cells(results, name, family, label, scores)
-            table.add_row(shown[0], *([name] if several else []), shown[1], *cells)
+            # One n for all, unless results of other contexts are laid beside.
+            shown = n if number == 0 or not results.set["alike"] else ""
+            table.add_row(escape(label) if number == 0 else "", *([name] if several else []), shown, *cells)
     return table
 
 
@@ -113,6 +113,8 @@ def _show_marks(console: Console, results: "Results") -> None:
             "paired randomisation test, Holm's correction over classes.",
             style="dim",
         )
+    if not results.set["alike"]:
+        return
     over = "citing papers" if results.set["citing_papers_known"] else "contexts: citing papers are not known"
     console.print(f"\\[low high]: 95 % of {results.resamples:,} bootstrap samples over {over}.", style="dim")
 
@@ -128,8 +130,8 @@ def _robustness(results: "Results") -> Table:
             table.add_row(
                 name,
                 line.metric,
-                f"{line.worst_family}: {line.worst_class} {line.worst:.3f}",
-                f"{line.best_family}: {line.best_class} {line.best:.3f}",
+                escape(f"{line.worst_family}: {line.worst_class} {line.worst:.3f}"),
+                escape(f"{line.best_family}: {line.best_class} {line.best:.3f}"),
                 f"{line.spread:.3f}",
                 f"{line.drop:.3f}",
             )
@@ -187,10 +189,10 @@ def _show_rules(console: Console, results: "Results") -> None:
     console.print(f"rules: {'; '.join(said)}", style="dim", soft_wrap=True)
     if of_set["outside"]:
         counted = "counted as zero" if rules["missing"] == "zero" else "left out"
-        console.print(f"No cited paper is in the index for {_contexts(of_set['outside'])}: {counted} (--missing).")
+        console.print(f"No cited paper is in the index for {contexts(of_set['outside'])}: {counted} (--missing).")
     for name, system in results.systems.items():
         if system.without_hit:
-            console.print(f"{escape(name)} found nothing for {_contexts(system.without_hit)}, which counts as zero.")
+            console.print(f"{escape(name)} found nothing for {contexts(system.without_hit)}, which counts as zero.")
         citing, newer = system.removed["citing_paper"], system.removed["newer"]
         if citing or newer:
             console.print(
@@ -206,11 +208,7 @@ def _about_years(as_of_year: bool, of_set: Mapping[str, Any]) -> str:
     unknown = of_set["without_citing_year"]
     if unknown == of_set["contexts"]:
         return "newer papers left out (but no citing year is known)"
-    return "newer papers left out" + (f" (citing year unknown for {_contexts(unknown)})" if unknown else "")
-
-
-def _contexts(number: int) -> str:
-    return f"{number:,} context{'' if number == 1 else 's'}"
+    return "newer papers left out" + (f" (citing year unknown for {contexts(unknown)})" if unknown else "")
 
 
 def _size(number: int) -> str:

@@ -27,6 +27,7 @@ class Labelled:
         conditions: What each family holds constant, in words.
         bounds: What the corpus decided.
         model: The spaCy model that tagged parts of speech, if one did.
+        outside: How many contexts cite no paper of the corpus.
     """
 
     contexts: tuple[Context, ...]
@@ -34,6 +35,7 @@ class Labelled:
     conditions: dict[str, tuple[str, ...]]
     bounds: Bounds
     model: str | None
+    outside: int
 
     def counts(self) -> dict[str, dict[str, int]]:
         """How many contexts each class of each family has."""
@@ -74,11 +76,13 @@ def label_contexts(
             told(len(sentences))
     bounds = compute_bounds((sentence.length for sentence in sentences), store.census(), field_shares)
     labelled = []
+    outside = 0
     for start in range(0, len(contexts), _PART):
         part = contexts[start : start + _PART]
         papers = store.papers({paper_id for context in part for paper_id in context.cited_ids})
         for context, sentence in zip(part, sentences[start : start + _PART], strict=True):
             cited = tuple(papers[paper_id] for paper_id in context.cited_ids if paper_id in papers)
+            outside += not cited
             facts = Facts(context, sentence, cited, bounds)
             labels = {family.name: family.label(facts, conditions=conditions) for family in chosen}
             labelled.append(replace(context, labels={name: label for name, label in labels.items() if label}))
@@ -91,4 +95,5 @@ def label_contexts(
         },
         bounds=bounds,
         model=model if tagging else None,
+        outside=outside,
     )

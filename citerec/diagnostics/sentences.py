@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,7 @@ def tagger(model: str) -> "Language":
     try:
         pipeline = spacy.load(model, exclude=["parser", "ner", "lemmatizer", "senter", "attribute_ruler"])
     except (OSError, ValueError, ImportError) as error:
-        reason = str(error).partition(". ")[0].partition("\n")[0]
+        reason = re.sub(r"^\[E\d+\] ", "", str(error)).partition(". ")[0].partition("\n")[0]
         raise InputError(f"the spaCy model {model} cannot be loaded ({reason})", remedy) from error
     if "tagger" not in pipeline.pipe_names:
         raise InputError(f"the spaCy model {model} does not tag parts of speech", remedy)
@@ -111,4 +112,5 @@ def _documents(pipeline: "Language", contexts: Iterable[Context]) -> Iterator[tu
 
 
 def _is_word(token: "Token") -> bool:
-    return any(map(str.isalnum, token.text))
+    # Not `isalnum`: the ¹ of a footnote is no word.
+    return any(character.isalpha() or character.isdecimal() for character in token.text)

@@ -1,5 +1,6 @@
 """Diagnostic sets: directories `diagnostics/NAME/` with a manifest, contexts, qrels and a datasheet."""
 
+import difflib
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -207,8 +208,10 @@ def find_set(name: str) -> Path:
     for path in (Path(name), DIAGNOSTICS / name, shipped("diagnostics", name)):
         if _is_set(path):
             return path
-    known = ", ".join(sorted(list_sets())) or "none"
-    raise InputError(f"there is no diagnostic set {name!r}", f"Sets are: {known}.")
+    known = sorted(list_sets())
+    near = difflib.get_close_matches(name, [*known, *FAMILIES], n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"Sets are: {', '.join(known) or 'none'}."
+    raise InputError(f"there is no diagnostic set {name!r}", hint)
 
 
 def _is_set(path: Path) -> bool:
@@ -242,7 +245,13 @@ def parse_id(identifier: str) -> tuple[str | None, str | None]:
 
 
 def place_for(name: str) -> Path:
-    """Where a new set of this name goes: a path as it is, a bare name below `diagnostics/`."""
+    """Where a new set of this name goes: a path as it is, a bare name below `diagnostics/`.
+
+    Raises:
+        InputError: The name is that of a family: by it nobody could ask for the set.
+    """
+    if name in FAMILIES:
+        raise InputError(f"{name} is a family of strata", f"Call the set otherwise: --out my-{name}")
     return DIAGNOSTICS / name if Path(name).name == name else Path(name)
 
 

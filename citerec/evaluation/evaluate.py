@@ -95,11 +95,16 @@ def evaluate(
     families = (families,) if isinstance(families, str) else families
     if chosen.missing not in MISSING:
         raise InputError(f"missing contexts cannot count as {chosen.missing!r}", f"Choose: {', '.join(MISSING)}.")
-    for name in ("resamples", "threads"):
-        if getattr(chosen, name) < 1:
-            raise InputError(f"{name} is {getattr(chosen, name)}", "Give a number from 1.")
+    for name, least in (("resamples", 100), ("threads", 1), ("seed", 0)):
+        if getattr(chosen, name) < least:
+            raise InputError(f"{name} is {getattr(chosen, name)}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
     source = read_source(contexts, families)
+    if source.labelled and (not chosen.conditions or chosen.spacy_model):
+        raise InputError(
+            "conditions and spacy_model go with contexts that are labelled on the spot",
+            f"The set {source.name} is labelled already: leave them out.",
+        )
     path = Path(index) if index is not None else _pool(given, source.labelled)
     recover(path)
     manifest = Manifest.read(path)
@@ -230,6 +235,7 @@ class _Evaluation:
             "contexts": len(contexts),
             "outside": int(self._outside.sum()),
             "counted": int(self._counted.sum()),
+            "alike": True,
             "citing_papers": len(np.unique(self._questions.clusters[self._counted])),
             "citing_papers_known": any(context.citing_id or context.citing_key for context in contexts),
             "without_citing_year": sum(context.citing_year is None for context in contexts),
@@ -246,7 +252,7 @@ class _Evaluation:
                 "exclude_citing": rules.exclude_citing,
                 "as_of_year": rules.as_of_year,
                 "missing": rules.missing,
-                "conditions": self._options.conditions,
+                "conditions": any(family.conditions for family in self._material.families.values()),
             },
             metrics=tuple(metric.name for metric in self._metrics),
             k=self._k,

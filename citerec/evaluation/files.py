@@ -108,9 +108,14 @@ def read_results(folder: Path) -> Results:
         raise InputError(f"{folder} holds results of version {version}; this citerec reads version {VERSION}", again)
     try:
         outcomes = [Outcome(**orjson.loads(raw)) for _, raw, _ in raw_lines(folder / OUTCOMES)]
-        return _from_json(value, outcomes)
+        results = _from_json(value, outcomes)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"the results in {folder} are broken ({error})", again) from error
+    if len(outcomes) != results.set["counted"]:
+        raise InputError(
+            f"{folder / OUTCOMES} has {len(outcomes):,} contexts where {results.set['counted']:,} should be", again
+        )
+    return results
 
 
 def _from_json(value: Mapping[str, Any], outcomes: Sequence[Outcome]) -> Results:

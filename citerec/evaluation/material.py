@@ -76,15 +76,11 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
     elif isinstance(what, Path) and what.is_dir():
         place = str(what)
         what = read_set(what)
-    names = tuple(family.name for family in families_named(asked)) if asked else ()
     if isinstance(what, DiagnosticSet):
-        lacking = [name for name in names if name not in what.manifest.families]
-        if lacking:
-            raise InputError(
-                f"the set {what.manifest.name} has no family {lacking[0]!r}",
-                f"It has: {', '.join(what.manifest.families)}.",
-            )
-        return Source(what.manifest.name, place or what.manifest.name, names, what.contexts, what)
+        # A set may have families that this citerec has not: their labels are there all the same.
+        families_named([name for name in asked if name not in what.manifest.families])
+        return Source(what.manifest.name, place or what.manifest.name, tuple(asked), what.contexts, what)
+    names = tuple(family.name for family in families_named(asked)) if asked else ()
     if isinstance(what, str | Path):
         contexts = tuple(read_contexts(Path(what), cited=True))
         path = Path(what).resolve()
@@ -115,6 +111,11 @@ def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
     return checked
 
 
+def title_of(family: str) -> str:
+    """How a family is called; by its name if it is not one of ours."""
+    return FAMILIES[family].title if family in FAMILIES else family
+
+
 def load_material(
     source: Source,
     store: PaperStore,
@@ -129,7 +130,20 @@ def load_material(
         InputError: A spaCy model is asked for that is not there.
     """
     if source.labelled is not None:
-        return _of_set(source.labelled, source)
+        material = _of_set(source.labelled, source)
+    else:
+        material = _labelled(source, store, model, conditions, told)
+    if empty := [name for name in source.families if name not in material.families]:
+        raise InputError(
+            f"no context of {source.name} has a class of {empty[0]}",
+            f"Choose another family: {', '.join(material.families) or 'there is none'}.",
+        )
+    return material
+
+
+def _labelled(
+    source: Source, store: PaperStore, model: str | None, conditions: bool, told: Callable[[int], None]
+) -> Material:
     notes = []
     families = families_named(source.families)
     if any(family.needs_tagger for family in families) and model is None:
@@ -161,7 +175,7 @@ def _of_set(diagnostic_set: DiagnosticSet, source: Source) -> Material:
     return Material(
         contexts=diagnostic_set.contexts,
         families={
-            name: FamilyInfo(FAMILIES[name].title, family.conditions, tuple(family.classes))
+            name: FamilyInfo(title_of(name), family.conditions, tuple(family.classes))
             for name, family in manifest.families.items()
             if any(family.classes.values()) and (not source.families or name in source.families)
         },

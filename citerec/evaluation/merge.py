@@ -49,7 +49,7 @@ def merge(parts: Mapping[str, Results]) -> Results:
         notes=tuple(dict.fromkeys([*_differences(parts), *(note for part in parts.values() for note in part.notes)])),
     )
     if not alike:
-        return merged
+        return replace(merged, set={**merged.set, "alike": False})
     outcomes = _outcomes(parts, systems, metrics)
     return replace(merged, outcomes=outcomes, comparisons=tuple(_comparisons(merged, outcomes)))
 

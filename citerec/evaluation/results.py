@@ -210,7 +210,8 @@ class Results:
 
     Attributes:
         set: What was asked: `name`, `source`, `fingerprint`, `contexts` asked, of them `outside` (no cited paper in the
-            index) and `counted`, `citing_papers`, `bounds`, `spacy_model`.
+            index) and `counted`, `citing_papers`, `bounds`, `spacy_model`; `alike` is false where results of other
+            contexts were laid beside, and what is said here is of the first of them only.
         index: The pool: `path`, `fingerprint`, `papers`, `bytes`.
         rules: What was left out, and how contexts outside the index counted.
         metrics: The metrics, the first one first in every chart.

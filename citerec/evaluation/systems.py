@@ -1,5 +1,6 @@
 """The systems that can be measured: built-in ones by name, functions, run files, runs in memory."""
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ System = str | Path | Recommender | Function | Scores
 
 
 _WARM_UP = 50
+_NAME = re.compile(r"[\w.+@-]{1,100}")
 _RUN_SUFFIXES = (".trec", ".run", ".txt", ".gz")
 
 
@@ -194,8 +196,10 @@ def check(systems: Mapping[str, System]) -> None:
         InputError: A name cannot be one, or a system or a file does not exist.
     """
     for name, system in systems.items():
-        if any(character.isspace() or character == "/" for character in name) or not name:
-            raise InputError(f"{name!r} cannot name a system: it names files and runs", "Use one word for it.")
+        if not _NAME.fullmatch(name):
+            raise InputError(
+                f"{name!r} cannot name a system: it names files and runs too", "Use letters, digits and . _ + @ - only."
+            )
         if isinstance(system, str):
             load_settings(system)
         if isinstance(system, Path) and not system.is_file():

@@ -75,6 +75,8 @@ def test_results_side_by_side(citerec: Citerec, indexed: Path) -> None:
     assert "Holm" in result.stdout
     assert "bm25 against bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
     assert citerec("report", "results/bm25").stdout.startswith("demo  450 contexts")
+    assert citerec("report", "results/bm25", "--out", "new/page.html").returncode == 0
+    one_line(citerec("report", "results/bm25", "--out", "results"), 2, "results is a folder")
     one_line(citerec("report", "results/none"), 2, "holds no results")
     one_line(citerec("report", "results/bm25", "results/bm25"), 2, "given twice")
 
@@ -119,6 +121,8 @@ def test_contexts_of_ones_own_become_a_set(citerec: Citerec, indexed: Path) -> N
     assert re.search(r"^first +71 ", shown, re.MULTILINE)
     assert shown.count("<REF>") == 3
     assert "medium length" in citerec("diagnostics", "show", "mine").stdout
+    one_line(citerec("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "location"), 2, "is a family of strata")
+    one_line(citerec("eval", "--diagnostic", "mine/low_resource"), 2, "no context of mine has a class of low_resource")
     result = citerec("eval", "--set", "mine", "--diagnostic", "location")
     assert re.search(rf"^first +71 +{FIGURE}", result.stdout, re.MULTILINE), result.stderr
 
@@ -158,7 +162,7 @@ def test_bad_contexts(citerec: Citerec, indexed: Path, record: dict[str, object]
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["--diagnostic", "locaton"], ["there is no diagnostic set 'locaton'", "Sets are: demo"]),
+        (["--diagnostic", "locaton"], ["there is no diagnostic set 'locaton'", "Did you mean location?"]),
         (["--diagnostic", "demo/locaton"], ["there is no family 'locaton'", "Did you mean location?"]),
         (["--diagnostic", "other/location"], ["there is no diagnostic set 'other'"]),
         (["--set", "none"], ["there is no diagnostic set 'none'"]),
@@ -174,7 +178,9 @@ def test_bad_contexts(citerec: Citerec, indexed: Path, record: dict[str, object]
         (["--diagnostic", "demo/location", "--contexts", "x.jsonl"], ["the name of a family"]),
         (["--diagnostic", "demo/location", "--set", "other"], ["one set at a time"]),
         (["--spacy-model", "x"], ["--spacy-model goes with --contexts only"]),
-        (["--no-conditions"], ["--conditions goes with --contexts only"]),
+        (["--no-conditions"], ["--conditions/--no-conditions goes with --contexts only"]),
+        (["--system", "my.trec"], ["my.trec looks like a run", "--run"]),
+        (["--seed", "-1"], ["seed is -1"]),
         (["--index", "indexes/none"], ["there is no index indexes/none"]),
         (["--threads", "0"], ["threads is 0"]),
         (["--out", "indexes"], ["indexes exists and is no folder of results"]),

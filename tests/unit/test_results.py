@@ -15,7 +15,7 @@ import pytest
 
 from citerec import evaluate
 from citerec.corpus.store import PaperStore
-from citerec.diagnostics.sets import read_set
+from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
 from citerec.evaluation.cost import Meter
 from citerec.evaluation.evaluate import Options
@@ -232,6 +232,7 @@ def test_results_json_has_the_documented_shape(results: Results) -> None:
         ({"version": 7}, "holds results of version 7; this citerec reads version 1"),
         ({"kind": "x"}, "is a x, not citerec-results"),
         ({"systems": {"bm25": {}}}, "are broken"),
+        ({"set": {"counted": 9}}, r"contexts\.jsonl has 450 contexts where 9 should be"),
     ],
 )
 def test_broken_results_are_refused(results: Results, tmp_path: Path, change: dict[str, object], message: str) -> None:
@@ -357,7 +358,10 @@ def test_python_takes_sets_names_and_lists(demo_index: Path) -> None:
         ("bm25", {"metrics": "mrr@10,xyz"}, "there is no metric 'xyz'"),
         ({"x": lambda _, __: None}, {}, "x answers None"),
         ("none.trec", {}, "there is no run none.trec"),
-        ("bm25", {"families": ["pos_before"]}, "has no class|has no family|there is no family|spaCy model"),
+        ("bm25", {"families": ["pos_before"]}, "the spaCy model en_core_web_sm cannot be loaded"),
+        ("bm25", {"families": ["low_resource"]}, "no context of contexts has a class of low_resource"),
+        ("bm25", {"seed": -1}, "seed is -1"),
+        ({"[red]x": "bm25"}, {}, r"'\[red\]x' cannot name a system"),
     ],
 )
 def test_what_cannot_be_measured(systems: object, options: dict[str, object], message: str, demo_index: Path) -> None:
@@ -384,6 +388,25 @@ def test_what_people_write_is_understood(demo_index: Path) -> None:
     results = evaluate(run, numbers, index=demo_index, metrics="mrr@10, recall@5", families="location")  # type: ignore[arg-type]
     assert results.metrics == ("mrr@10", "recall@5")
     assert results.outcomes[0].ranks["run"] == [1]
+
+
+def test_what_a_set_has_decided_cannot_be_decided_again(demo_index: Path) -> None:
+    for options in ({"conditions": False}, {"spacy_model": "x"}):
+        with pytest.raises(InputError, match="The set demo is labelled already"):
+            evaluate("bm25", "demo/location", index=demo_index, **options)  # type: ignore[arg-type]
+
+
+def test_a_family_that_citerec_has_not_is_measured_all_the_same(demo_index: Path, tmp_path: Path) -> None:
+    demo = read_set(DEMO)
+    odd = FamilyOfSet(conditions=(), classes={"even": 315, "odd": 315})
+    contexts = tuple(
+        replace(context, labels={"parity": "odd" if number % 2 else "even"})
+        for number, context in enumerate(demo.contexts)
+    )
+    manifest = demo.manifest.model_copy(update={"families": {"parity": odd}})
+    results = evaluate("bm25", replace(demo, manifest=manifest, contexts=contexts), index=demo_index, families="parity")
+    assert results.families["parity"].title == "parity"
+    assert results.systems["bm25"].families["parity"]["odd"].n == 315
 
 
 def test_an_index_of_the_name_of_a_set_does_not_hide_it(

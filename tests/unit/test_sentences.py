@@ -28,6 +28,7 @@ def read(text: str, model: str | None = None) -> Sentence:
         ("A state-of-the-art method <REF> !", 7, 7),  # spaCy parts compounds
         ("It doesn't – … <REF>", 4, 4),
         ("<REF>", 1, 1),
+        ("It works <REF>.¹", 3, 3),
     ],
 )
 def test_words_are_tokens_with_a_letter_or_digit(text: str, length: int, position: int) -> None:
