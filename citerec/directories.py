@@ -1,10 +1,13 @@
 """Built things are directories: written beside their place, and put there when they are whole."""
 
 import contextlib
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import orjson
 
 from citerec.errors import BuildError, InputError
 
@@ -15,23 +18,40 @@ class Kind:
 
     Attributes:
         name: What to call it in an error.
-        mark: The file by which one is known.
+        kind: What its manifest says that it is.
+        manifest: The name of that file, a JSON object.
         names: The names of all that is in one.
     """
 
     name: str
-    mark: str
+    kind: str
+    manifest: str
     names: frozenset[str]
+
+    def is_at(self, path: Path) -> bool:
+        """Whether a folder says that it is of this kind; one whose manifest is broken may have been."""
+        try:
+            return bool(orjson.loads((path / self.manifest).read_bytes()).get("kind") == self.kind)
+        except OSError:
+            return False
+        except (orjson.JSONDecodeError, AttributeError):
+            return True
 
     def check_place(self, out: Path) -> None:
         """Whether one can be written here: what stands here is replaced, and must be of this kind and nothing else.
 
         Raises:
-            InputError: Something else stands here.
+            InputError: Something else stands here, or nothing may be written here.
         """
+        out = out.resolve()  # a link is followed, not replaced
+        if Path.cwd().is_relative_to(out):
+            raise InputError(f"{out} is the current folder, or holds it", "Give another --out.")
+        standing = next(folder for folder in (out, *out.parents) if folder.exists())
+        if not os.access(standing, os.W_OK) or not (standing.is_dir() or standing == out):
+            raise InputError(f"cannot write {out}: {standing} is no folder to write to", "Give another --out.")
         if not out.exists():
             return
-        if not out.is_dir() or (any(out.iterdir()) and not (out / self.mark).is_file()):
+        if not out.is_dir() or (any(out.iterdir()) and not self.is_at(out)):
             raise InputError(f"{out} exists and is no {self.name}", "Give another --out, or remove it first.")
         if others := sorted(path.name for path in out.iterdir() if path.name not in self.names):
             raise InputError(f"{out} holds other things too, such as {others[0]}", "Give another --out, or move them.")
@@ -44,8 +64,8 @@ class Kind:
             InputError: Something else stands there.
             BuildError: The disk is full, or may not be written to.
         """
-        out = out.resolve()  # a link is followed, not replaced
         self.check_place(out)
+        out = out.resolve()
         partial = out.parent / f".{out.name}.writing"
         try:
             shutil.rmtree(partial, ignore_errors=True)

@@ -96,6 +96,7 @@ def label(
     from citerec.diagnostics.label import label_contexts
     from citerec.diagnostics.sentences import DEFAULT_MODEL, is_installed
     from citerec.diagnostics.sets import SET, place_for, write_set
+    from citerec.errors import InputError
     from citerec.retrieve.index import open_store
     from citerec.retrieve.manifest import Manifest, find_index
 
@@ -113,6 +114,10 @@ def label(
             field_shares="published" if field_shares == "published" else "corpus",
             conditions=conditions,
             told=lambda done: progress("labelling", done, len(read)),
+        )
+    if labelled.outside == len(read):
+        raise InputError(
+            f"no cited paper of any context is in {index}", "Give the index of the corpus that they cite: --index"
         )
     written = write_set(place, contexts, labelled, manifest)
     show_labelled(output(), place, written, is_default_place=place.parent == DIAGNOSTICS)

@@ -41,7 +41,11 @@ _PATH = click.Path(path_type=Path)
     help="A TREC run of any system, scored under the same rules; may be repeated.",
 )
 @click.option(
-    "--metrics", default="recall@10,mrr@10,ndcg@10", show_default=True, metavar="LIST", help="In ranx's grammar."
+    "--metrics",
+    default="recall@10,mrr@10,ndcg@10",
+    show_default=True,
+    metavar="LIST",
+    help="recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.",
 )
 @click.option("-k", type=int, help="How many hits of each context count.  [default: 100]")
 @click.option("--out", type=_PATH, metavar="FOLDER", help="Write JSON, CSV, runs, qrels and a page here.")
@@ -129,8 +133,8 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise click.UsageError("a folder is given twice")
-    if out is not None and out.is_dir():
-        raise click.UsageError(f"--out {out} is a folder: give the name of a file, such as {out / 'report.html'}")
+    if out is not None and out.suffix not in (".html", ".htm"):
+        raise click.UsageError(f"--out {out} is no page: give a name such as both.html")
     same_names = len({folder.name for folder in folders}) < len(folders)
     parts = {os.fspath(folder) if same_names else folder.resolve().name: read_results(folder) for folder in folders}
     results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
@@ -149,6 +153,10 @@ def _what(
 
     if set_name is not None and contexts is not None:
         raise click.UsageError("give one of --set and --contexts")
+    if contexts is not None and contexts.is_dir():
+        raise click.UsageError(f"{contexts} is a folder: a set goes with --set {contexts}")
+    if set_name is not None and Path(set_name).is_file():
+        raise click.UsageError(f"{set_name} is a file: contexts go with --contexts {set_name}")
     parsed = [parse_id(identifier) for identifier in identifiers]
     families = tuple(family for _, family in parsed if family)
     of_sets = {name for name, _ in parsed if name}
@@ -192,10 +200,7 @@ def _named_run(value: str) -> tuple[str, Path]:
 
 
 def _tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
-    if out is not None:
-        from citerec.evaluation.files import write_results
-
-        write_results(results, out)
+    # First to the eye, then to the disk: what took minutes is not lost when the disk is full.
     if as_json:
         import orjson
 
@@ -207,4 +212,5 @@ def _tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
     for note in results.notes:
         notes().print(note, markup=False, style="yellow")
     if out is not None:
+        results.write(out)
         notes().print(f"{out}: results.json, results.csv, runs, and a page to read: {out}/report.html", markup=False)

@@ -1,6 +1,7 @@
 """How results look in a terminal."""
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from citerec.evaluation.results import Comparison, Results, Scores
 
 _SIGNIFICANT = 0.05
+_WIDEST = 1000
 _INTERVAL_WIDTH = len(" [.33 .41]")
 
 
@@ -24,13 +26,13 @@ def show_results(console: Console, results: "Results") -> None:
     about = f"{contexts(of_set['counted'])}, asked of {index['papers']:,} papers ({escape(index['path'])})"
     apart = "laid side by side, on different contexts"
     console.print(f"[bold]{escape(of_set['name'])}[/]  {about if of_set['alike'] else apart}", soft_wrap=True)
-    console.print(_overall(results))
+    _print_fitting(console, functools.partial(_overall, results))
     for family in results.families:
         console.print()
         info = results.families[family]
         held = f"  held constant: {'; '.join(info.conditions)}" if info.conditions else ""
         console.print(Text(info.title, style="bold").append(f" ({family})", "default").append(held, "dim"))
-        console.print(_family(results, family))
+        _print_fitting(console, functools.partial(_family, results, family))
     _show_marks(console, results)
     if results.families:
         console.print("\n[bold]Robustness[/]")
@@ -39,26 +41,42 @@ def show_results(console: Console, results: "Results") -> None:
     console.print(_fates(results))
     if any(system.cost for system in results.systems.values()):
         console.print("\n[bold]Cost[/]")
-        console.print(_cost(results))
+        _print_fitting(console, lambda _: _cost(results))
+        if sum(system.cost is not None for system in results.systems.values()) > 1:
+            console.print(
+                "Order matters: the first one pays most of Java's warm-up, later ones hold the memory of those before.",
+                style="dim",
+            )
     console.print()
     _show_rules(console, results)
 
 
-def _overall(results: "Results") -> Table:
+def _print_fitting(console: Console, table_with: Callable[[bool], Table]) -> None:
+    """A table with intervals, or without them where the terminal is too narrow; nothing is narrow in a pipe."""
+    table = table_with(True)
+    width = console.measure(table, options=console.options.update(max_width=_WIDEST)).maximum
+    if not console.is_terminal:
+        console.width = max(console.width, width)
+    console.print(table if width <= console.width else table_with(False))
+
+
+def _overall(results: "Results", intervals: bool) -> Table:
     table = _table("system", "n", *results.metrics)
     for name, system in results.systems.items():
-        table.add_row(name, f"{system.overall.n:,}", *_cells(results, name, OVERALL, OVERALL, system.overall))
+        table.add_row(
+            name, f"{system.overall.n:,}", *_cells(results, name, OVERALL, OVERALL, system.overall, intervals)
+        )
     return table
 
 
-def _family(results: "Results", family: str) -> Table:
+def _family(results: "Results", family: str, intervals: bool) -> Table:
     several = len(results.systems) > 1
     table = _table("class", *(["system"] if several else []), "n", *results.metrics)
     for label in results.families[family].classes:
         for number, (name, system) in enumerate(results.systems.items()):
             scores = system.families[family][label]
             n = f"{scores.n:,}{'*' if scores.few else ' '}"
-            cells = _cells(results, name, family, label, scores)
+            cells = _cells(results, name, family, label, scores, intervals)
             # One n for all, unless results of other contexts are laid beside.
             shown = n if number == 0 or not results.set["alike"] else ""
             table.add_row(escape(label) if number == 0 else "", *([name] if several else []), shown, *cells)
@@ -73,13 +91,15 @@ def _table(first: str, *others: str) -> Table:
     return table
 
 
-def _cells(results: "Results", system: str, family: str, label: str, scores: "Scores") -> list[Text]:
+def _cells(results: "Results", system: str, family: str, label: str, scores: "Scores", intervals: bool) -> list[Text]:
     """Each metric with its interval, and a mark where the system differs from the first one."""
     cells = []
     for metric in results.metrics:
         value, interval = scores.values[metric], scores.ci[metric]
         text = Text("–" if value is None else f"{value:.3f}")
-        text.append(f" [{_short(interval[0])} {_short(interval[1])}]" if interval else " " * _INTERVAL_WIDTH, "dim")
+        if intervals:
+            shown = f" [{_short(interval[0])} {_short(interval[1])}]" if interval else " " * _INTERVAL_WIDTH
+            text.append(shown, "dim")
         if len(results.systems) > 1:
             text.append(*_mark(_against_first(results, system, family, label, metric)))
         cells.append(text)
@@ -93,8 +113,8 @@ def _against_first(results: "Results", system: str, family: str, label: str, met
 
 
 def _short(bound: float) -> str:
-    """In three places: ".05", "1.0"."""
-    return f"{bound:.2f}".removeprefix("0")[:3]
+    """In three places as far as that goes: ".05", "1.0", "3.4"."""
+    return f"{bound:.1f}" if round(bound, 2) >= 1 else f"{bound:.2f}".removeprefix("0")
 
 
 def _mark(comparison: "Comparison | None") -> tuple[str, str]:
@@ -109,8 +129,8 @@ def _show_marks(console: Console, results: "Results") -> None:
         console.print("* fewer than 30 contexts: says little.", style="yellow")
     if results.comparisons:
         console.print(
-            f"▲ ▼ better or worse than {escape(next(iter(results.systems)))}, and no chance: p < {_SIGNIFICANT}, "
-            "paired randomisation test, Holm's correction over classes.",
+            f"▲ ▼ better or worse than {escape(next(iter(results.systems)))}, significantly: p < {_SIGNIFICANT}, "
+            "paired randomisation test, corrected by Holm's method over the classes of each metric.",
             style="dim",
         )
     if not results.set["alike"]:
@@ -140,7 +160,7 @@ def _robustness(results: "Results") -> Table:
 
 def _fates(results: "Results") -> Table:
     fates = [fate for fate in _FATES if any(system.fates.get(fate) for system in results.systems.values())]
-    table = _table("system", *(_FATES[fate].format(k=results.k) for fate in fates))
+    table = _table("system", *(_FATES[fate].format(k=results.k, first=min(10, results.k)) for fate in fates))
     for name, system in results.systems.items():
         whole = sum(system.fates.values()) or 1
         table.add_row(name, *(f"{system.fates[fate]:,} ({system.fates[fate] / whole:.0%})" for fate in fates))
@@ -148,7 +168,7 @@ def _fates(results: "Results") -> Table:
 
 
 _FATES = {
-    "found": "first 10",
+    "found": "first {first}",
     "ranked badly": "11 to {k}",
     "not retrieved": "not retrieved",
     "newer than the citing paper": "newer",

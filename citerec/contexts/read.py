@@ -45,7 +45,7 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
         except (RecordError, orjson.JSONDecodeError) as error:
             raise InputError(
                 f"{path}, line {number}: {error}",
-                'A context is {"context_id": …, "text": "… <REF> …"}, one a line: docs/formats.md.',
+                'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one a line: docs/formats.md.',
             ) from error
         seen.add(context.context_id)
         yield context

@@ -29,7 +29,7 @@ VERSION = 1
 """Rises when a set written before can no longer be read."""
 
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
-SET = Kind("diagnostic set", MANIFEST, frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET}))
+SET = Kind("diagnostic set", KIND, MANIFEST, frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET}))
 DEFAULT_SET = "demo"
 
 
@@ -206,7 +206,7 @@ def find_set(name: str) -> Path:
         InputError: There is none.
     """
     for path in (Path(name), DIAGNOSTICS / name, shipped("diagnostics", name)):
-        if _is_set(path):
+        if SET.is_at(path):
             return path
     known = sorted(list_sets())
     near = difflib.get_close_matches(name, [*known, *FAMILIES], n=1)
@@ -214,22 +214,12 @@ def find_set(name: str) -> Path:
     raise InputError(f"there is no diagnostic set {name!r}", hint)
 
 
-def _is_set(path: Path) -> bool:
-    """Whether a folder says that it is a set, whole or not: an index has a manifest too."""
-    try:
-        return bool(orjson.loads((path / MANIFEST).read_bytes()).get("kind") == KIND)
-    except OSError:
-        return False
-    except (orjson.JSONDecodeError, AttributeError):
-        return True
-
-
 def list_sets() -> dict[str, Path]:
     """Sets by name: those below `diagnostics/`, and those that are shipped."""
     found: dict[str, Path] = {}
     for folder in (DIAGNOSTICS, shipped("diagnostics")):
         for manifest in sorted(folder.glob(f"[!.]*/{MANIFEST}")):
-            if _is_set(manifest.parent):
+            if SET.is_at(manifest.parent):
                 found.setdefault(manifest.parent.name, manifest.parent)
     return found
 
@@ -239,7 +229,7 @@ def parse_id(identifier: str) -> tuple[str | None, str | None]:
     if identifier in FAMILIES:
         return None, identifier
     name, separator, family = identifier.rpartition("/")
-    if separator and not _is_set(Path(identifier)):
+    if separator and not SET.is_at(Path(identifier)) and (family in FAMILIES or name in list_sets()):
         return name, family
     return identifier, None
 

@@ -24,7 +24,8 @@ def compare(
         p_values = randomisation_test(totals[first], totals[second], seed)
         counts = totals[first].counts.sum(axis=0)
         sums = (totals[first].sums - totals[second].sums).sum(axis=0).reshape(p_values.shape)
-        tested = np.flatnonzero(counts[1:]) + 1
+        # A class that is everything asks nothing new.
+        tested = np.flatnonzero((counts[1:] > 0) & (counts[1:] < counts[0])) + 1
         for column, metric in enumerate(metrics):
             # Corrected for all classes of this pair and metric; over all contexts is one question of its own.
             corrected = dict(zip(tested.tolist(), holm(p_values[tested, column]).tolist(), strict=True))

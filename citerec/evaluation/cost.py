@@ -84,7 +84,7 @@ class Meter:
             latency_p95_ms=None if p95 is None else round(float(p95), 3),
             peak_memory_bytes=self._peak_memory,
             index_bytes=self._index_bytes,
-            gpu_memory_bytes=self._peak_gpu_memory if self._gpu_uses else None,
+            gpu_memory_bytes=self._peak_gpu_memory or None,
             gpu_use_percent=round(sum(self._gpu_uses) / len(self._gpu_uses), 1) if self._gpu_uses else None,
         )
 
@@ -96,14 +96,20 @@ class Meter:
             while True:
                 self._peak_memory = max(self._peak_memory, process.memory_info().rss)
                 if gpus:
-                    import pynvml
-
-                    memory = sum(int(pynvml.nvmlDeviceGetMemoryInfo(gpu).used) for gpu in gpus)
-                    self._peak_gpu_memory = max(self._peak_gpu_memory, memory)
-                    uses = [float(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) for gpu in gpus]
-                    self._gpu_uses.append(sum(uses) / len(uses))
+                    self._look_at(gpus)
                 if self._stop.wait(_EVERY_SECONDS):
                     return
+
+    def _look_at(self, gpus: Sequence[Any]) -> None:
+        import pynvml
+
+        # A part of a GPU (MIG) tells its memory, but not its use.
+        with contextlib.suppress(pynvml.NVMLError):
+            memory = sum(int(pynvml.nvmlDeviceGetMemoryInfo(gpu).used) for gpu in gpus)
+            self._peak_gpu_memory = max(self._peak_gpu_memory, memory)
+        with contextlib.suppress(pynvml.NVMLError):
+            uses = [float(pynvml.nvmlDeviceGetUtilizationRates(gpu).gpu) for gpu in gpus]
+            self._gpu_uses.append(sum(uses) / len(uses))
 
 
 @contextlib.contextmanager

@@ -35,7 +35,7 @@ OUTCOMES = "contexts.jsonl"
 QRELS = "qrels.txt"
 RUNS = "runs"
 PAGE = "report.html"
-RESULTS = Kind("folder of results", FIGURES, frozenset({FIGURES, TABLE, OUTCOMES, QRELS, RUNS, PAGE}))
+RESULTS = Kind("folder of results", KIND, FIGURES, frozenset({FIGURES, TABLE, OUTCOMES, QRELS, RUNS, PAGE}))
 _FIRST = 3
 
 
@@ -50,6 +50,10 @@ def write_results(results: Results, out: Path) -> None:
         InputError: Something else stands there.
         BuildError: The disk is full, or may not be written to.
     """
+    if not results.rankings and (out / RUNS).is_dir() and any((out / RUNS).iterdir()):
+        raise InputError(
+            f"{out} has runs, which would be lost: results that were read back hold none", "Write them elsewhere."
+        )
     with RESULTS.writing(out) as partial:
         (partial / RUNS).mkdir()
         (partial / FIGURES).write_bytes(orjson.dumps(results.to_json(), option=orjson.OPT_INDENT_2))
@@ -120,6 +124,21 @@ def read_results(folder: Path) -> Results:
 
 def _from_json(value: Mapping[str, Any], outcomes: Sequence[Outcome]) -> Results:
     metrics = tuple(value["metrics"])
+    for key in (
+        "name",
+        "source",
+        "counted",
+        "contexts",
+        "outside",
+        "alike",
+        "citing_papers_known",
+        "without_citing_year",
+    ):
+        value["set"][key]
+    for system in value["systems"].values():
+        for family, info in value["families"].items():
+            for label in info["classes"]:
+                system["families"][family][label]
     return Results(
         set=value["set"],
         index=value["index"],

@@ -92,7 +92,9 @@ def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
     """Contexts that were made by hand, held to what a file of contexts is held to."""
     checked = tuple(
         replace(
-            context, context_id=context.context_id or f"context-{number}", cited_ids=tuple(map(str, context.cited_ids))
+            context,
+            context_id=context.context_id or f"context-{number}",
+            cited_ids=tuple(dict.fromkeys(map(str, context.cited_ids))),
         )
         for number, context in enumerate(contexts, 1)
     )
@@ -105,6 +107,8 @@ def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
                 f"context {context.context_id} holds {markers} {MARKER}, where one should be",
                 "Put one where the citation stood.",
             )
+        if any(character.isspace() for text in (context.context_id, *context.cited_ids) for character in text):
+            raise InputError(f"an id of context {context.context_id!r} has white space", "A run file parts ids by it.")
         if context.context_id in seen:
             raise InputError(f"two contexts are called {context.context_id}", "Give each a context_id of its own.")
         seen.add(context.context_id)
@@ -199,5 +203,5 @@ def _facts(source: Source, fingerprint: str, labelled: Any) -> dict[str, Any]:
 def _digest(contexts: Sequence[Context]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for context in contexts:
-        digest.update(repr((context.context_id, context.text, context.cited_ids)).encode("utf-8", "surrogatepass"))
+        digest.update(repr(replace(context, labels={})).encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

@@ -28,25 +28,33 @@ def merge(parts: Mapping[str, Results]) -> Results:
         raise InputError("the results have no metric in common", "Evaluate them with the same --metrics.")
     alike = all(_question(other) == _question(first) for other in others)
     systems = _systems(parts)
-    families = {
+    k = min(part.k for part in parts.values())
+    shared = {
         name: family
         for name, family in first.families.items()
         if all(name in other.families and other.families[name].classes == family.classes for other in others)
     }
+    # The same contexts can be sorted differently, by other bounds or without conditions: means of other classes.
+    otherwise = [name for name in shared if alike and not all(_same_labels(first, other, name) for other in others)]
+    families = {name: family for name, family in shared.items() if name not in otherwise}
     kept = {
-        name: _restricted(system, {family: system.families[family] for family in families}, metrics)
+        name: _restricted(system, {family: system.families[family] for family in families}, metrics, k)
         for name, (_, _, system) in systems.items()
     }
     merged = replace(
         first,
         set={**first.set, "name": " and ".join(dict.fromkeys(part.set["name"] for part in parts.values()))},
         metrics=metrics,
-        k=min(part.k for part in parts.values()),
+        k=k,
         families=families,
         systems=kept,
         comparisons=(),
         outcomes=(),
-        notes=tuple(dict.fromkeys([*_differences(parts), *(note for part in parts.values() for note in part.notes)])),
+        notes=tuple(
+            dict.fromkeys(
+                [*_differences(parts), *_left_out(otherwise), *(note for part in parts.values() for note in part.notes)]
+            )
+        ),
     )
     if not alike:
         return replace(merged, set={**merged.set, "alike": False})
@@ -55,12 +63,21 @@ def merge(parts: Mapping[str, Results]) -> Results:
 
 
 def _restricted(
-    system: SystemResult, families: Mapping[str, Mapping[str, Scores]], metrics: Sequence[str]
+    system: SystemResult, families: Mapping[str, Mapping[str, Scores]], metrics: Sequence[str], k: int
 ) -> SystemResult:
-    """A system on some families and by some metrics only."""
+    """A system on some families, by some metrics and down to some rank only."""
     counted = any(scores.n for classes in families.values() for scores in classes.values())
     lines = [robustness(metric, system.overall, families) for metric in metrics] if counted else ()
-    return replace(system, families=families, robustness=lines)
+    beyond = sum(system.ranks[k:])
+    fates = dict(system.fates)
+    fates["ranked badly"] -= beyond
+    fates["not retrieved"] += beyond
+    return replace(system, families=families, robustness=lines, fates=fates, ranks=system.ranks[:k])
+
+
+def _same_labels(first: Results, other: Results, family: str) -> bool:
+    pairs = zip(first.outcomes, other.outcomes, strict=True)
+    return all(one.labels.get(family) == two.labels.get(family) for one, two in pairs)
 
 
 def _question(results: Results) -> tuple[object, ...]:
@@ -93,6 +110,12 @@ def _differences(parts: Mapping[str, Results]) -> list[str]:
         if part.k != first.k:
             found.append(f"{name} looked at {part.k} hits, {first_name} at {first.k}.")
     return found
+
+
+def _left_out(families: Sequence[str]) -> list[str]:
+    if not families:
+        return []
+    return [f"Left out, as the results sort their contexts differently: {', '.join(families)}."]
 
 
 def _said(value: object) -> str:

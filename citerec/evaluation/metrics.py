@@ -30,7 +30,7 @@ MEASURES = {
 }
 _WITHOUT_CUTOFF = ("r-precision",)
 _NAME = re.compile(r"([a-z][a-z0-9_-]*)(?:@([1-9][0-9]{0,8}))?")
-_CHUNK = 20_000
+_CELLS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,9 @@ def _parse(name: str, k: int) -> Metric:
     if parsed is None or measure not in MEASURES:
         near = difflib.get_close_matches(name.partition("@")[0].lower(), MEASURES, n=1)
         known = f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
-        raise InputError(f"there is no metric {name!r}", f"Did you mean {near[0]}@10?" if near else known)
+        cutoff_of = name.rpartition("@")[2] if parsed or name.rpartition("@")[2].isdecimal() else "10"
+        cutoff_of = "10" if cutoff_of in ("0", name) else cutoff_of
+        raise InputError(f"there is no metric {name!r}", f"Did you mean {near[0]}@{cutoff_of}?" if near else known)
     cutoff = int(parsed[2] or 0)
     if cutoff and measure in _WITHOUT_CUTOFF:
         raise InputError(f"{measure} has no cutoff", f"Write {measure}")
@@ -96,14 +98,15 @@ def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> n
     # A metric sees ranks only. So all contexts may share one list of hits, named 1 … k, in which a paper found at rank
     # r has the name r; the others get names beyond k. ranx leaves out what is not relevant: slots that are not needed.
     template = np.stack([hits, -hits], axis=1)
-    for start in range(0, len(gold), _CHUNK):
-        part = gold[start : start + _CHUNK]
+    size = max(1, _CELLS_AT_ONCE // k)
+    for start in range(0, len(gold), size):
+        part = gold[start : start + size]
         beyond = k + 1.0 + np.arange(part.shape[1])
         qrels = np.stack([np.where(part > 0, part, beyond), part >= 0], axis=2)
         run = np.repeat(template[None], len(part), axis=0)
         for column, (metric, function) in enumerate(zip(metrics, functions, strict=True)):
             arguments = () if metric.measure in _WITHOUT_CUTOFF else (metric.cutoff,)
-            scores[start : start + _CHUNK, column] = function(qrels, run, *arguments)
+            scores[start : start + size, column] = function(qrels, run, *arguments)
     return scores
 
 

@@ -23,7 +23,6 @@ class Questions:
         contexts: The contexts.
         numbers: Number of each context by its id. Contexts of the same file that are not asked stand at -1, so that a
             run over the whole file can be read.
-        cited: Paper ids, one tuple a context.
         clusters: Number of the citing paper of each context, for what is drawn paper by paper.
         citing_years: Year of the citing paper, or FAR_FUTURE.
     """

@@ -30,7 +30,7 @@ System = str | Path | Recommender | Function | Scores
 
 
 _WARM_UP = 50
-_NAME = re.compile(r"[\w.+@-]{1,100}")
+_NAME = re.compile(r"[\w.+@-]{1,40}")
 _RUN_SUFFIXES = (".trec", ".run", ".txt", ".gz")
 
 
@@ -155,6 +155,8 @@ def _pairs(name: str, found: Any) -> list[tuple[str, float]]:
     pairs = []
     for hit in found:
         try:
+            if isinstance(hit, str):
+                raise TypeError
             paper_id, score = (hit.paper_id, hit.score) if isinstance(hit, Candidate) else hit
             pairs.append((str(paper_id), float(score)))
         except (TypeError, ValueError):
@@ -198,18 +200,22 @@ def check(systems: Mapping[str, System]) -> None:
     for name, system in systems.items():
         if not _NAME.fullmatch(name):
             raise InputError(
-                f"{name!r} cannot name a system: it names files and runs too", "Use letters, digits and . _ + @ - only."
+                f"{name!r} cannot name a system: it names files and runs too",
+                "Use up to 40 letters, digits and . _ + @ - only.",
             )
         if isinstance(system, str):
             load_settings(system)
         if isinstance(system, Path) and not system.is_file():
-            raise InputError(f"there is no run {system}", "Give a TREC run file.")
+            what = "is no plain file" if system.exists() else "does not exist: there is no run of this name"
+            raise InputError(f"{system} {what}", "Give a TREC run file.")
 
 
 def _is_run(systems: Mapping[Any, Any]) -> bool:
     """Whether a mapping is a run in memory, and not systems by name."""
-    first = next(iter(systems.values()), None)
-    return isinstance(first, Mapping) and all(isinstance(score, Real) for score in first.values())
+    answers = list(systems.values())
+    return any(isinstance(answer, Mapping) and answer for answer in answers) and all(
+        isinstance(answer, Mapping) and all(isinstance(score, Real) for score in answer.values()) for answer in answers
+    )
 
 
 def _is_path_of_run(system: System) -> bool:

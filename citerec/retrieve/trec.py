@@ -6,6 +6,9 @@ from pathlib import Path
 from citerec.errors import BuildError, InputError
 from citerec.retrieve.protocol import Candidate
 
+_LARGEST = 3e38
+"""Scores beyond it have no place in single precision; a little below its end, so that there are steps left."""
+
 
 def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], tag: str) -> tuple[int, int]:
     """Writes a run file, whole or not at all.
@@ -42,7 +45,8 @@ def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], ta
                 empty += not candidates
                 above = np.float32(np.inf)
                 for rank, candidate in enumerate(candidates, 1):
-                    above = min(np.float32(candidate.score), np.nextafter(above, np.float32(-np.inf)))
+                    score = np.float32(np.clip(candidate.score, -_LARGEST, _LARGEST))
+                    above = min(score, np.nextafter(above, np.float32(-np.inf)))
                     file.write(f"{context_id} Q0 {candidate.paper_id} {rank} {above!s} {tag}\n")
         if regular:
             partial.replace(path)

@@ -76,7 +76,7 @@ def test_results_side_by_side(citerec: Citerec, indexed: Path) -> None:
     assert "bm25 against bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
     assert citerec("report", "results/bm25").stdout.startswith("demo  450 contexts")
     assert citerec("report", "results/bm25", "--out", "new/page.html").returncode == 0
-    one_line(citerec("report", "results/bm25", "--out", "results"), 2, "results is a folder")
+    one_line(citerec("report", "results/bm25", "--out", "results/bm25/results.json"), 2, "is no page")
     one_line(citerec("report", "results/none"), 2, "holds no results")
     one_line(citerec("report", "results/bm25", "results/bm25"), 2, "given twice")
 
@@ -172,7 +172,13 @@ def test_bad_contexts(citerec: Citerec, indexed: Path, record: dict[str, object]
         (["-k", "1000"], ["-k 1,000 is not between 1 and the 252 papers"]),
         (["--system", "bm52"], ["there is no system 'bm52'", "bm25"]),
         (["--system", "bm25", "--run", "bm25=x.trec"], ["two systems are called 'bm25'", "--run NAME=FILE"]),
-        (["--run", "none.trec"], ["there is no run none.trec"]),
+        (["--run", "none.trec"], ["none.trec does not exist"]),
+        (["--run", "indexes"], ["indexes is no plain file"]),
+        (["--contexts", "indexes"], ["indexes is a folder", "--set"]),
+        (["--set", "indexes/demo/manifest.json"], ["is a file", "--contexts"]),
+        (["--system", "bm25", "--run", "a$b=x.trec"], ["'a$b' cannot name a system"]),
+        (["--out", "."], ["is the current folder, or holds it"]),
+        (["--out", "/proc/x"], ["cannot write /proc/x"]),
         (["--contexts", "none.jsonl"], ["cannot read none.jsonl"]),
         (["--set", "demo", "--contexts", "x.jsonl"], ["give one of --set and --contexts"]),
         (["--diagnostic", "demo/location", "--contexts", "x.jsonl"], ["the name of a family"]),
@@ -208,6 +214,20 @@ def test_the_index_that_a_set_was_made_for_is_found_among_others(citerec: Citere
     assert citerec("index", "build", "few", "--out", "indexes/a-first").returncode == 0
     value = json.loads(citerec("eval", "--diagnostic", "intent", "--json").stdout)
     assert value["index"]["path"] == "indexes/demo"
+
+
+def test_many_metrics_do_not_push_the_names_out(citerec: Citerec, indexed: Path) -> None:
+    metrics = "recall@10,mrr@10,ndcg@10,map@100,precision@5"
+    both = ("--system", "bm25", "--system", "bm25-one-field")
+    result = citerec("eval", "--diagnostic", "location", *both, "--metrics", metrics)
+    assert re.search(rf"^first +bm25 +71(?: +{FIGURE}){{5}}", result.stdout, re.MULTILINE), result.stdout
+    assert re.search(rf"^ +bm25-one-field(?: +{FIGURE}){{5}}", result.stdout, re.MULTILINE)
+
+
+def test_few_hits_are_called_what_they_are(citerec: Citerec, indexed: Path) -> None:
+    result = citerec("eval", "--diagnostic", "location", "-k", 5, "--metrics", "recall@5")
+    assert "first 5" in result.stdout
+    assert "first 10" not in result.stdout
 
 
 def test_help_of_eval_is_light(citerec: Citerec) -> None:

@@ -155,6 +155,24 @@ def test_a_meter_without_a_gpu_says_so() -> None:
     assert cost.latency_median_ms == 2
 
 
+def test_a_gpu_that_does_not_tell_its_use_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        import pynvml
+
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    @contextlib.contextmanager
+    def part_of_a_gpu() -> Iterator[list[int]]:
+        yield [1]
+
+    monkeypatch.setattr("citerec.evaluation.cost._gpus", part_of_a_gpu)
+    monkeypatch.setattr("pynvml.nvmlDeviceGetMemoryInfo", lambda _: SimpleNamespace(used=7))
+    monkeypatch.setattr("pynvml.nvmlDeviceGetUtilizationRates", refuse)
+    with Meter(1, 0) as meter:
+        pass
+    assert (meter.cost(1).gpu_memory_bytes, meter.cost(1).gpu_use_percent) == (7, None)
+
+
 def test_gpus_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
     # No GPU here to ask: NVIDIA's library is stood in for, so only what is made of its answers is tested.
     @contextlib.contextmanager
@@ -232,7 +250,8 @@ def test_results_json_has_the_documented_shape(results: Results) -> None:
         ({"version": 7}, "holds results of version 7; this citerec reads version 1"),
         ({"kind": "x"}, "is a x, not citerec-results"),
         ({"systems": {"bm25": {}}}, "are broken"),
-        ({"set": {"counted": 9}}, r"contexts\.jsonl has 450 contexts where 9 should be"),
+        ({"set": {"counted": 9}}, r"are broken \('name'\)"),
+        ({"families": {"x": {"title": "", "conditions": [], "classes": ["y"]}}}, r"are broken \('x'\)"),
     ],
 )
 def test_broken_results_are_refused(results: Results, tmp_path: Path, change: dict[str, object], message: str) -> None:
@@ -278,6 +297,60 @@ def test_results_of_other_contexts_are_laid_side_by_side_but_not_tested(results:
     assert all(system.robustness == () for system in merged.systems.values())
     with pytest.raises(InputError, match="no metric in common"):
         merge({"a": results, "b": replace(other, metrics=("map@10",))})
+
+
+def test_outcomes_must_all_be_there(results: Results, tmp_path: Path) -> None:
+    write_results(results, tmp_path / "out")
+    (tmp_path / "out" / "contexts.jsonl").write_bytes(b"")
+    with pytest.raises(InputError, match=r"contexts\.jsonl has 0 contexts where 450 should be"):
+        read_results(tmp_path / "out")
+
+
+def test_runs_are_not_lost_when_results_are_read_and_written_again(results: Results, tmp_path: Path) -> None:
+    write_results(results, tmp_path / "out")
+    with pytest.raises(InputError, match="has runs, which would be lost"):
+        Results.read(tmp_path / "out").write(tmp_path / "out")
+    Results.read(tmp_path / "out").write(tmp_path / "elsewhere")
+    assert len(list((tmp_path / "out" / "runs").iterdir())) == 3
+
+
+def test_results_of_other_tools_and_the_current_folder_are_safe(
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "results.json").write_text('{"accuracy": 1}')
+    with pytest.raises(InputError, match="is no folder of results"):
+        results.write(tmp_path / "theirs")
+    (tmp_path / "a").mkdir()
+    monkeypatch.chdir(tmp_path / "a")
+    for out in (".", "..", "new/.."):
+        with pytest.raises(InputError, match="is the current folder, or holds it"):
+            results.write(out)
+    with pytest.raises(InputError, match="cannot write"):
+        results.write(tmp_path / "theirs" / "results.json" / "below")
+
+
+def test_merged_results_of_other_classes_or_depth(results: Results, demo_index: Path) -> None:
+    contexts = DEMO / "contexts.jsonl"
+    parts = {
+        "held": evaluate("bm25", contexts, families=["location", "length"], index=demo_index, conditions=False),
+        "free": evaluate(
+            "bm25-one-field", contexts, families=["location", "length"], index=demo_index, conditions=False
+        ),
+    }
+    relabelled = tuple(
+        replace(outcome, labels={**outcome.labels, "location": "first"}) for outcome in parts["free"].outcomes
+    )
+    merged = merge({**parts, "free": replace(parts["free"], outcomes=relabelled)})
+    assert list(merged.families) == ["length"]
+    assert "Left out, as the results sort their contexts differently: location." in merged.notes
+    assert {c.family for c in merged.comparisons} == {"overall", "length"}
+    shallow = evaluate("bm25-one-field", "demo/location", index=demo_index, k=10)
+    beside = merge({"deep": results, "shallow": shallow})
+    deep = beside.systems["bm25"]
+    assert (beside.k, len(deep.ranks), deep.fates["ranked badly"]) == (10, 10, 0)
+    assert sum(deep.fates.values()) == 450
+    assert deep.fates["found"] == sum(deep.ranks)
 
 
 class Page(HTMLParser):
@@ -347,9 +420,9 @@ def test_python_takes_sets_names_and_lists(demo_index: Path) -> None:
         (["bm25", "bm25"], {}, "two systems are called 'bm25'"),
         ({"my system": "bm25"}, {}, "cannot name a system"),
         ({"x": 7}, {}, "x is a int, no system"),
-        (Path("none.trec"), {}, "there is no run none.trec"),
+        (Path("none.trec"), {}, "none.trec does not exist"),
         ({"nobody": {"1": 1.0}}, {}, "answers 'nobody', which is no context"),
-        ({"x": lambda _, __: ["1"]}, {}, "x answers '1'"),
+        ({"x": lambda _, __: ["12"]}, {}, "x answers '12'"),
         ("bm25", {"missing": "perhaps"}, "missing contexts cannot count as 'perhaps'"),
         ("bm25", {"k": 0}, "-k 0 is not between 1 and the 252 papers"),
         ("bm25", {"k": 253}, "-k 253 is not between"),
@@ -357,7 +430,7 @@ def test_python_takes_sets_names_and_lists(demo_index: Path) -> None:
         ("bm25", {"resample": 10}, r"there is no option 'resample'. Did you mean resamples\?"),
         ("bm25", {"metrics": "mrr@10,xyz"}, "there is no metric 'xyz'"),
         ({"x": lambda _, __: None}, {}, "x answers None"),
-        ("none.trec", {}, "there is no run none.trec"),
+        ("none.trec", {}, "none.trec does not exist"),
         ("bm25", {"families": ["pos_before"]}, "the spaCy model en_core_web_sm cannot be loaded"),
         ("bm25", {"families": ["low_resource"]}, "no context of contexts has a class of low_resource"),
         ("bm25", {"seed": -1}, "seed is -1"),

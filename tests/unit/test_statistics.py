@@ -77,7 +77,7 @@ def test_metrics_are_those_of_ranx_on_its_own_objects() -> None:
 def test_one_metric_alone_and_many_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     gold = gold_of([[1], [0], [3], [10], [11]])
     whole = measure(parse_metrics(["mrr@10"], K), gold, K)
-    monkeypatch.setattr("citerec.evaluation.metrics._CHUNK", 2)
+    monkeypatch.setattr("citerec.evaluation.metrics._CELLS_AT_ONCE", 2 * K)
     assert measure(parse_metrics(["mrr@10"], K), gold, K).tolist() == whole.tolist()
     assert whole[:, 0].tolist() == pytest.approx([1, 0, 1 / 3, 0.1, 0])
 
@@ -86,7 +86,8 @@ def test_one_metric_alone_and_many_chunks(monkeypatch: pytest.MonkeyPatch) -> No
     ("name", "message"),
     [
         ("recal@10", r"no metric 'recal@10'. Did you mean recall@10\?"),
-        ("Recall@10", r"Did you mean recall@10\?"),
+        ("Recall@5", r"Did you mean recall@5\?"),
+        ("recal", r"Did you mean recall@10\?"),
         ("xyz", "Metrics are: recall, mrr"),
         ("recall@0", "no metric 'recall@0'"),
         ("recall@x", "no metric"),

@@ -3,6 +3,7 @@
 import html
 import io
 import re
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ _FATE = [f"#0a0d{number:02x}" for number in range(len(FATES))]
 _VARIABLES |= {colour: f"system-{number}" for number, colour in enumerate(_SYSTEM)}
 _VARIABLES |= {colour: f"fate-{number}" for number, colour in enumerate(_FATE)}
 _STYLE: Any = {
+    "text.parse_math": False,  # a $ in the name of a class is a $
     "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
     "svg.hashsalt": "citerec",
     "font.size": 10,
@@ -52,7 +54,7 @@ _MARGIN = 0.02
 _ROW = 0.23
 # Side and height, in points: names of points that lie close together should not cover each other.
 _LABEL_PLACES = ((1, -3), (-1, -3), (1, 6), (-1, 6), (1, -12), (-1, -12))
-_BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000))
+_BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000), (1001, 10**9))
 
 
 def classes_chart(results: Results, family: str) -> str:
@@ -88,7 +90,7 @@ def _point(axes: "Axes", scores: Scores, metric: str, y: float, colour: str) -> 
 
 
 def against_chart(results: Results, first: str, second: str) -> str:
-    """Two systems: a point for each class, above the line where the second is better; filled where it is no chance."""
+    """Two systems: a point for each class, above the line where the second is better, filled where significantly."""
     figure = _figure(3.4, len(results.metrics))
     for axes, metric in zip(figure.axes, results.metrics, strict=True):
         named = 0
@@ -119,6 +121,8 @@ def against_chart(results: Results, first: str, second: str) -> str:
 
 def ranks_chart(results: Results) -> str:
     """At which ranks the cited papers come: shares by rank, and how the shares add up."""
+    from matplotlib.ticker import PercentFormatter
+
     figure = _figure(2.9, 2)
     bars, curve = figure.axes
     bins = [(low, min(high, results.k)) for low, high in _BINS if low <= results.k]
@@ -135,7 +139,7 @@ def ranks_chart(results: Results) -> str:
     bars.set_xticks(range(len(bins)), [str(low) if low == high else f"{low}–{high}" for low, high in bins])
     bars.set(title="share of cited papers at these ranks", xlabel="rank")
     for axes in figure.axes:
-        axes.yaxis.set_major_formatter("{x:.0%}")
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     bars.grid(visible=False, axis="x")
     curve.set_xscale("log")
     ticks = [rank for rank in (1, 3, 10, 30, 100, 300, 1000) if rank <= results.k]
@@ -200,7 +204,8 @@ def _svg(figure: "Figure", title: str) -> str:
     import matplotlib as mpl
 
     file = io.StringIO()
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of letters that its font has not: the browser's has
         figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
     svg = file.getvalue()
     svg = svg[svg.index("<svg") :]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 HARDEST = 30
-_MOST_PAIRS = 6
+_MOST_PAIRS = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,7 @@ def write_page(results: Results, path: Path, titles_of: TitlesOf, top_of: TopOf)
         .render(
             results=results,
             version=__version__,
+            more_pairs=len(results.systems) * (len(results.systems) - 1) // 2 - len(pairs),
             colours=SYSTEM_COLOURS,
             fates=FATES,
             overall=OVERALL,
