@@ -26,14 +26,14 @@ def show_results(console: Console, results: "Results") -> None:
     about = f"{contexts(of_set['counted'])}, asked of {index['papers']:,} papers ({escape(index['path'])})"
     apart = "laid side by side, on different contexts"
     console.print(f"[bold]{escape(of_set['name'])}[/]  {about if of_set['alike'] else apart}", soft_wrap=True)
-    _print_fitting(console, functools.partial(_overall, results))
+    fits = _print_fitting(console, functools.partial(_overall, results))
     for family in results.families:
         console.print()
         info = results.families[family]
         held = f"  held constant: {'; '.join(info.conditions)}" if info.conditions else ""
         console.print(Text(info.title, style="bold").append(f" ({family})", "default").append(held, "dim"))
-        _print_fitting(console, functools.partial(_family, results, family))
-    _show_marks(console, results)
+        fits &= _print_fitting(console, functools.partial(_family, results, family))
+    _show_marks(console, results, intervals=fits)
     if results.families:
         console.print("\n[bold]Robustness[/]")
         console.print(_robustness(results))
@@ -51,13 +51,18 @@ def show_results(console: Console, results: "Results") -> None:
     _show_rules(console, results)
 
 
-def _print_fitting(console: Console, table_with: Callable[[bool], Table]) -> None:
-    """A table with intervals, or without them where the terminal is too narrow; nothing is narrow in a pipe."""
+def _print_fitting(console: Console, table_with: Callable[[bool], Table]) -> bool:
+    """A table with intervals, or without them where the terminal is too narrow; nothing is narrow in a pipe.
+
+    Returns:
+        Whether it fitted.
+    """
     table = table_with(True)
     width = console.measure(table, options=console.options.update(max_width=_WIDEST)).maximum
     if not console.is_terminal:
         console.width = max(console.width, width)
     console.print(table if width <= console.width else table_with(False))
+    return width <= console.width
 
 
 def _overall(results: "Results", intervals: bool) -> Table:
@@ -123,7 +128,7 @@ def _mark(comparison: "Comparison | None") -> tuple[str, str]:
     return (" ▼", "red") if comparison.difference > 0 else (" ▲", "green")
 
 
-def _show_marks(console: Console, results: "Results") -> None:
+def _show_marks(console: Console, results: "Results", *, intervals: bool) -> None:
     rows = list(results.rows())
     if any(scores.few for _, family, _, scores in rows if family != OVERALL):
         console.print("* fewer than 30 contexts: says little.", style="yellow")
@@ -133,7 +138,9 @@ def _show_marks(console: Console, results: "Results") -> None:
             "paired randomisation test, corrected by Holm's method over the classes of each metric.",
             style="dim",
         )
-    if not results.set["alike"]:
+    if not intervals:
+        console.print("The terminal is too narrow for intervals: widen it, or pipe the output on.", style="yellow")
+    if not intervals or not results.set["alike"]:
         return
     over = "citing papers" if results.set["citing_papers_known"] else "contexts: citing papers are not known"
     console.print(f"\\[low high]: 95 % of {results.resamples:,} bootstrap samples over {over}.", style="dim")
