@@ -2,7 +2,7 @@
 
 import difflib
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -31,6 +31,7 @@ VERSION = 1
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
 SET = Kind("diagnostic set", KIND, MANIFEST, frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET}))
 DEFAULT_SET = "demo"
+_USUAL_CHARACTERS = 120
 
 
 class _Part(BaseModel):
@@ -246,14 +247,9 @@ def place_for(name: str) -> Path:
 
 
 def examples(contexts: Iterable[Context], family: str) -> Mapping[str, Context]:
-    """A context of each class of a family: the first of medium size."""
+    """A context of each class of a family: the one whose text is nearest to a usual length."""
     found: dict[str, Context] = {}
-    for context in _by_fitness(contexts):
-        label = context.labels.get(family)
-        if label:
+    for context in sorted(contexts, key=lambda context: abs(len(context.text) - _USUAL_CHARACTERS)):
+        if label := context.labels.get(family):
             found.setdefault(label, context)
     return found
-
-
-def _by_fitness(contexts: Iterable[Context]) -> Iterator[Context]:
-    return iter(sorted(contexts, key=lambda context: abs(len(context.text) - 120)))

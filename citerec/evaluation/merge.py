@@ -7,6 +7,7 @@ import numpy as np
 
 from citerec.errors import InputError
 from citerec.evaluation.compare import compare
+from citerec.evaluation.rank import FOUND_UNTIL
 from citerec.evaluation.results import Comparison, Outcome, Results, Scores, SystemResult, robustness
 from citerec.evaluation.statistics import total
 
@@ -20,7 +21,7 @@ def merge(parts: Mapping[str, Results]) -> Results:
         parts: Results by the name that tells systems of one name apart.
 
     Raises:
-        InputError: The parts have no metric, or no class in common.
+        InputError: The parts have no metric in common.
     """
     first, *others = parts.values()
     metrics = tuple(metric for metric in first.metrics if all(metric in other.metrics for other in others))
@@ -68,11 +69,14 @@ def _restricted(
     """A system on some families, by some metrics and down to some rank only."""
     counted = any(scores.n for classes in families.values() for scores in classes.values())
     lines = [robustness(metric, system.overall, families) for metric in metrics] if counted else ()
-    beyond = sum(system.ranks[k:])
-    fates = dict(system.fates)
-    fates["ranked badly"] -= beyond
-    fates["not retrieved"] += beyond
-    return replace(system, families=families, robustness=lines, fates=fates, ranks=system.ranks[:k])
+    ranks = system.ranks[:k]
+    fates = {
+        **system.fates,
+        "found": sum(ranks[:FOUND_UNTIL]),
+        "ranked badly": sum(ranks[FOUND_UNTIL:]),
+        "not retrieved": system.fates["not retrieved"] + sum(system.ranks[k:]),
+    }
+    return replace(system, families=families, robustness=lines, fates=fates, ranks=ranks)
 
 
 def _same_labels(first: Results, other: Results, family: str) -> bool:

@@ -116,7 +116,7 @@ def _places(contexts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
 FATES = ("found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index")
 """What can become of a cited paper: among the first ten, ranked after them, or lost in one of three ways."""
 
-_FOUND_UNTIL = 10
+FOUND_UNTIL = 10
 
 
 def fates(ranking: Ranking, questions: Questions, years: Years, rules: Rules) -> npt.NDArray[np.int8]:
@@ -126,7 +126,7 @@ def fates(ranking: Ranking, questions: Questions, years: Years, rules: Rules) ->
         for slot, paper_id in enumerate(context.cited_ids):
             place = ranking.gold[row, slot]
             if place != NOT_FOUND:
-                found[row, slot] = 0 if place <= _FOUND_UNTIL else 1
+                found[row, slot] = 0 if place <= FOUND_UNTIL else 1
             elif paper_id not in years:
                 found[row, slot] = 4
             else:
