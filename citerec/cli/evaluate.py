@@ -200,7 +200,15 @@ def _named_run(value: str) -> tuple[str, Path]:
 
 
 def _tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
-    # First to the eye, then to the disk: what took minutes is not lost when the disk is full.
+    from citerec.errors import CiterecError
+
+    failed: CiterecError | None = None
+    if out is not None:
+        # First to the disk: who reads the output may leave (`| head`). If the disk fails, it is shown all the same.
+        try:
+            results.write(out)
+        except CiterecError as error:
+            failed = error
     if as_json:
         import orjson
 
@@ -211,6 +219,7 @@ def _tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
         show_results(output(), results)
     for note in results.notes:
         notes().print(note, markup=False, style="yellow")
+    if failed is not None:
+        raise failed
     if out is not None:
-        results.write(out)
         notes().print(f"{out}: results.json, results.csv, runs, and a page to read: {out}/report.html", markup=False)

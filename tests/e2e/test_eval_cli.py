@@ -224,6 +224,19 @@ def test_many_metrics_do_not_push_the_names_out(citerec: Citerec, indexed: Path)
     assert re.search(rf"^ +bm25-one-field(?: +{FIGURE}){{5}}", result.stdout, re.MULTILINE)
 
 
+def test_results_are_written_even_if_nobody_reads_the_output(citerec: Citerec, indexed: Path) -> None:
+    import os
+    import subprocess
+    import sys
+
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [Path(sys.executable).with_name("citerec"), "eval", "--diagnostic", "location", "--out", "results/a"]
+    subprocess.run(command, cwd=indexed, stdout=writing, stderr=subprocess.DEVNULL, check=False, timeout=120)
+    os.close(writing)
+    assert (indexed / "results" / "a" / "results.json").is_file()
+
+
 def test_few_hits_are_called_what_they_are(citerec: Citerec, indexed: Path) -> None:
     result = citerec("eval", "--diagnostic", "location", "-k", 5, "--metrics", "recall@5")
     assert "first 5" in result.stdout
