@@ -94,7 +94,7 @@ def label(
     from citerec.cli.progress import progress_bar
     from citerec.contexts.read import read_contexts
     from citerec.diagnostics.label import label_contexts
-    from citerec.diagnostics.sentences import DEFAULT_MODEL, is_installed
+    from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
     from citerec.diagnostics.sets import SET, place_for, write_set
     from citerec.errors import InputError
     from citerec.retrieve.index import open_store
@@ -123,8 +123,7 @@ def label(
     show_labelled(output(), place, written, is_default_place=place.parent == DIAGNOSTICS)
     if model is None:
         notes().print(
-            f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with "
-            f"`python -m spacy download {DEFAULT_MODEL}`, or name one: --spacy-model NAME|FOLDER",
+            f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}",
             markup=False,
         )
     if labelled.outside:

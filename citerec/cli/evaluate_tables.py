@@ -10,12 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from citerec.cli.console import contexts
-from citerec.evaluation.results import OVERALL
+from citerec.evaluation.results import OVERALL, SIGNIFICANT
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Comparison, Results, Scores
 
-_SIGNIFICANT = 0.05
 _WIDEST = 1000
 _INTERVAL_WIDTH = len(" [.33 .41]")
 
@@ -123,7 +122,7 @@ def _short(bound: float) -> str:
 
 
 def _mark(comparison: "Comparison | None") -> tuple[str, str]:
-    if comparison is None or comparison.p_holm >= _SIGNIFICANT:
+    if comparison is None or comparison.p_holm >= SIGNIFICANT:
         return "  ", ""
     return (" ▼", "red") if comparison.difference > 0 else (" ▲", "green")
 
@@ -134,7 +133,7 @@ def _show_marks(console: Console, results: "Results", *, intervals: bool) -> Non
         console.print("* fewer than 30 contexts: says little.", style="yellow")
     if results.comparisons:
         console.print(
-            f"▲ ▼ better or worse than {escape(next(iter(results.systems)))}, significantly: p < {_SIGNIFICANT}, "
+            f"▲ ▼ better or worse than {escape(next(iter(results.systems)))}, significantly: p < {SIGNIFICANT}, "
             "paired randomisation test, corrected by Holm's method over the classes of each metric.",
             style="dim",
         )

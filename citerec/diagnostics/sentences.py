@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from spacy.tokens import Token
 
 DEFAULT_MODEL = "en_core_web_sm"
+HOW_TO_GET = f"`python -m spacy download {DEFAULT_MODEL}`, or name one: --spacy-model NAME|FOLDER"
 _BATCH = 256
 
 

@@ -10,7 +10,7 @@ from citerec.contexts.read import read_contexts
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import FAMILIES, families_named
 from citerec.diagnostics.label import Labelled, label_contexts
-from citerec.diagnostics.sentences import DEFAULT_MODEL, is_installed
+from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
 from citerec.evaluation.results import FamilyInfo
@@ -155,8 +155,7 @@ def _labelled(
             model = DEFAULT_MODEL
         else:
             notes.append(
-                f"Parts of speech are not told: there is no spaCy model {DEFAULT_MODEL}. "
-                f"Get it with `python -m spacy download {DEFAULT_MODEL}`, or name one: --spacy-model NAME|FOLDER"
+                f"Parts of speech are not told: there is no spaCy model {DEFAULT_MODEL}. Get it with {HOW_TO_GET}"
             )
     labelled = label_contexts(source.contexts, store, families, model=model, conditions=conditions, told=told)
     counts = labelled.counts()

@@ -17,6 +17,9 @@ VERSION = 1
 """Rises when results written before can no longer be read."""
 
 OVERALL = "overall"
+SIGNIFICANT = 0.05
+"""Differences whose corrected p is lower are marked, in tables and in charts."""
+
 Interval = tuple[float, float] | None
 
 

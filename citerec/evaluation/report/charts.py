@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from citerec.diagnostics.label import FEW
 from citerec.evaluation.rank import FATES
-from citerec.evaluation.results import Comparison, Results, Scores
+from citerec.evaluation.results import SIGNIFICANT, Comparison, Results, Scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 SYSTEM_COLOURS = 8
 """How many systems the page has colours for; further ones take them again."""
-
-SIGNIFICANT = 0.05
 
 # matplotlib wants real colours. Each of these stands for a variable of the page's style sheet, and is exchanged for it.
 _INK, _FAINT, _GRID = "#0a0b01", "#0a0b02", "#0a0b03"

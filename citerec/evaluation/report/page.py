@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from citerec.evaluation.rank import FATES
 from citerec.evaluation.report.charts import (
-    SIGNIFICANT,
     SYSTEM_COLOURS,
     against_chart,
     classes_chart,
     fates_chart,
     ranks_chart,
 )
-from citerec.evaluation.results import OVERALL, Outcome, Results
+from citerec.evaluation.results import OVERALL, SIGNIFICANT, Outcome, Results
 from citerec.records import MARKER
 from citerec.version import __version__
 
