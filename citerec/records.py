@@ -96,6 +96,10 @@ class Context:
         source: Where the context comes from.
         intent: Why the paper is cited: background, method, result.
         labels: Classes by family of strata, where the context belongs to a diagnostic set.
+        marker: The citation as it stood in the full text, where the context was taken from one: "[12]".
+        style: How that is written: "numbered-brackets" and so on (docs/formats.md).
+        start: Where it stood there: its first character.
+        end: The first character after it.
     """
 
     text: str
@@ -110,6 +114,10 @@ class Context:
     source: str | None = None
     intent: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    marker: str | None = None
+    style: str | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,103 @@
+"""Splitting a text into sentences: by rule (pysbd), or by spaCy."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from citerec.errors import InputError
+
+PYSBD, SPACY = "pysbd", "spacy"
+
+Span = tuple[int, int]
+Splitter = Callable[[str], list[Span]]
+"""Gives start and end of each sentence of a text, in order, white space about them left out."""
+
+# pysbd takes time with the square of the text; nothing that has a place in a paper is longer without a full stop.
+_LONGEST = 8000
+
+
+@functools.cache
+def splitter(name: str = PYSBD) -> Splitter:
+    """A splitter by name.
+
+    Args:
+        name: `pysbd`; `spacy` for spaCy's rule-based sentencizer; or the name or folder of a spaCy model.
+
+    Raises:
+        InputError: There is no such model, or it does not split.
+    """
+    if name == PYSBD:
+        return _by_rule
+    return functools.partial(_by_spacy, _pipeline(name))
+
+
+def _by_rule(text: str) -> list[Span]:
+    spans: list[Span] = []
+    for start, end in _pieces(text):
+        spans.extend((start + first, start + last) for first, last in _located(text[start:end]))
+    return spans
+
+
+def _located(text: str) -> list[Span]:
+    spans: list[Span] = []
+    done = 0
+    for sentence in _segmenter().segment(text):
+        # Whatever the segmenter made of it: only what stands in the text counts.
+        trimmed = sentence.strip()
+        start = text.find(trimmed, done) if trimmed else -1
+        if start >= 0:
+            spans.append((start, start + len(trimmed)))
+            done = spans[-1][1]
+    return spans
+
+
+def _pieces(text: str) -> list[Span]:
+    """A text in pieces that do not take forever, cut after full stops."""
+    pieces: list[Span] = []
+    start = 0
+    while len(text) - start > _LONGEST:
+        cut = text.rfind(". ", start, start + _LONGEST)
+        cut = cut + 2 if cut >= 0 else start + _LONGEST
+        pieces.append((start, cut))
+        start = cut
+    return [*pieces, (start, len(text))]
+
+
+@functools.cache
+def _segmenter() -> Any:
+    from pysbd import Segmenter
+
+    return Segmenter(language="en", clean=False)
+
+
+def _by_spacy(pipeline: Any, text: str) -> list[Span]:
+    spans = []
+    for sentence in pipeline(text).sents:
+        raw = text[sentence.start_char : sentence.end_char]
+        if trimmed := raw.strip():
+            start = sentence.start_char + raw.index(trimmed)
+            spans.append((start, start + len(trimmed)))
+    return spans
+
+
+@functools.cache
+def _pipeline(name: str) -> Any:
+    import spacy
+
+    if name == SPACY:
+        pipeline = spacy.blank("en")
+        pipeline.add_pipe("sentencizer")
+        return pipeline
+    try:
+        pipeline = spacy.load(name, exclude=["ner", "lemmatizer", "attribute_ruler", "tagger"])
+    except (OSError, ValueError, ImportError) as error:
+        raise InputError(
+            f"there is no spaCy model {name!r}", f"Name one that is installed, or {PYSBD}, or {SPACY}."
+        ) from error
+    if "parser" in pipeline.pipe_names:
+        return pipeline
+    if "senter" in pipeline.disabled:
+        pipeline.enable_pipe("senter")
+    if "senter" not in pipeline.pipe_names:
+        raise InputError(f"the spaCy model {name!r} does not split sentences", f"Name another, or {PYSBD}, or {SPACY}.")
+    return pipeline
