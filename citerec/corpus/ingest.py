@@ -5,8 +5,8 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,7 @@ import orjson
 
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.sources import READERS, Shard
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import NumberedRecord
+from citerec.corpus.store import NumberedRecord, PaperStore, ShardCounts, place_of
 from citerec.errors import BuildError, CiterecError
 from citerec.records import Abstract, Citation, Paper, Tldr
 
@@ -26,41 +25,11 @@ _QUEUED_BATCHES = 16
 _SMALL_BYTES = 8_000_000
 _SOON = 1000  # records after which a corpus that is mostly bad stops the work, long before its end
 
-# The place of a record: shard, then line. 2^40 lines a shard, 2^22 shards.
-_LINE_BITS = 40
-
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS shards (
-  number INTEGER PRIMARY KEY, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
-  read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS quarantine (
-  shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL,
-  PRIMARY KEY (shard, line)) WITHOUT ROWID;
-"""
-
 Progress = Callable[[str, float, float], None]
 """Called with (what is done now, how much of it is done, how much there is)."""
 
-
-@dataclass(frozen=True, slots=True)
-class ShardCounts:
-    """What one shard held.
-
-    Attributes:
-        path: The file.
-        format: Its format.
-        bytes: Its size.
-        read: Good records.
-        bad: Records in the quarantine.
-        without_context: Citations without a citing sentence or without a cited paper: left out.
-    """
-
-    path: str
-    format: str
-    bytes: int
-    read: int
-    bad: int
-    without_context: int
+Encode = Callable[[Sequence[NumberedRecord]], Any]
+"""A store's own: `PaperStore.encode`."""
 
 
 @dataclass(slots=True)
@@ -75,20 +44,9 @@ class _Batch:
     failure: CiterecError | None = None
 
 
-def place_of(shard: int, line: int = 0) -> int:
-    """Where a record stands among all ever read; the later of two with one id wins."""
-    return (shard << _LINE_BITS) + line
-
-
-def next_shard(store: SqliteStore) -> int:
-    """The number of the next shard to be read into a store, from 1."""
-    store.database.executescript(_SCHEMA)
-    return int(store.database.execute("SELECT COALESCE(MAX(number), 0) + 1 FROM shards").fetchone()[0])
-
-
 def ingest(
     shards: list[Shard],
-    store: SqliteStore,
+    store: PaperStore,
     *,
     first: int,
     max_bad: float,
@@ -109,15 +67,14 @@ def ingest(
         SourceError: A shard cannot be opened, or its gzip stream is broken.
         BuildError: More than `max_bad` of the records are bad.
     """
-    store.database.executescript(_SCHEMA)
-    finished = {row[0] for row in store.database.execute("SELECT number FROM shards")}
+    finished = store.finished_shards(first)
     todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
     sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
     done = {number: sizes[number] if number in finished else 0 for number in sizes}
-    tally = dict(zip(sorted(finished & sizes.keys()), shard_counts(store, first), strict=True))
+    tally = {number: counts for number, counts in finished.items() if number in sizes}
     wanted = min(workers or os.cpu_count() or 1, len(todo))
     small = sum(sizes[number] for number, _ in todo) < _SMALL_BYTES
-    batches = _read_here(todo, store) if wanted <= 1 or small else _read_in_processes(todo, wanted)
+    batches = _read_here(todo, store) if wanted <= 1 or small else _read_in_processes(todo, store, wanted)
     for batch in batches:
         if batch.failure:
             raise batch.failure
@@ -132,86 +89,59 @@ def ingest(
             before.bad + len(batch.bad),
             before.without_context + batch.without_context,
         )
-        _note(store, batch, tally[batch.shard])
+        if batch.bad:
+            store.set_aside(batch.shard, batch.bad)
+        if batch.finished:
+            store.finish_shard(batch.shard, tally[batch.shard])
         done[batch.shard] = sizes[batch.shard] if batch.finished else batch.bytes_read
         _stop_if_mostly_bad(store, tally, max_bad, share_read=sum(done.values()) / max(1, sum(sizes.values())))
         progress("reading", sum(done.values()), sum(sizes.values()))
     _stop_if_mostly_bad(store, tally, max_bad, share_read=1.0)
 
 
-def shard_counts(store: SqliteStore, first: int = 1) -> list[ShardCounts]:
-    """What the finished shards held, from a number on."""
-    rows = store.database.execute(
-        "SELECT path, format, bytes, read, bad, without_context FROM shards WHERE number >= ? ORDER BY number",
-        (first,),
-    )
-    return [ShardCounts(*row) for row in rows]
-
-
-def quarantine(store: SqliteStore) -> Iterator[dict[str, Any]]:
-    """The records set aside: shard, line, reason, and how each began."""
-    rows = store.database.execute(
-        "SELECT s.path, q.line, q.reason, q.beginning FROM quarantine q JOIN shards s ON s.number = q.shard "
-        "ORDER BY q.shard, q.line"
-    )
-    for path, line, reason, beginning in rows:
-        yield {"shard": path, "line": line, "reason": reason, "beginning": beginning}
-
-
-def write_quarantine(store: SqliteStore, path: Path) -> int:
-    """Writes the records set aside as JSON Lines; returns how many. No file where there are none."""
+def write_quarantine(store: PaperStore, path: Path) -> int:
+    """Writes the records set aside from finished shards as JSON Lines; returns how many. No file if there are none."""
+    shards = store.finished_shards()
     count = 0
     with path.open("wb") as file:
-        for row in quarantine(store):
-            count += 1
-            file.write(orjson.dumps(row) + b"\n")
+        for shard, line, reason, beginning in store.quarantine():
+            if shard in shards:  # others were left half read
+                row = {"shard": shards[shard].path, "line": line, "reason": reason, "beginning": beginning}
+                count += 1
+                file.write(orjson.dumps(row) + b"\n")
     if not count:
         path.unlink()
     return count
 
 
-def _note(store: SqliteStore, batch: _Batch, counts: ShardCounts) -> None:
-    with store.database as database:
-        if batch.bad:
-            database.executemany(
-                "INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?)",
-                [(batch.shard, line, bad.reason, bad.beginning) for line, bad in batch.bad],
-            )
-        if batch.finished:
-            database.execute("INSERT INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", (batch.shard, *asdict(counts).values()))
-
-
-def _stop_if_mostly_bad(
-    store: SqliteStore, tally: dict[int, ShardCounts], max_bad: float, *, share_read: float
-) -> None:
+def _stop_if_mostly_bad(store: PaperStore, tally: dict[int, ShardCounts], max_bad: float, *, share_read: float) -> None:
     """Stops at the end, or as soon as there are more bad records than the whole corpus, going by its size, may have."""
     bad = sum(counts.bad for counts in tally.values())
     total = bad + sum(counts.read for counts in tally.values())
     if bad > max_bad * total / share_read and (share_read == 1 or total >= _SOON):
         worst = min(number for number, counts in tally.items() if counts.bad)
-        query = "SELECT line, reason FROM quarantine WHERE shard = ? ORDER BY line"
-        line, reason = store.database.execute(query, (worst,)).fetchone()
-        path = tally[worst].path
+        first = store.first_bad(worst)
+        assert first, "a shard is counted as bad after its bad records were set aside"
         raise BuildError(
             f"{bad:,} of {total:,} records are bad, more than {max_bad:.0%}; "
-            f"the first is {path}, line {line}: {reason}",
+            f"the first is {tally[worst].path}, line {first.line}: {first.reason}",
             "Mend the source, or allow more with --max-bad 0.5",
         )
 
 
-def _read_here(todo: list[tuple[int, Shard]], store: SqliteStore) -> Iterator[_Batch]:
+def _read_here(todo: list[tuple[int, Shard]], store: PaperStore) -> Iterator[_Batch]:
     for number, shard in todo:
         yield from _batches(number, shard, store.encode)
 
 
-def _read_in_processes(todo: list[tuple[int, Shard]], workers: int) -> Iterator[_Batch]:
+def _read_in_processes(todo: list[tuple[int, Shard]], store: PaperStore, workers: int) -> Iterator[_Batch]:
     # spawn: forking a process that may hold a Java machine and its threads is not safe.
     context = multiprocessing.get_context("spawn")
     tasks: Any = context.SimpleQueue()
     results: Any = context.Queue(_QUEUED_BATCHES)
     for task in [*todo, *[None] * workers]:
         tasks.put(task)
-    processes = [_started(context, tasks, results) for _ in range(workers)]
+    processes = [_started(context, tasks, results, store.encode) for _ in range(workers)]
     unfinished = {number for number, _ in todo}
     try:
         while unfinished:
@@ -233,18 +163,18 @@ def _read_in_processes(todo: list[tuple[int, Shard]], workers: int) -> Iterator[
             process.join()
 
 
-def _started(context: SpawnContext, tasks: Any, results: Any) -> Any:
-    process = context.Process(target=_work, args=(tasks, results), daemon=True)
+def _started(context: SpawnContext, tasks: Any, results: Any, encode: Encode) -> Any:
+    process = context.Process(target=_work, args=(tasks, results, encode), daemon=True)
     process.start()
     return process
 
 
-def _work(tasks: Any, results: Any) -> None:
+def _work(tasks: Any, results: Any, encode: Encode) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     threading.Thread(target=_leave_with_parent, daemon=True).start()
     while (task := tasks.get()) is not None:
         number, shard = task
-        for batch in _batches(number, shard, SqliteStore.encode):
+        for batch in _batches(number, shard, encode):
             results.put(batch)
 
 
@@ -255,7 +185,7 @@ def _leave_with_parent() -> None:
         os._exit(1)
 
 
-def _batches(number: int, shard: Shard, encode: Callable[[list[NumberedRecord]], Any]) -> Iterator[_Batch]:
+def _batches(number: int, shard: Shard, encode: Encode) -> Iterator[_Batch]:
     whole_records = not shard.format.startswith("s2ag-")
     records: list[NumberedRecord] = []
     read = 0
@@ -283,7 +213,6 @@ def _batches(number: int, shard: Shard, encode: Callable[[list[NumberedRecord]],
             if read + len(bad) >= _BATCH:
                 yield taken()
                 records, bad, read, without_context = [], [], 0, 0
+        yield taken(finished=True)
     except CiterecError as error:
         yield _Batch(number, encode([]), [], 0, 0, bytes_read, failure=error)
-        return
-    yield taken(finished=True)

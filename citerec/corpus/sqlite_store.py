@@ -1,17 +1,29 @@
 """The paper store on SQLite: one file inside the index directory (docs/index-format.md)."""
 
-import hashlib
 import itertools
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from citerec.corpus.store import CensusRow, Counts, NumberedRecord, SearchableCitance, SearchableText
-from citerec.records import Abstract, Citation, Paper, Tldr
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.rows import COLUMNS, KEYS, Row, digest, document_batches, paper_of, rows_of
+from citerec.corpus.store import (
+    COLLECTIONS,
+    CensusRow,
+    Counts,
+    NumberedRecord,
+    Quarantined,
+    SearchableCitance,
+    SearchableText,
+    ShardCounts,
+    known_collection,
+)
+from citerec.records import Paper
 
 # WITHOUT ROWID: rows lie in order of id, so that joins and the pass to Lucene read the file from front to back.
 _SCHEMA = """
@@ -27,23 +39,25 @@ CREATE TABLE IF NOT EXISTS citations (
   cited_id TEXT NOT NULL, citing_id TEXT NOT NULL, citation_id TEXT NOT NULL, contexts TEXT NOT NULL,
   intents TEXT NOT NULL, influential INTEGER NOT NULL, place INTEGER NOT NULL,
   PRIMARY KEY (cited_id, citing_id, citation_id)) WITHOUT ROWID;
-"""
-_KEYS = {"papers": ("paper_id",), "abstracts": ("paper_id",), "tldrs": ("paper_id",),
-         "citations": ("cited_id", "citing_id", "citation_id")}  # fmt: skip
-_COLUMNS = {
-    "papers": ("paper_id", "title", "year", "venue", "authors", "fields_of_study", "citation_count",
-               "external_ids", "bibtex", "place"),
-    "abstracts": ("paper_id", "text", "place"),
-    "tldrs": ("paper_id", "text", "place"),
-    "citations": ("cited_id", "citing_id", "citation_id", "contexts", "intents", "influential", "place"),
-}  # fmt: skip
+CREATE TABLE IF NOT EXISTS shards (
+  number INTEGER PRIMARY KEY, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
+  read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS quarantine (
+  shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL,
+  PRIMARY KEY (shard, line)) WITHOUT ROWID;
+""" + "".join(
+    f"CREATE TABLE IF NOT EXISTS {name} (id TEXT PRIMARY KEY, cited_id TEXT, document TEXT NOT NULL);"
+    f"CREATE INDEX IF NOT EXISTS {name}_of_cited ON {name} (cited_id, id) WHERE cited_id IS NOT NULL;"
+    for name in COLLECTIONS
+)
 _SEARCHABLE = "p.paper_id, p.title, COALESCE(a.text, ''), p.year, p.venue, p.fields_of_study, p.citation_count"
 _FILTERABLE = "p.paper_id, '', '', p.year, p.venue, p.fields_of_study, p.citation_count"
-_FULL = "p.paper_id, p.title, a.text, t.text, p.year, p.venue, p.authors, p.fields_of_study, p.citation_count, p.external_ids, p.bibtex"  # noqa: E501
+_PAPER = ", ".join(f"p.{name}" for name in COLUMNS["papers"][:-1])
 _IDS_PER_QUERY = 500
+_PAGE = 100  # documents may be full texts
 _CACHE_KIB = 128 * 1024
 
-Encoded = dict[str, list[tuple[Any, ...]]]
+Encoded = dict[str, list[Row]]
 
 
 class SqliteStore:
@@ -55,9 +69,11 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self._lock = threading.Lock()
         if read_only:
             uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
             self._database = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            self._probe()
         else:
             self._database = sqlite3.connect(path, check_same_thread=False)
             # A killed process leaves a whole file: what it had not committed is rolled back.
@@ -65,38 +81,23 @@ class SqliteStore:
             self._database.execute("PRAGMA synchronous=NORMAL")
             self._database.executescript(_SCHEMA)
         self._database.execute(f"PRAGMA cache_size=-{_CACHE_KIB if not read_only else _CACHE_KIB // 8}")
-        self._lock = threading.Lock()
 
-    @property
-    def database(self) -> sqlite3.Connection:
-        """The connection, for what lives beside the papers in the same file."""
-        return self._database
+    def _probe(self) -> None:
+        """Reads a row: opening alone does not notice that a file is no store."""
+        try:
+            self._all("SELECT paper_id FROM papers LIMIT 1")
+        except sqlite3.Error:
+            self._database.close()
+            raise
 
     @staticmethod
     def encode(records: Sequence[NumberedRecord]) -> Encoded:
         """Rows by table."""
-        rows: Encoded = {"papers": [], "abstracts": [], "tldrs": [], "citations": []}
-        for place, record in records:
-            match record:
-                case Paper():
-                    rows["papers"].append(_paper_row(place, record))
-                    if record.abstract:
-                        rows["abstracts"].append((record.paper_id, record.abstract, place))
-                    if record.tldr:
-                        rows["tldrs"].append((record.paper_id, record.tldr, place))
-                case Abstract(paper_id, text):
-                    rows["abstracts"].append((paper_id, text, place))
-                case Tldr(paper_id, text):
-                    rows["tldrs"].append((paper_id, text, place))
-                case Citation(citing_id, cited_id) if cited_id and record.contexts:
-                    contexts, intents = _json(record.contexts), _json(record.intents)
-                    key = (cited_id, citing_id, record.citation_id)
-                    rows["citations"].append((*key, contexts, intents, record.influential, place))
-        return rows
+        return rows_of(records)
 
     def write(self, encoded: Encoded) -> None:
         """Upserts rows and commits them."""
-        with self._database:
+        with self._lock, self._database:
             for table, rows in encoded.items():
                 if rows:
                     self._database.executemany(_UPSERTS[table], rows)
@@ -106,11 +107,11 @@ class SqliteStore:
         found: dict[str, Paper] = {}
         for ids, marks in _parts(paper_ids):
             rows = self._all(
-                f"SELECT {_FULL} FROM papers p LEFT JOIN abstracts a USING (paper_id) "
+                f"SELECT {_PAPER}, a.text, t.text FROM papers p LEFT JOIN abstracts a USING (paper_id) "
                 f"LEFT JOIN tldrs t USING (paper_id) WHERE p.paper_id IN ({marks})",
                 ids,
             )
-            found.update((row[0], _paper(row)) for row in rows)
+            found.update((row[0], paper_of(row, *row[-2:])) for row in rows)
         return found
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
@@ -211,14 +212,82 @@ class SqliteStore:
 
     def fingerprint(self) -> str:
         """A digest of every record: equal for equal contents, however they came here."""
-        digest = hashlib.blake2b(digest_size=16)
-        for table, columns in _COLUMNS.items():
-            kept = ", ".join(name for name in columns if name != "place")
-            rows = self._database.execute(f"SELECT {kept} FROM {table} ORDER BY {', '.join(_KEYS[table])}")
-            digest.update(table.encode())
-            for row in rows:
-                digest.update(repr(row).encode("utf-8", "surrogatepass"))
-        return digest.hexdigest()
+        return digest((table, self._keyed(table)) for table in COLUMNS)
+
+    def _keyed(self, table: str) -> Iterator[Row]:
+        columns = ", ".join(COLUMNS[table][:-1])
+        return self._database.execute(f"SELECT {columns} FROM {table} ORDER BY {', '.join(KEYS[table])}")
+
+    def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
+        """What the shards that were read to their end held, by number, in order, from a number on."""
+        rows = self._all(
+            "SELECT number, path, format, bytes, read, bad, without_context FROM shards WHERE number >= ? "
+            "ORDER BY number",
+            (first,),
+        )
+        return {number: ShardCounts(*counts) for number, *counts in rows}
+
+    def next_shard(self) -> int:
+        """The number of the next shard to be read, from 1."""
+        return int(self._all("SELECT COALESCE(MAX(number), 0) + 1 FROM shards")[0][0])
+
+    def finish_shard(self, number: int, counts: ShardCounts) -> None:
+        """Notes that a shard was read to its end: it will not be read again."""
+        self._write("INSERT OR REPLACE INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", [(number, *astuple(counts))])
+
+    def set_aside(self, shard: int, bad: Sequence[tuple[int, BadRecord]]) -> None:
+        """Puts bad records, each with its line, into the quarantine, in place of what stood there from that line."""
+        rows = [(shard, line, record.reason, record.beginning) for line, record in bad]
+        self._write("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?)", rows)
+
+    def quarantine(self) -> Iterator[Quarantined]:
+        """The records set aside, in order of shard and line."""
+        rows = self._database.execute("SELECT shard, line, reason, beginning FROM quarantine ORDER BY shard, line")
+        return map(Quarantined._make, rows)
+
+    def first_bad(self, shard: int) -> Quarantined | None:
+        """The first record of a shard that was set aside."""
+        query = "SELECT shard, line, reason, beginning FROM quarantine WHERE shard = ? ORDER BY line LIMIT 1"
+        return next(map(Quarantined._make, self._all(query, (shard,))), None)
+
+    def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
+        """Keeps documents, each in place of the one with its id; returns how many were given."""
+        statement = f"INSERT OR REPLACE INTO {known_collection(collection)} (id, cited_id, document) VALUES (?, ?, ?)"
+        count = 0
+        for batch in document_batches(documents):
+            self._write(statement, [(document_id, cited_id, json.decode()) for document_id, cited_id, json in batch])
+            count += len(batch)
+        return count
+
+    def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
+        """The documents of a collection in order of id; only those of one cited paper where it is given."""
+        only = "" if cited_id is None else "AND cited_id = ?"
+        query = f"SELECT id, document FROM {known_collection(collection)} WHERE id > ? {only} ORDER BY id LIMIT {_PAGE}"
+        return self._pages(query, () if cited_id is None else (cited_id,))
+
+    def _pages(self, query: str, parameters: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+        """Page by page, none open between them: whoever reads may write to the same store meanwhile."""
+        after = ""
+        while page := self._all(query, (after, *parameters)):
+            yield from (orjson.loads(document) for _, document in page)
+            after = page[-1][0]
+
+    def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Documents by id; unknown ids are left out."""
+        table = known_collection(collection)
+        found: dict[str, dict[str, Any]] = {}
+        for part, marks in _parts(ids):
+            rows = self._all(f"SELECT id, document FROM {table} WHERE id IN ({marks})", part)
+            found.update((document_id, orjson.loads(document)) for document_id, document in rows)
+        return found
+
+    def count(self, collection: str) -> int:
+        """How many documents a collection has."""
+        return int(self._all(f"SELECT COUNT(*) FROM {known_collection(collection)}")[0][0])
+
+    def clear(self, collection: str) -> None:
+        """Removes all documents of a collection."""
+        self._write(f"DELETE FROM {known_collection(collection)}", [()])
 
     def integrity_faults(self) -> list[str]:
         """What SQLite finds wrong with its file; empty where nothing is."""
@@ -238,9 +307,13 @@ class SqliteStore:
         with self._lock:
             return self._database.execute(query, parameters).fetchall()
 
+    def _write(self, statement: str, rows: Iterable[Row]) -> None:
+        with self._lock, self._database:
+            self._database.executemany(statement, rows)
+
 
 def _upsert(table: str) -> str:
-    columns, keys = _COLUMNS[table], _KEYS[table]
+    columns, keys = COLUMNS[table], KEYS[table]
     updates = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in keys)
     return (
         f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
@@ -248,7 +321,7 @@ def _upsert(table: str) -> str:
     )
 
 
-_UPSERTS = {table: _upsert(table) for table in _COLUMNS}
+_UPSERTS = {table: _upsert(table) for table in COLUMNS}
 
 
 def _parts(paper_ids: Iterable[str]) -> Iterator[tuple[list[str], str]]:
@@ -256,39 +329,3 @@ def _parts(paper_ids: Iterable[str]) -> Iterator[tuple[list[str], str]]:
     remaining = iter(paper_ids)
     while ids := list(itertools.islice(remaining, _IDS_PER_QUERY)):
         yield ids, ",".join("?" * len(ids))
-
-
-def _json(value: Any) -> str:
-    return orjson.dumps(value).decode()
-
-
-def _paper_row(place: int, paper: Paper) -> tuple[Any, ...]:
-    return (
-        paper.paper_id,
-        paper.title,
-        paper.year,
-        paper.venue,
-        _json(paper.authors),
-        _json(paper.fields_of_study),
-        paper.citation_count,
-        _json(dict(paper.external_ids)),
-        paper.bibtex,
-        place,
-    )
-
-
-def _paper(row: Sequence[Any]) -> Paper:
-    paper_id, title, abstract, tldr, year, venue, authors, fields, citation_count, external_ids, bibtex = row
-    return Paper(
-        paper_id=paper_id,
-        title=title,
-        abstract=abstract,
-        tldr=tldr,
-        year=year,
-        venue=venue,
-        authors=tuple(orjson.loads(authors)),
-        fields_of_study=tuple(orjson.loads(fields)),
-        citation_count=citation_count,
-        external_ids=orjson.loads(external_ids),
-        bibtex=bibtex,
-    )

@@ -13,17 +13,10 @@ from typing import TypeVar
 import orjson
 from filelock import FileLock, Timeout
 
-from citerec.corpus.ingest import (
-    Progress,
-    ingest,
-    next_shard,
-    place_of,
-    shard_counts,
-    write_quarantine,
-)
+from citerec.corpus.ingest import Progress, ingest, write_quarantine
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Counts, SearchableCitance, SearchableText
+from citerec.corpus.store import Counts, PaperStore, SearchableCitance, SearchableText, place_of
 from citerec.errors import BuildError, IndexUnusableError, SourceError
 from citerec.retrieve.jvm import java_class, java_failures, start
 from citerec.retrieve.lucene_fields import ANALYZER, ID, CitanceDocument, PaperDocument
@@ -134,14 +127,12 @@ def open_store(index: Path) -> SqliteStore:
         IndexUnusableError: There is none, or its file is damaged.
     """
     try:
-        store = SqliteStore(index / STORE, read_only=True)
-        store.database.execute("SELECT paper_id FROM papers LIMIT 1").fetchone()
+        return SqliteStore(index / STORE, read_only=True)
     except sqlite3.Error as error:
         raise IndexUnusableError(
             f"the paper store of {index} cannot be read ({error})",
             f"Build it again: citerec index build … --out {index}",
         ) from error
-    return store
 
 
 def _followed(path: Path) -> Path:
@@ -163,7 +154,7 @@ def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: P
             write_lucene(store, staging / LUCENE, first, counts, progress)
             _check_lucene(staging, counts)
         progress("checking", 0, 1)
-        sources = [Source(**asdict(shard)) for shard in shard_counts(store)]
+        sources = [Source(**asdict(shard)) for shard in store.finished_shards().values()]
         read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)
         manifest = Manifest(
             citerec=__version__,
@@ -198,7 +189,7 @@ def _check_lucene(staging: Path, counts: Counts) -> None:
             )
 
 
-def write_lucene(store: SqliteStore, path: Path, first: int, counts: Counts, progress: Progress) -> None:
+def write_lucene(store: PaperStore, path: Path, first: int, counts: Counts, progress: Progress) -> None:
     """Brings both Lucene indexes up to the store: all of it, or what changed since the first shard of this run."""
     path.mkdir(exist_ok=True)
     since = place_of(first) if first > 1 else 0
@@ -305,7 +296,7 @@ def _begin(staging: Path, plan: dict[str, object], copy_from: Path | None) -> No
         shutil.copytree(copy_from / LUCENE, staging / LUCENE, copy_function=os.link)
     store = SqliteStore(staging / STORE)
     try:
-        first = next_shard(store)
+        first = store.next_shard()
     finally:
         store.close()
     (staging / _PLAN).write_bytes(orjson.dumps({**plan, "first_shard": first}))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from citerec.corpus.ingest import Progress
-from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.retrieve.index import LUCENE, no_progress, open_store
 from citerec.retrieve.jvm import cast, java_class, java_failures, java_lock, start
@@ -48,7 +48,7 @@ def verify(index: Path, progress: Progress = no_progress) -> list[str]:
     return faults
 
 
-def _counts_faults(store: SqliteStore, manifest: Manifest) -> list[str]:
+def _counts_faults(store: PaperStore, manifest: Manifest) -> list[str]:
     faults = []
     counts = store.counts()
     for name in ("papers", "with_abstract", "with_tldr", "with_year", "citances", "with_citances"):
@@ -78,7 +78,7 @@ def _lucene_faults(path: Path, expected: int) -> list[str]:
     return [] if found == expected else [f"{path} has {found:,} documents, the manifest {expected:,}"]
 
 
-def _id_faults(store: SqliteStore, path: Path) -> list[str]:
+def _id_faults(store: PaperStore, path: Path) -> list[str]:
     """Ids that only one of store and Lucene has."""
     stored = (text.paper_id for text in store.searchable_texts())
     pairs = itertools.zip_longest(stored, _lucene_ids(path))

@@ -1,0 +1,227 @@
+"""A MongoDB database as `mongo_store.py` uses it: opening, reading in pages, upserts, and failures told in one line.
+
+Whatever is streamed is read in pages by `_id`, never with one long cursor: a server drops a cursor that rests for ten
+minutes, and building an index takes longer. The index of `_id` gives the order, which is that of UTF-8 bytes.
+"""
+
+import contextlib
+import itertools
+import warnings
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import pymongo
+from bson import encode
+from bson.errors import InvalidDocument
+from bson.raw_bson import RawBSONDocument
+from pymongo import MongoClient, ReplaceOne
+from pymongo.errors import BulkWriteError, ConnectionFailure, OperationFailure, PyMongoError
+
+from citerec.corpus.store import StoreError
+from citerec.errors import InputError
+
+Fields = dict[str, Any]
+Item = TypeVar("Item")
+
+_LARGEST = 16 * 1024 * 1024  # MongoDB's own limit
+_PAGE = 1000
+_PATIENCE_SECONDS = 5
+_SHOWN = 200
+# Codes of MongoDB's src/mongo/base/error_codes.yml; 8000 is Atlas's own.
+_DUPLICATE_KEY = 11000
+_AUTHENTICATION_FAILED = (18, 8000)
+_UNAUTHORIZED = 13
+
+
+class MongoDatabase:
+    """A database, open.
+
+    Args:
+        uri: Connection string with the name of the database in its path.
+        name: What to call it in messages: without user and password.
+        credentials: `username` and `password`, as far as the URI has none.
+
+    Raises:
+        InputError: No server answers, or it does not let this user in.
+    """
+
+    def __init__(self, uri: str, *, name: str, credentials: Mapping[str, Any]) -> None:
+        self._name = name
+        self._client = _client(uri, name, credentials)
+        try:
+            # Short here only: later, a replica set may need half a minute to choose a new primary.
+            with self._failures(opening=True), pymongo.timeout(_PATIENCE_SECONDS):
+                self._client.admin.command("ping")
+            self._database = self._client.get_default_database()
+        except BaseException:
+            self._client.close()
+            raise
+
+    def close(self) -> None:
+        """Lets go of the connections."""
+        self._client.close()
+
+    def index(self, collection: str, field: str) -> None:
+        """Makes sure that a field has an index."""
+        with self._failures(opening=True):
+            self._database[collection].create_index(field)
+
+    def pages(
+        self, collection: str, after: str | int, *names: str, only: Mapping[str, Any] | None = None, size: int = _PAGE
+    ) -> Iterator[list[Fields]]:
+        """Documents with an `_id` above `after`, in its order, in pages; with some of their fields, or with all."""
+        while page := self.sorted(collection, {**(only or {}), "_id": {"$gt": after}}, *names, limit=size):
+            after = page[-1]["_id"]
+            yield page
+
+    def ids(self, collection: str, after: str = "", only: Mapping[str, Any] | None = None) -> Iterator[str]:
+        """Ids above `after`, in order."""
+        return (fields["_id"] for page in self.pages(collection, after, "_id", only=only) for fields in page)
+
+    def sorted(self, collection: str, only: Mapping[str, Any], *names: str, limit: int = 0) -> list[Fields]:
+        """Documents in order of `_id`."""
+        with self._failures():
+            return list(self._database[collection].find(only, list(names) or None).sort("_id", 1).limit(limit))
+
+    def by_id(self, collection: str, ids: Iterable[str], *names: str) -> dict[str, Fields]:
+        """Documents by `_id`."""
+        with self._failures():
+            found = self._database[collection].find({"_id": {"$in": list(ids)}}, list(names) or None)
+            return {fields["_id"]: fields for fields in found}
+
+    def groups(self, collection: str, key: Any, *stages: Fields, **sums: Any) -> Iterator[tuple[Any, ...]]:
+        """(key, documents, further sums …) of each group, after some stages of an aggregation, in no order."""
+        group = {"_id": key, "n": {"$sum": 1}, **{name: {"$sum": of} for name, of in sums.items()}}
+        with (
+            self._failures(),
+            self._database[collection].aggregate([*stages, {"$group": group}], allowDiskUse=True) as found,
+        ):
+            for fields in found:
+                yield (fields.get("_id"), fields["n"], *(fields[name] for name in sums))
+
+    def count(self, collection: str, only: Mapping[str, Any]) -> int:
+        """How many documents there are."""
+        with self._failures():
+            return self._database[collection].count_documents(only)
+
+    def upsert(self, collection: str, documents: Iterable[tuple[Mapping[str, Any], bytes]], *, later: bool) -> None:
+        """Puts documents, as BSON, in place of those that a filter by `_id` finds, or beside them.
+
+        Args:
+            collection: Where to.
+            documents: Filter and document; no two of one `_id`.
+            later: Filters also ask that what stands there is no later. Where it is, they find nothing, MongoDB inserts,
+                and the id is taken: that document is left out. (An update pipeline would need no error to say so, but
+                nx-27017, on which the tests run, knows none.)
+        """
+        operations: list[ReplaceOne[Fields]] = [
+            ReplaceOne(only, RawBSONDocument(bson), upsert=True) for only, bson in documents
+        ]
+        if not operations:
+            return
+        with self._failures():
+            try:
+                self._database[collection].bulk_write(operations, ordered=False)
+            except BulkWriteError as error:
+                errors = error.details["writeErrors"]
+                expected = later and errors and all(each["code"] == _DUPLICATE_KEY for each in errors)
+                if not expected or error.details["writeConcernErrors"]:
+                    raise
+
+    def clear(self, collection: str) -> None:
+        """Removes all documents of a collection."""
+        with self._failures():
+            self._database[collection].delete_many({})
+
+    def faults(self, collection: str) -> list[str]:
+        """What MongoDB finds wrong with a collection; nothing with one that has never held a document."""
+        with self._failures():
+            if collection not in self._database.list_collection_names():
+                return []
+            answer = self._database.command({"validate": collection})
+        return [] if answer["valid"] else list(map(str, answer.get("errors") or ["not valid"]))
+
+    @contextlib.contextmanager
+    def _failures(self, *, opening: bool = False) -> Iterator[None]:
+        """Tells what failed in one line. From None: the driver's own texts are long, and name hosts and documents."""
+        try:
+            yield
+        except PyMongoError as error:
+            raise _told(error, self._name, opening=opening) from None
+
+
+def to_bson(document: Mapping[str, Any]) -> bytes:
+    """A document as MongoDB keeps it.
+
+    Raises:
+        InputError: It is too large for MongoDB, or holds what it cannot keep.
+    """
+    what = f"the record {document['_id']!r:.80}"
+    try:
+        bson = encode(document)
+    except (InvalidDocument, OverflowError) as error:
+        raise InputError(
+            f"MongoDB cannot keep {what}: {_short(error)}", "Change it, or use a SQLite store, which can."
+        ) from None
+    if len(bson) > _LARGEST:
+        raise InputError(
+            f"{what} takes {len(bson):,} bytes, and MongoDB keeps documents of up to {_LARGEST:,}",
+            "Shorten it, leave it out, or use a SQLite store, which has no such limit.",
+        )
+    return bson
+
+
+def parts(items: Iterable[Item], size: int = _PAGE) -> Iterator[list[Item]]:
+    """Items in lists that one query can take."""
+    remaining = iter(items)
+    while part := list(itertools.islice(remaining, size)):
+        yield part
+
+
+def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[Fields]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", UserWarning)  # an option that does not exist
+            return MongoClient(uri, **credentials)
+    # Their texts may quote the address, and the password in it.
+    except (PyMongoError, ValueError, TypeError, OSError, UserWarning):
+        raise InputError(
+            f"MongoDB's driver cannot use the address {name}, or an option that stands behind it",
+            "Check the host's name, and how the options are spelt (docs/stores.md).",
+        ) from None
+
+
+def _told(error: PyMongoError, name: str, *, opening: bool) -> InputError | StoreError:
+    code = error.code if isinstance(error, OperationFailure) else None
+    if code in _AUTHENTICATION_FAILED:
+        return InputError(
+            f"{name} refuses this user name or password",
+            "Give those of a user of this database; where users are kept in another one, add ?authSource=admin",
+        )
+    if code == _UNAUTHORIZED:
+        return InputError(
+            f"{name} does not allow this user what citerec does there",
+            "Give a user with the role readWrite on this database (verifying also needs dbAdmin).",
+        )
+    if isinstance(error, ConnectionFailure) or error.timeout:
+        if opening:
+            return InputError(
+                f"no MongoDB server answers at {name} within {_PATIENCE_SECONDS} seconds",
+                "Start it, or correct the host, the port and the options in the address.",
+            )
+        return StoreError(
+            f"{name} no longer answers", "When it does, run the same command again: what was written stays."
+        )
+    return StoreError(
+        f"{name} failed: {_short(error)}",
+        "See the server's log; then run the same command again: what was written stays.",
+    )
+
+
+def _short(error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, BulkWriteError) and error.details["writeErrors"]:
+        text = error.details["writeErrors"][0]["errmsg"]
+    elif isinstance(error, OperationFailure) and error.details:
+        text = error.details.get("errmsg", text)
+    return " ".join(text.split())[:_SHOWN]

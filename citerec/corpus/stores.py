@@ -1,0 +1,89 @@
+"""Which store an address means: a MongoDB database, or a SQLite file. Users and passwords stay in here."""
+
+import os
+import re
+import sqlite3
+from pathlib import Path
+
+from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.store import PaperStore
+from citerec.errors import InputError
+
+USERNAME = "CITEREC_MONGODB_USERNAME"
+PASSWORD = "CITEREC_MONGODB_PASSWORD"
+"""Names of the environment variables that hold what the address leaves out."""
+
+_MONGODB = re.compile(r"mongodb(\+srv)?:", re.IGNORECASE)
+_HOST = r"(?:[\w.%-]+|\[[\w.:%]+\])(?::\d{1,5})?"
+# Stricter than the driver, so that no part of a password that lacks its percent signs is ever taken for a host.
+_ADDRESS = re.compile(
+    r"(?P<scheme>mongodb(?:\+srv)?://)"
+    r"(?:(?P<user>[^@/?#:]*)(?::(?P<password>[^@/?#:]*))?@)?"
+    rf"(?P<hosts>{_HOST}(?:,{_HOST})*)"
+    r"(?:/(?P<database>[^@/?#. \"$\\]*))?"
+    r"(?:\?[^@#]*)?"
+)
+_UNREADABLE = "mongodb://…"
+
+
+def is_mongodb(where: str | Path) -> bool:
+    """Whether an address means a MongoDB database."""
+    return bool(_MONGODB.match(str(where)))
+
+
+def name_of(where: str | Path) -> str:
+    """What to call a store in messages and manifests: its address without user, password and options."""
+    if not is_mongodb(where):
+        return str(where)
+    address = _ADDRESS.fullmatch(str(where))
+    return f"{address['scheme']}{address['hosts']}/{address['database'] or ''}" if address else _UNREADABLE
+
+
+def open_store(where: str | Path) -> PaperStore:
+    """The store at an address: `mongodb://HOST/DATABASE`, `mongodb+srv://…`, or else the path of a SQLite file.
+
+    A store that does not exist yet is made. User and password of MongoDB come from the address or, where it has none,
+    from the environment: `CITEREC_MONGODB_USERNAME`, `CITEREC_MONGODB_PASSWORD`.
+
+    Raises:
+        InputError: The address is not valid, no server answers there or lets the user in, or the file is no store.
+    """
+    if is_mongodb(where):
+        return _mongodb(str(where))
+    try:
+        return SqliteStore(Path(where))
+    except sqlite3.Error as error:
+        raise InputError(
+            f"{where} cannot be opened as a SQLite store ({error})",
+            "Give a file that citerec made, or a new one in a folder that exists.",
+        ) from error
+
+
+def _mongodb(uri: str) -> PaperStore:
+    address = _ADDRESS.fullmatch(uri)
+    if not address:
+        raise InputError(
+            "the address of the MongoDB server is not valid",
+            "Write mongodb://HOST:PORT/DATABASE. In a user name or a password, @ : / ? # % are written "
+            f"%40 %3A %2F %3F %23 %25; or give both in {USERNAME} and {PASSWORD}.",
+        )
+    name = name_of(uri)
+    if not address["database"]:
+        raise InputError(f"{name} names no database", f"Add one: {name.rstrip('/')}/citerec")
+    # Here, not above: the driver takes a moment to load, and SQLite stores do not need it.
+    from citerec.corpus.mongo_store import MongoStore
+
+    return MongoStore(uri, name=name, credentials=_credentials(address))
+
+
+def _credentials(address: re.Match[str]) -> dict[str, str]:
+    """What the address leaves out and the environment has."""
+    username, password = os.environ.get(USERNAME), os.environ.get(PASSWORD)
+    if address["user"] is not None:
+        return {"password": password} if password and address["password"] is None else {}
+    if not username and not password:
+        return {}
+    if not username or not password:
+        given, missing = (USERNAME, PASSWORD) if username else (PASSWORD, USERNAME)
+        raise InputError(f"{given} is set and {missing} is not", "Set both, or neither.")
+    return {"username": username, "password": password}
