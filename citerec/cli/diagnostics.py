@@ -1,6 +1,7 @@
 """`citerec diagnostics`: diagnostic sets."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -94,8 +95,7 @@ def label(
     from citerec.cli.progress import progress_bar
     from citerec.contexts.read import read_contexts
     from citerec.diagnostics.label import label_contexts
-    from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
-    from citerec.diagnostics.sets import SET, place_for, write_set
+    from citerec.diagnostics.sets import SET, place_for, write_labelled
     from citerec.errors import InputError
     from citerec.retrieve.index import open_store
     from citerec.retrieve.manifest import Manifest, find_index
@@ -105,7 +105,7 @@ def label(
     index = find_index(index_path)
     manifest = Manifest.read(index)
     read = list(read_contexts(contexts, cited=True))
-    model = spacy_model or (DEFAULT_MODEL if is_installed(DEFAULT_MODEL) else None)
+    model = _tagger(spacy_model)
     with progress_bar() as progress:
         labelled = label_contexts(
             read,
@@ -119,12 +119,145 @@ def label(
         raise InputError(
             f"no cited paper of any context is in {index}", "Give the index of the corpus that they cite: --index"
         )
-    written = write_set(place, contexts, labelled, manifest)
+    written = write_labelled(place, contexts, labelled, manifest)
     show_labelled(output(), place, written, is_default_place=place.parent == DIAGNOSTICS)
     if model is None:
-        notes().print(
-            f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}",
-            markup=False,
-        )
+        _tell_no_model()
     if labelled.outside:
         notes().print(f"{in_words(labelled.outside)}: no cited paper is in {index}.", markup=False)
+
+
+@diagnostics.command(
+    epilog="Example: citerec diagnostics build --papers s2ag/papers --citations s2ag/citations "
+    "--s2orc s2ag/s2orc --out mine"
+)
+@click.option("--papers", multiple=True, required=True, type=_PATH, help="S2AG's papers; may be repeated.")
+@click.option("--s2orc", multiple=True, type=_PATH, help="S2ORC full texts, v1 or v2; may be repeated.")
+@click.option("--from", "from_contexts", type=_PATH, metavar="FILE", help="Contexts instead of full texts.")
+@click.option("--citations", multiple=True, type=_PATH, help="S2AG's citations: they tell intents.")
+@click.option("--out", required=True, metavar="NAME", help="Name of the set below diagnostics/, or a path.")
+@click.option("--seed", default=0, show_default=True, help="Decides every lot.")
+@click.option(
+    "--quota",
+    "quotas",
+    multiple=True,
+    metavar="[FAMILY=]N",
+    help="Contexts for each class of a cell, of all families or of one; may be repeated.  [default: 1]",
+)
+@click.option(
+    "--oversample",
+    type=click.FloatRange(1, 1000),
+    default=10 / 3,
+    help="Papers drawn for each context wanted.  [default: 3.33, ten for three]",
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 12),
+    default=3,
+    show_default=True,
+    help="How often to draw for classes that are not full, each time twice as many.",
+)
+@click.option("--groups/--single", default=False, help="Take sentences with several citations too.  [default: single]")
+@click.option(
+    "--split",
+    default="pysbd",
+    show_default=True,
+    metavar="pysbd|spacy|MODEL",
+    help="What splits sentences where the source does not tell them.",
+)
+@click.option("--spacy-model", metavar="NAME|FOLDER", help="What tags parts of speech.  [default: en_core_web_sm]")
+@click.option(
+    "--field-shares",
+    type=click.Choice(["corpus", "published"]),
+    default="corpus",
+    show_default=True,
+    help="What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.",
+)
+@click.option("--conditions/--no-conditions", default=True, help="Hold constant what each family says.  [default: on]")
+@click.option(
+    "--store",
+    envvar="CITEREC_STORE",
+    metavar="ADDRESS",
+    help="Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; else in a file.",
+)
+@click.option(
+    "--max-bad",
+    type=click.FloatRange(0, 1),
+    default=0.05,
+    show_default=True,
+    help="Share of unreadable records above which the work stops.",
+)
+@click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor if not said.")
+def build(
+    papers: tuple[Path, ...],
+    s2orc: tuple[Path, ...],
+    from_contexts: Path | None,
+    citations: tuple[Path, ...],
+    out: str,
+    quotas: tuple[str, ...],
+    groups: bool,
+    spacy_model: str | None,
+    field_shares: str,
+    **options: Any,
+) -> None:
+    """Build a diagnostic set from papers and full texts.
+
+    Cited papers are drawn by field, years and citation count; usable sentences that cite them are
+    taken from the full texts; each class of each cell gets its share, and no cited paper is used
+    twice. The datasheet tells every step. What was stopped goes on when the command is given again.
+    """
+    from citerec.cli.build_tables import show_built
+    from citerec.cli.progress import progress_bar
+    from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
+    from citerec.diagnostics.sets import SET, place_for
+
+    if bool(s2orc) == bool(from_contexts):
+        raise click.UsageError("give full texts with --s2orc, or contexts with --from")
+    place = place_for(out)
+    SET.check_place(place)
+    per_class, quota = _quotas(quotas)
+    model = _tagger(spacy_model)
+    settings = BuildOptions(
+        quota=quota,
+        per_class=per_class,
+        single=not groups,
+        model=model,
+        field_shares="published" if field_shares == "published" else "corpus",
+        **options,
+    )
+    texts = (from_contexts,) if from_contexts else s2orc
+    sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
+    with progress_bar() as progress:
+        manifest = build_set(place, sources, settings, progress)
+    show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
+    if model is None:
+        _tell_no_model()
+
+
+def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
+    per_class, by_family = 1, {}
+    for one in given:
+        family, separator, number = one.rpartition("=")
+        if not number.isdecimal() or len(number) > 6:
+            raise click.BadParameter(f"{one!r} is no quota: write --quota 2, or --quota length=2", param_hint="--quota")
+        if separator:
+            by_family[family] = int(number)
+        else:
+            per_class = int(number)
+    return per_class, by_family
+
+
+def _tagger(spacy_model: str | None) -> str | None:
+    """The model to tag with: the one named, or the usual one if it is there."""
+    from citerec.diagnostics.sentences import DEFAULT_MODEL, is_installed
+
+    return spacy_model or (DEFAULT_MODEL if is_installed(DEFAULT_MODEL) else None)
+
+
+def _tell_no_model() -> None:
+    from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET
+
+    notes().print(
+        f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}",
+        markup=False,
+    )

@@ -57,7 +57,7 @@ def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
         line = "less than 3 % of this corpus" if bounds.field.decided_by == "corpus" else "the benchmark's list"
         facts.add_row("low-resource fields", f"{len(bounds.field.low_resource)} ({line})")
     console.print(facts)
-    _show_families(console, manifest)
+    show_families(console, manifest)
     console.print(f"\nA family with examples:  citerec diagnostics show {escape(identifier)}/location")
 
 
@@ -89,12 +89,13 @@ def show_family(console: Console, found: "DiagnosticSet", name: str, identifier:
 def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
     """What became of a file of contexts."""
     console.print(f"[bold]{escape(str(place))}[/]  {contexts(manifest.contexts)} labelled", soft_wrap=True)
-    _show_families(console, manifest)
+    show_families(console, manifest)
     identifier = manifest.name if is_default_place else str(place)
     console.print(f"\nMeasure a system on it:  citerec eval --set {escape(identifier)}", soft_wrap=True)
 
 
-def _show_families(console: Console, manifest: "SetManifest") -> None:
+def show_families(console: Console, manifest: "SetManifest") -> None:
+    """The families of a set: contexts, classes, what is held constant."""
     from citerec.diagnostics.label import FEW
 
     table = Table(box=None, padding=(0, 1), pad_edge=False)

@@ -42,28 +42,14 @@ _TOKEN = re.compile(
 _BARE_YEAR = re.compile(rf"(?<![\w(\[–-]){_YEAR}(?!\d)(?:[a-z](?!\w))?(?![–-]\d)")
 
 _PARTICLES = frozenset(
-    "van von der den de del della di da du la le los ten ter el al bin ibn dos das do zu zur af av st ap y "
-    "van’t van't t d".split()
+    ["van", "von", "der", "den", "de", "del", "della", "di", "da", "du", "la", "le", "los", "ten", "ter", "el", "al", "bin", "ibn", "dos", "das", "do", "zu", "zur", "af", "av", "st", "ap", "y", "van’t", "van't", "t", "d"]
 )
 # Words that may stand about the names in a bracket that is nothing but a citation.
 _LEADS = frozenset(
-    "see also for a an in by as of the on to from after following among amongst others therein references reviewed "
-    "review reviews overview overviews survey surveys example examples instance discussion discussions detail details "
-    "further more recent recently detailed with comprehensive excellent such but many notably especially particularly most "
-    "cited quoted adapted based inter alia both first originally later earlier compare contrast or respectively "
-    "e.g i.e cf cit contra ibid pace eg ie".split()
+    ["see", "also", "for", "a", "an", "in", "by", "as", "of", "the", "on", "to", "from", "after", "following", "among", "amongst", "others", "therein", "references", "reviewed", "review", "reviews", "overview", "overviews", "survey", "surveys", "example", "examples", "instance", "discussion", "discussions", "detail", "details", "further", "more", "recent", "recently", "detailed", "with", "comprehensive", "excellent", "such", "but", "many", "notably", "especially", "particularly", "most", "cited", "quoted", "adapted", "based", "inter", "alia", "both", "first", "originally", "later", "earlier", "compare", "contrast", "or", "respectively", "e.g", "i.e", "cf", "cit", "contra", "ibid", "pace", "eg", "ie"]
 )
 _NO_NAMES = frozenset(
-    "january february march april may june july august september october november december jan feb mar apr jun jul aug "
-    "sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday spring summer autumn fall winter "
-    "table tables figure figures fig figs section sections sec eq eqs equation equations chapter chapters appendix "
-    "theorem lemma definition proposition corollary algorithm example examples step phase version volume vol no part "
-    "page pages year years the a an in on at by of for from since until during before after between with and or but as "
-    "to this these that those it its we our they their he she his her i you if when while where whereas although though "
-    "however moreover furthermore thus hence therefore also both while recently finally first second third later "
-    "earlier early late about circa ca see copyright isbn issn http https are is was were be been not such some many "
-    "most more all each every only then than because so following according similarly like unlike using used via per "
-    "under over into one two three four five six seven eight nine ten".split()
+    ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "spring", "summer", "autumn", "fall", "winter", "table", "tables", "figure", "figures", "fig", "figs", "section", "sections", "sec", "eq", "eqs", "equation", "equations", "chapter", "chapters", "appendix", "theorem", "lemma", "definition", "proposition", "corollary", "algorithm", "example", "examples", "step", "phase", "version", "volume", "vol", "no", "part", "page", "pages", "year", "years", "the", "a", "an", "in", "on", "at", "by", "of", "for", "from", "since", "until", "during", "before", "after", "between", "with", "and", "or", "but", "as", "to", "this", "these", "that", "those", "it", "its", "we", "our", "they", "their", "he", "she", "his", "her", "i", "you", "if", "when", "while", "where", "whereas", "although", "though", "however", "moreover", "furthermore", "thus", "hence", "therefore", "also", "both", "while", "recently", "finally", "first", "second", "third", "later", "earlier", "early", "late", "about", "circa", "ca", "see", "copyright", "isbn", "issn", "http", "https", "are", "is", "was", "were", "be", "been", "not", "such", "some", "many", "most", "more", "all", "each", "every", "only", "then", "than", "because", "so", "following", "according", "similarly", "like", "unlike", "using", "used", "via", "per", "under", "over", "into", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 )
 _ACRONYM = 3  # letters from which capitals alone are a meeting's name rather than an author's
 

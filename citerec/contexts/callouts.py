@@ -74,21 +74,13 @@ _FLATTENED = re.compile(
     r"(?![\w%°)\]/–-]|[.,:]\d|\s?+(?:%|percent))"
 )
 _ABBREVIATIONS = frozenset(
-    "fig figs eq eqs sec sect no nos vol pp p v ver tab ref refs ca approx ch chap art ex def thm prop cf al ed eds "
-    "dr st mr mrs ms op cit inc jan feb mar apr jun jul aug sep sept oct nov dec rev ser pt nr col".split()
+    ["fig", "figs", "eq", "eqs", "sec", "sect", "no", "nos", "vol", "pp", "p", "v", "ver", "tab", "ref", "refs", "ca", "approx", "ch", "chap", "art", "ex", "def", "thm", "prop", "cf", "al", "ed", "eds", "dr", "st", "mr", "mrs", "ms", "op", "cit", "inc", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "rev", "ser", "pt", "nr", "col"]
 )
 _BEFORE_NO_CITATION = frozenset(
-    "eq eqs equation equations step steps case cases condition conditions type types phase phases part parts formula "
-    "formulas formulae inequality constraint constraints rule rules axiom property theorem lemma definition example "
-    "examples stage stages item items figure figures fig figs table tables section sections level levels version point "
-    "points coordinates pair pairs interval range between within at is are was were ratio expression expressions "
-    "problem program objective relation identity assumption assumptions scenario question questions hypothesis option "
-    "sentence sentences line lines task tasks goal goals category statement clause equal equals of over than grade "
-    "python java".split()
+    ["eq", "eqs", "equation", "equations", "step", "steps", "case", "cases", "condition", "conditions", "type", "types", "phase", "phases", "part", "parts", "formula", "formulas", "formulae", "inequality", "constraint", "constraints", "rule", "rules", "axiom", "property", "theorem", "lemma", "definition", "example", "examples", "stage", "stages", "item", "items", "figure", "figures", "fig", "figs", "table", "tables", "section", "sections", "level", "levels", "version", "point", "points", "coordinates", "pair", "pairs", "interval", "range", "between", "within", "at", "is", "are", "was", "were", "ratio", "expression", "expressions", "problem", "program", "objective", "relation", "identity", "assumption", "assumptions", "scenario", "question", "questions", "hypothesis", "option", "sentence", "sentences", "line", "lines", "task", "tasks", "goal", "goals", "category", "statement", "clause", "equal", "equals", "of", "over", "than", "grade", "python", "java"]
 )
 _NUMBER_WORDS = frozenset(
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand".split()
+    ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety", "hundred", "thousand"]
 )
 _INTERVAL_BEFORE = re.compile(
     r"(?:[∈=≤≥<>×∪∩]|\b(?:interval|intervals|range|ranges|between|within|domain|vector|sequence|list|array|coordinates|scale|bounds?))\s*+$"
@@ -96,7 +88,8 @@ _INTERVAL_BEFORE = re.compile(
 _LOST_NAME = re.compile(r"(?<!\w)[A-Z]\w{1,30}\s(?:and|&)\s$")
 _UNRESOLVED = re.compile(r"\[\s?\?(?:,\s?\?)*+\s?\]")
 _JOINT = re.compile(rf"\s?+[,;{_DASH}]?\s?+")
-_GREATEST = 999
+_GREATEST, _GREATEST_KNOWN = 999, 9999
+_YEAR = re.compile(r"(?:1[6-9]|20)\d\d[a-z]?")
 
 
 ALL_STYLES = frozenset(Style)
@@ -195,7 +188,7 @@ def _in_pair(text: str, place: int, partner: int, hinted: Callable[[int, int], b
     if match := _NUMBERED.fullmatch(content):
         numbers = _expanded(match["list"])
         known = hinted(place, end)
-        if not numbers or (max(numbers) > _GREATEST and not known):
+        if not numbers or max(numbers) > (_GREATEST if not known or _YEAR.fullmatch(content.strip()) else _GREATEST_KNOWN):
             yield from _years_in_pair(text, place, partner)
         elif known or (_is_numbered_square(text, place, numbers, match) if square else _is_numbered(text, place, match)):
             style = Style.NUMBERED_BRACKETS if square else Style.NUMBERED_PARENTHESES
@@ -282,7 +275,7 @@ def _is_numbered_square(text: str, place: int, numbers: tuple[int, ...], match: 
 def _is_numbered(text: str, place: int, match: "re.Match[str]") -> bool:
     """Whether `(…)` cites, and is no equation, no part of a list, no function's argument."""
     listed = match["list"]
-    if re.search(r"\d[a-z]", listed) or match["place"] or place == 0 or "0" == listed.strip():
+    if re.search(r"\d[a-z]", listed) or match["place"] or place == 0 or listed.strip() == "0":
         return False
     glued = _WORD_BEFORE.search(text, max(0, place - 30), place)
     if text[place - 1] in "=_^" or (glued and glued.group() and not (len(glued.group()) > 5 and glued.group().islower())):
@@ -307,6 +300,8 @@ def _raised(text: str) -> Iterator[Callout]:
             continue
         if not text[: match.start()].strip() if match.start() < 3 else text[match.start() - 2 : match.start()].isspace():
             continue  # a footnote begins so
+        if text[match.start() - 1 : match.start()].isspace() and text[match.end() : match.end() + 1].isupper():
+            continue  # and so
         numbers = _expanded(listed.rstrip(",–-"))
         if numbers and numbers[0]:
             end = match.end() - (len(match.group()) - len(match.group().rstrip(",–-˒⁻")))
@@ -314,9 +309,9 @@ def _raised(text: str) -> Iterator[Callout]:
 
 
 def _flattened(text: str, hints: Sequence[tuple[int, int]]) -> Iterator[Callout]:
-    hinted = _Hinted(hints)
+    starts = {start for start, _ in hints}
     for match in _FLATTENED.finditer(text):
-        if not (hinted(*match.span()) or _ends_a_clause(text[max(0, match.start() - 32) : match.start()])):
+        if not (match.start() in starts or _ends_a_clause(text[max(0, match.start() - 32) : match.start()])):
             continue
         numbers = _expanded(match["list"])
         if numbers:
@@ -420,7 +415,7 @@ def _with_hints(text: str, found: list[Callout], hints: Sequence[tuple[int, int]
         if covered(start, end):
             continue
         numbers = _expanded(text[start:end].strip().translate(_UNRAISED)) if end - start < LONGEST else ()
-        glued = start > 0 and (text[start - 1].isalpha() or text[start - 1] in ".,;:)]”\"’")
+        glued = start > 0 and (text[start - 1].isalpha() or text[start - 1] in ".,;:?!)]”\"’")
         if numbers and glued:
             added.append(Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers))
         else:

@@ -114,6 +114,25 @@ def extract_contexts(
                 yield context
 
 
+def fate_of_text(context: Context, *, single: bool = True) -> Fate:
+    """What the sentence of a context is worth that comes from elsewhere, by the same rules."""
+    callouts = find_callouts(context.text)
+    text = context.text
+    at = text.index(MARKER)
+    marker = Callout(at, at + len(MARKER), Style.NUMBERED_BRACKETS, 1)
+    if not text.endswith(_ENDS):
+        return Fate.NO_END
+    if text[0] in _FOOTNOTE_DIGITS:
+        return Fate.FOOTNOTE
+    if _is_fragment(text, (0, len(text)), [marker]):
+        return Fate.FRAGMENT
+    if single and not all(callout.is_sound for callout in callouts):
+        return Fate.MANGLED
+    if single and callouts:
+        return Fate.SEVERAL_CITATIONS
+    return Fate.GROUP if single and len(context.cited_ids) > 1 else Fate.USABLE
+
+
 class _Document:
     """A full text with what all its paragraphs share."""
 
@@ -139,7 +158,7 @@ class _Document:
     def entry_ids(self, callout: Callout, refs: Sequence[BibRef]) -> tuple[str, ...]:
         """The bib entries of a callout: those of its bib refs, and those that its range leaves between them."""
         given = [ref.entry_id for ref in refs if ref.entry_id in self.text.bib_entries and ref.entry_id]
-        if not refs or callout.works <= len(set(given)) or not callout.numbers:
+        if not given or callout.works <= len(set(given)) or not callout.numbers:
             return tuple(dict.fromkeys(given))
         numbered = [self._id_of(number) for number in callout.numbers]
         return tuple(dict.fromkeys([*given, *(entry_id for entry_id in numbered if entry_id)]))
@@ -302,8 +321,12 @@ def _split(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Spa
 
 
 def _with_trailing(whole: str, spans: Sequence[Span], callouts: Sequence[Callout]) -> list[Span]:
-    """Sentences with the citations that stand right after their full stop: `… was shown.12 Next …`."""
-    trailing = {callout.start: callout.end for callout in callouts if _follows_stop(whole, callout)}
+    """Sentences with the blotted citations at their end: `… was shown.12 Next …`."""
+    trailing = {
+        callout.start: callout.end
+        for callout in callouts
+        if _follows_stop(whole, callout) or callout.style is Style.SUPERSCRIPT
+    }
     sentences: list[Span] = []
     for start, end in spans:
         done = sentences[-1][1] if sentences else 0

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.json_lines import RecordError, raw_lines
-from citerec.corpus.values import optional_id, read_list, read_text, read_year
+from citerec.corpus.values import optional_id, read_count, read_list, read_text, read_year
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.records import MARKER, Context
 
@@ -79,6 +79,10 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         source=read_text(record, "source"),
         intent=read_text(record, "intent"),
         labels=_read_labels(record),
+        marker=read_text(record, "marker"),
+        style=read_text(record, "style"),
+        start=read_count(record, "start"),
+        end=read_count(record, "end"),
     )
 
 

@@ -1,6 +1,7 @@
 """Splitting a text into sentences: by rule (pysbd), or by spaCy."""
 
 import functools
+import importlib.metadata
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,16 @@ def splitter(name: str = PYSBD) -> Splitter:
     if name == PYSBD:
         return _by_rule
     return functools.partial(_by_spacy, _pipeline(name))
+
+
+def splitter_identity(name: str) -> list[str]:
+    """What the sentences of a splitter hang on: its name, and its version."""
+    if name == PYSBD:
+        return [name, importlib.metadata.version("pysbd")]
+    if name == SPACY:
+        return [name, importlib.metadata.version("spacy")]
+    meta = _pipeline(name).meta
+    return [str(meta.get("lang")), str(meta.get("name")), str(meta.get("version"))]
 
 
 def _by_rule(text: str) -> list[Span]:

@@ -96,6 +96,14 @@ def is_installed(model: str) -> bool:
     return Path(model).is_dir() or (model.isidentifier() and importlib.util.find_spec(model) is not None)
 
 
+def model_identity(model: str | None) -> list[str]:
+    """Name and version of a spaCy model: what its tags hang on; empty for none."""
+    if model is None:
+        return []
+    meta = tagger(model).meta
+    return [str(meta.get("lang")), str(meta.get("name")), str(meta.get("version"))]
+
+
 @functools.cache
 def _blank() -> "Language":
     import spacy

@@ -2,10 +2,10 @@
 
 import difflib
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -29,7 +29,15 @@ VERSION = 1
 """Rises when a set written before can no longer be read."""
 
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
-SET = Kind("diagnostic set", KIND, MANIFEST, frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET}))
+CELLS, RESERVES, QUARANTINE, FIGURES = "cells.csv", "reserves.jsonl", "quarantine.jsonl", "figures"
+REVIEWS, REJECTED = "reviews", "rejected.jsonl"
+_ALWAYS = (MANIFEST, CONTEXTS, QRELS, DATASHEET)
+SET = Kind(
+    "diagnostic set",
+    KIND,
+    MANIFEST,
+    frozenset({*_ALWAYS, CELLS, RESERVES, QUARANTINE, FIGURES, REVIEWS, REJECTED}),
+)
 DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
 
@@ -45,6 +53,32 @@ class FamilyOfSet(_Part):
     classes: dict[str, int]
 
 
+class Sampling(_Part):
+    """How a set was sampled.
+
+    Attributes:
+        seed: Decides every lot.
+        quota: Contexts for each class of a cell, by family.
+        oversample: Papers drawn for each context wanted, in the first round.
+        rounds: How often more could be drawn for classes that were not full; each time twice as many.
+        single: Whether each sentence cites exactly one paper, once.
+        split: What split sentences.
+        funnel: How many were left after each step, from the papers of the corpus to the contexts chosen.
+        fates: What became of the sentences that cite a drawn paper.
+        cells: Classes of cells that were wanted, that are full, and that hold something.
+    """
+
+    seed: int
+    quota: dict[str, int]
+    oversample: float
+    rounds: int
+    single: bool
+    split: str
+    funnel: dict[str, int]
+    fates: dict[str, int]
+    cells: dict[str, int]
+
+
 class SetManifest(_Part):
     """`manifest.json` of a diagnostic set.
 
@@ -57,10 +91,11 @@ class SetManifest(_Part):
         source: Where the contexts come from.
         contexts: How many there are.
         corpus_papers: How many papers the corpus has that they cite.
-        corpus_fingerprint: Which corpus that is: the fingerprint of its index.
+        corpus_fingerprint: Which corpus that is: the fingerprint of its index; None where it was built from shards.
         spacy_model: What tagged parts of speech, if anything did.
         bounds: What the corpus decided.
         families: The families, with their classes.
+        sampling: How it was sampled; None where all contexts were taken.
         fingerprint: Digest of contexts and qrels.
     """
 
@@ -72,10 +107,11 @@ class SetManifest(_Part):
     source: str
     contexts: int
     corpus_papers: int
-    corpus_fingerprint: str
+    corpus_fingerprint: str | None
     spacy_model: str | None
     bounds: Bounds
     families: dict[str, FamilyOfSet]
+    sampling: Sampling | None = None
     fingerprint: str
 
     @classmethod
@@ -140,8 +176,21 @@ def read_set(path: Path) -> DiagnosticSet:
     return DiagnosticSet(path, manifest, tuple(read_contexts(path / CONTEXTS)))
 
 
-def write_set(out: Path, source: Path, labelled: Labelled, index: IndexManifest) -> SetManifest:
-    """Writes a set beside its place and puts it there at the end.
+@dataclass(frozen=True, slots=True)
+class SetFacts:
+    """What a set says of itself besides its contexts: see SetManifest."""
+
+    source: str
+    corpus_papers: int
+    corpus_fingerprint: str | None
+    spacy_model: str | None
+    bounds: Bounds
+    families: Mapping[str, FamilyOfSet]
+    sampling: Sampling | None = None
+
+
+def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexManifest) -> SetManifest:
+    """Writes the set of all contexts of a file.
 
     Args:
         out: Its directory; one that is there must be a set.
@@ -153,28 +202,63 @@ def write_set(out: Path, source: Path, labelled: Labelled, index: IndexManifest)
         InputError: Something else stands there.
         BuildError: The disk is full, or may not be written to.
     """
+    facts = SetFacts(
+        source=source.name,
+        corpus_papers=index.counts.papers,
+        corpus_fingerprint=index.fingerprint,
+        spacy_model=Path(labelled.model).name if labelled.model else None,
+        bounds=labelled.bounds,
+        families={
+            name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
+            for name, classes in labelled.counts().items()
+        },
+    )
+    pairs = zip(raw_lines(source), labelled.contexts, strict=True)
+    records = ((orjson.loads(raw), context) for (_, raw, _), context in pairs)
+    return write_set(out, records, facts)
+
+
+def write_set(
+    out: Path,
+    records: Iterable[tuple[Mapping[str, Any], Context]],
+    facts: SetFacts,
+    beside: Callable[[Path], None] = lambda _: None,
+) -> SetManifest:
+    """Writes a set beside its place and puts it there at the end.
+
+    Args:
+        out: Its directory; one that is there must be a set.
+        records: Its contexts in order, each with the record to keep of it; id and labels are the context's.
+        facts: What it says of itself.
+        beside: Writes what else belongs into the directory.
+
+    Raises:
+        InputError: Something else stands there.
+        BuildError: The disk is full, or may not be written to.
+    """
     with SET.writing(out) as partial:
+        cited: list[tuple[str, Sequence[str]]] = []
         with (partial / CONTEXTS).open("wb") as file:
-            for (_, raw, _), context in zip(raw_lines(source), labelled.contexts, strict=True):
-                record = {**orjson.loads(raw), "context_id": context.context_id, "labels": dict(context.labels)}
+            for kept, context in records:
+                record = {**kept, "context_id": context.context_id, "labels": dict(context.labels)}
                 file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-        write_qrels(partial / QRELS, ((context.context_id, context.cited_ids) for context in labelled.contexts))
+                cited.append((context.context_id, context.cited_ids))
+        write_qrels(partial / QRELS, cited)
         manifest = SetManifest(
             strata=strata().version,
             citerec=__version__,
             name=out.name,
-            source=source.name,
-            contexts=len(labelled.contexts),
-            corpus_papers=index.counts.papers,
-            corpus_fingerprint=index.fingerprint,
-            spacy_model=Path(labelled.model).name if labelled.model else None,
-            bounds=labelled.bounds,
-            families={
-                name: FamilyOfSet(conditions=labelled.conditions[name], classes=classes)
-                for name, classes in labelled.counts().items()
-            },
+            source=facts.source,
+            contexts=len(cited),
+            corpus_papers=facts.corpus_papers,
+            corpus_fingerprint=facts.corpus_fingerprint,
+            spacy_model=facts.spacy_model,
+            bounds=facts.bounds,
+            families=dict(facts.families),
+            sampling=facts.sampling,
             fingerprint=fingerprint(partial),
         )
+        beside(partial)
         titles = {name: FAMILIES[name].title for name in manifest.families}
         write_datasheet(partial / DATASHEET, manifest.model_dump(), titles)
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")

@@ -1,0 +1,27 @@
+"""Contexts as JSON Lines (docs/formats.md)."""
+
+from typing import Any
+
+from citerec.records import Context, json_id
+
+
+def as_record(context: Context) -> dict[str, Any]:
+    """The JSON object of a context; `citerec.contexts.read.parse_context` reads it back. Labels only where it has any."""
+    record: dict[str, Any] = {
+        "context_id": context.context_id,
+        "text": context.text,
+        "before": context.before,
+        "after": context.after,
+        "citing_id": json_id(context.citing_id) if context.citing_id else None,
+        "citing_key": context.citing_key,
+        "citing_year": context.citing_year,
+        "cited_ids": [json_id(paper_id) for paper_id in context.cited_ids],
+        "section": context.section,
+        "source": context.source,
+        "intent": context.intent,
+        "marker": context.marker,
+        "style": context.style,
+        "start": context.start,
+        "end": context.end,
+    }
+    return {**record, "labels": dict(context.labels)} if context.labels else record

@@ -1,0 +1,538 @@
+"""Building a diagnostic set: survey the texts, draw papers, extract sentences, choose contexts, write the set.
+
+Each step keeps what it made beside the set's place, shard by shard, so that what was stopped goes on, and what was done
+is not done again.
+"""
+
+import contextlib
+import heapq
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import orjson
+from filelock import FileLock, Timeout
+
+from citerec.contexts.split import splitter_identity
+from citerec.contexts.write import as_record
+from citerec.corpus.ingest import Progress, ingest
+from citerec.corpus.sources import Shard, find_shards
+from citerec.corpus.store import PaperStore
+from citerec.corpus.stores import is_mongodb, name_of, open_store
+from citerec.diagnostics.bounds import Bounds, FieldShares, compute_bounds
+from citerec.diagnostics.build import intents, survey, texts
+from citerec.diagnostics.build.choose import (
+    COMBINED,
+    LARGE_FIELDS,
+    SMALL_FIELDS,
+    Candidate,
+    CellChoice,
+    choose,
+    slots_of,
+)
+from citerec.diagnostics.build.draw import Cell, Draw, draw_papers
+from citerec.diagnostics.build.lines import writing_lines
+from citerec.diagnostics.build.record import FUNNEL, Record
+from citerec.diagnostics.build.shards import Result, digest_of, identity, run_stage
+from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.sentences import model_identity
+from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set
+from citerec.errors import BuildError, InputError, SourceError
+from citerec.records import Context
+
+_PART = 1000
+_TEXT_SUFFIXES = (".jsonl", ".json", ".gz")
+SAMPLED = (*LARGE_FIELDS, *SMALL_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How to sample.
+
+    Attributes:
+        seed: Decides every lot.
+        quota: Contexts for each class of a cell, by family; families that are not named have `per_class`.
+        per_class: Contexts for each class of a cell.
+        oversample: Papers drawn for each context wanted (Maharjan 3.2.1, step 4: 10 where 3 are needed).
+        rounds: How often to draw: each round twice as many papers as the last, for classes that are not full.
+        single: Whether a sentence must cite exactly one paper, once.
+        split: What splits sentences: `pysbd`, `spacy`, or a spaCy model.
+        model: The spaCy model that tags parts of speech; None leaves those families out.
+        field_shares: What decides which fields are small.
+        conditions: Whether families hold constant what they say.
+        store: Where papers are kept: None for a file beside the set, or an address such as `mongodb://HOST/DATABASE`.
+        max_bad: Share of bad records above which the work stops.
+        workers: Processes; None for one a processor.
+    """
+
+    seed: int = 0
+    quota: Mapping[str, int] = field(default_factory=dict)
+    per_class: int = 1
+    oversample: float = 10 / 3
+    rounds: int = 3
+    single: bool = True
+    split: str = "pysbd"
+    model: str | None = None
+    field_shares: FieldShares = "corpus"
+    conditions: bool = True
+    store: str | None = None
+    max_bad: float = 0.05
+    workers: int | None = None
+
+    def quotas(self) -> dict[str, int]:
+        """Contexts for each class of a cell, for every sampled family.
+
+        Raises:
+            InputError: A family is not sampled.
+        """
+        for name in self.quota:
+            if name not in SAMPLED:
+                raise InputError(f"{name!r} has no quota of its own", f"Families with one: {', '.join(SAMPLED)}.")
+        return {name: self.quota.get(name, self.per_class) for name in SAMPLED}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a set is built from.
+
+    Attributes:
+        papers: S2AG `papers`: folders or files.
+        texts: S2ORC shards, or one file of contexts.
+        citations: S2AG `citations`; without them the intents stay unknown.
+        are_contexts: Whether `texts` is a file of contexts.
+    """
+
+    papers: Sequence[Path]
+    texts: Sequence[Path]
+    citations: Sequence[Path] = ()
+    are_contexts: bool = False
+
+
+def build_set(
+    out: Path, sources: Sources, options: BuildOptions, progress: Progress = lambda _doing, _done, _whole: None
+) -> SetManifest:
+    """Builds a diagnostic set. The same sources and options give the same bytes, whatever the number of processes.
+
+    Args:
+        out: Its directory. Work is kept beside it, in `.NAME.work`, for the next build from these sources.
+        sources: What it is built from.
+        options: How to sample.
+        progress: Told of the work done.
+
+    Returns:
+        Its manifest.
+
+    Raises:
+        InputError: A source is missing or empty, nothing can be sampled from it, or something else stands at `out`.
+        BuildError: Too many records are bad, the disk is full, or another build is at work.
+    """
+    quota = options.quotas()
+    work = out.parent / f".{out.name}.work"
+    papers = [shard for shard in find_shards(sources.papers) if shard.format not in _NO_PAPERS]
+    if not papers:
+        raise SourceError(f"{sources.papers[0]} holds no papers", "Give the folder of S2AG's `papers`: --papers")
+    with _locked(work):
+        return _Build(out, work, papers, sources, options, quota, progress).run()
+
+
+_NO_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
+
+
+class _Build:
+    def __init__(
+        self,
+        out: Path,
+        work: Path,
+        papers: list[Shard],
+        sources: Sources,
+        options: BuildOptions,
+        quota: dict[str, int],
+        progress: Progress,
+    ) -> None:
+        self._out, self._work, self._papers = out, work, papers
+        self._options, self._quota, self._progress = options, quota, progress
+        self._are_contexts = sources.are_contexts
+        self._source = ", ".join(path.name for path in sources.texts)
+        self._texts = list(sources.texts) if sources.are_contexts else find_texts(sources.texts)
+        given = find_shards(sources.citations) if sources.citations else []
+        self._citations = [shard.path for shard in given if shard.format == "s2ag-citations"]
+        if given and not self._citations:
+            raise SourceError(f"{sources.citations[0]} holds no citations", "Give the folder of S2AG's `citations`.")
+        self._record = Record()
+        self._quarantine: list[Result] = []
+
+    def run(self) -> SetManifest:
+        with contextlib.closing(self._filled_store()) as store:
+            census = list(store.census())
+            bounds = compute_bounds([], census, self._options.field_shares)
+            if bounds.field is None:
+                raise InputError("the papers name no fields of study", "Sampling goes by field: give S2AG's papers.")
+            if bounds.citation_count is None:
+                raise InputError(
+                    "too few papers have a citation count and a year for groups of citation counts",
+                    "Sampling goes by citation count. To label all contexts instead: citerec diagnostics label",
+                )
+            self._record.take_census(census, bounds)
+            draw = self._draw(store, bounds)
+            choices, bounds = self._rounds(store, bounds, draw)
+            return self._write(store, choices, bounds)
+
+    # Papers
+
+    def _filled_store(self) -> PaperStore:
+        """The store with all papers in it; what an earlier build has read of the same shards stays."""
+        where = self._options.store or self._work / "papers.sqlite"
+        plan = digest_of([name_of(where), [[*identity(shard.path), shard.format] for shard in self._papers]])
+        note = self._work / "papers.json"
+        same = note.exists() and orjson.loads(note.read_bytes()) == plan
+        if not same and not is_mongodb(where):
+            for path in self._work.glob("papers.sqlite*"):
+                path.unlink()
+        store = open_store(where)
+        try:
+            if not same and store.next_shard() > 1:
+                raise InputError(
+                    f"{name_of(where)} holds papers of other shards", "Give the address of an empty database."
+                )
+            note.write_bytes(orjson.dumps(plan))
+            ingest(
+                self._papers,
+                store,
+                first=1,
+                max_bad=self._options.max_bad,
+                workers=self._options.workers,
+                progress=lambda _, done, whole: self._progress("reading papers", done, whole),
+            )
+            for name in ("cited_papers", "citing_papers", "texts", "contexts"):
+                store.clear(name)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    # Drawing
+
+    def _draw(self, store: PaperStore, bounds: Bounds) -> Draw:
+        stage = survey.survey_contexts if self._are_contexts else survey.survey_texts
+        surveyed = self._stage("surveying texts", "survey", self._texts, stage, {})
+        self._quarantine += surveyed
+        self._stop_if_mostly_bad(surveyed, "texts")
+        self._record.funnel["texts"] = sum(result.counts["texts"] for result in surveyed)
+        self._progress("drawing papers", 0, 1)
+        needed = {name: sum(self._slots(name, bounds).values()) for name in _fields(bounds)}
+        most = {name: self._drawn_by(self._options.rounds, count) for name, count in needed.items()}
+        draw = draw_papers(survey.cited_papers(surveyed), store, bounds, most, self._options.seed)
+        if not draw.papers:
+            raise InputError(
+                f"of {draw.cited:,} papers that the texts cite, the corpus has {draw.known:,}, "
+                "and none has a title, authors, venue, field, year and citation count that sampling needs",
+                "Are papers and texts of one release? To label contexts as they are: citerec diagnostics label",
+            )
+        self._record.take_draw(draw)
+        return draw
+
+    def _drawn_by(self, rounds: int, needed: int) -> int:
+        """How many papers of a cell are drawn after some rounds, each of which draws twice what the last one drew."""
+        return int(math.ceil(self._options.oversample * needed) * (2**rounds - 1))
+
+    def _slots(self, field_name: str, bounds: Bounds) -> dict[Any, int]:
+        return slots_of(field_name, bounds, self._quota, tagged=self._options.model is not None)
+
+    # Sentences
+
+    def _rounds(self, store: PaperStore, bounds: Bounds, draw: Draw) -> tuple[dict[Cell, CellChoice], Bounds]:
+        drawn = dict.fromkeys(draw.papers, 0)
+        wanting = set(draw.papers)
+        choices: dict[Cell, CellChoice] = {}
+        for number in range(1, self._options.rounds + 1):
+            new: list[str] = []
+            for cell in sorted(wanting):
+                until = self._drawn_by(number, sum(self._slots(cell.field, bounds).values()))
+                new += draw.papers[cell][drawn[cell] : until]
+                drawn[cell] = min(until, len(draw.papers[cell]))
+            if not new:
+                break
+            self._extract(store, sorted(new), draw)
+            bounds = self._with_lengths(store, bounds)
+            choices = self._choose(store, bounds, draw, drawn)
+            self._record.rounds = number
+            # A class whose own papers ran out gains nothing from drawing more.
+            wanting = {
+                cell
+                for cell, choice in choices.items()
+                if drawn[cell] < len(draw.papers[cell])
+                and any(filling.chosen < filling.wanted for filling in choice.filling)
+            }
+        self._record.take_choices(choices)
+        return choices, bounds
+
+    def _extract(self, store: PaperStore, drawn: list[str], draw: Draw) -> None:
+        path = self._drawn_file(drawn)
+        store.put("cited_papers", self._cited_documents(store, drawn, draw))
+        if self._citations:
+            found = self._stage(
+                "reading citations", "intents", self._citations, intents.read_intents, {"drawn": str(path)}
+            )
+            self._quarantine += found
+            self._stop_if_mostly_bad(found, "citations")
+            _merge_into(store, "citing_papers", _citing_documents(store, found))
+        parameters = {
+            "drawn": str(path),
+            "single": self._options.single,
+            "split": self._options.split,
+            "model": self._options.model,
+            "model_is": model_identity(self._options.model),
+            "split_is": splitter_identity(self._options.split),
+        }
+        stage = texts.extract_given if self._are_contexts else texts.extract_texts
+        extracted = self._stage("extracting sentences", "contexts", self._texts, stage, parameters)
+        for result in extracted:
+            self._record.take_tally(result.counts)
+            _merge_into(store, "texts", texts.texts(result.path))
+            store.put("contexts", _context_documents(store, result))
+
+    def _drawn_file(self, drawn: list[str]) -> Path:
+        folder = self._work / "drawn"
+        folder.mkdir(exist_ok=True)
+        path = folder / digest_of(drawn)
+        with writing_lines(path) as write:
+            for paper_id in drawn:
+                write(paper_id.encode())
+        return path.resolve()
+
+    def _cited_documents(self, store: PaperStore, drawn: list[str], draw: Draw) -> Iterator[dict[str, Any]]:
+        cells = {paper_id: cell for cell, papers in draw.papers.items() for paper_id in papers}
+        for part in _parts(drawn):
+            for paper_id, paper in sorted(store.papers(part).items()):
+                yield {"id": paper_id, **cells[paper_id]._asdict(), "paper": paper_document(paper)}
+
+    def _with_lengths(self, store: PaperStore, bounds: Bounds) -> Bounds:
+        lengths = (document["sentence"]["length"] for document in store.documents("contexts"))
+        return bounds.model_copy(update={"length": compute_bounds(lengths, []).length})
+
+    def _choose(
+        self, store: PaperStore, bounds: Bounds, draw: Draw, drawn: Mapping[Cell, int]
+    ) -> dict[Cell, CellChoice]:
+        used: set[str] = set()
+        choices = {}
+        for done, (cell, papers) in enumerate(sorted(draw.papers.items())):
+            self._progress("choosing contexts", done, len(draw.papers))
+            choices[cell] = choose(
+                cell,
+                papers[: drawn[cell]],
+                draw.sizes[cell],
+                self._slots(cell.field, bounds),
+                store,
+                bounds,
+                seed=self._options.seed,
+                conditions=self._options.conditions,
+                used=used,
+            )
+        return choices
+
+    # The set
+
+    def _write(self, store: PaperStore, choices: Mapping[Cell, CellChoice], bounds: Bounds) -> SetManifest:
+        self._progress("writing the set", 0, 1)
+        self._record.bounds = bounds
+        chosen = [_labelled(candidate, bounds) for choice in choices.values() for candidate in choice.chosen]
+        self._record.take_store(store, has_citations=bool(self._citations))
+        if not chosen:
+            funnel = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in self._record.steps().items())
+            raise InputError(f"no context could be chosen: {funnel}", "Are papers and texts of one release?")
+        model = self._options.model
+        facts = SetFacts(
+            source=self._source,
+            corpus_papers=store.counts().papers,
+            corpus_fingerprint=None,
+            spacy_model=Path(model).name if model else None,
+            bounds=bounds,
+            families=self._families(chosen, bounds),
+            sampling=Sampling(
+                seed=self._options.seed,
+                quota=self._quota,
+                oversample=round(self._options.oversample, 6),
+                rounds=self._options.rounds,
+                single=self._options.single,
+                split=Path(self._options.split).name,
+                funnel=self._record.steps(),
+                fates=dict(sorted(self._record.fates.items())),
+                cells=self._record.cells(),
+            ),
+        )
+        reserves = [_labelled(candidate, bounds) for choice in choices.values() for candidate in choice.reserves]
+        return write_set(
+            self._out, chosen, facts, lambda folder: self._record.write(folder, reserves, _aside(self._quarantine))
+        )
+
+    def _families(self, chosen: Sequence[tuple[dict[str, Any], Context]], bounds: Bounds) -> dict[str, FamilyOfSet]:
+        counts = Counter(label for _, context in chosen for label in context.labels.items())
+        names = [
+            name
+            for name, family in FAMILIES.items()
+            if name in COMBINED or (self._quota[name] and (self._options.model or not family.needs_tagger))
+        ]
+        return {
+            name: FamilyOfSet(
+                conditions=tuple(condition.name for condition in FAMILIES[name].conditions)
+                if self._options.conditions
+                else (),
+                classes={label: counts[name, label] for label in FAMILIES[name].classes(bounds)},
+            )
+            for name in names
+        }
+
+    # Shards
+
+    def _stage(
+        self, doing: str, name: str, shards: Sequence[Path], work: Any, parameters: Mapping[str, Any]
+    ) -> list[Result]:
+        return run_stage(
+            self._work / name,
+            shards,
+            work,
+            parameters,
+            workers=self._options.workers,
+            told=lambda done, whole: self._progress(doing, done, whole),
+        )
+
+    def _stop_if_mostly_bad(self, results: Sequence[Result], what: str) -> None:
+        bad = sum(result.counts["bad"] for result in results)
+        total = bad + sum(result.counts.get("texts", 0) + result.counts.get("rows", 0) for result in results)
+        if bad > self._options.max_bad * total:
+            first = orjson.loads(next(survey.quarantine(results)))
+            raise BuildError(
+                f"{bad:,} of {total:,} {what} are bad, more than {self._options.max_bad:.0%}; "
+                f"the first is {first['shard']}, line {first['line']}: {first['reason']}",
+                "Mend the source, or allow more with --max-bad 0.5",
+            )
+
+
+def find_texts(paths: Sequence[Path]) -> list[Path]:
+    """The shards of S2ORC below some folders, or the files given, each folder's sorted by name.
+
+    Raises:
+        SourceError: A path is missing, holds no shards, or holds both versions.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise SourceError(f"{path} does not exist", "Give a folder of S2ORC shards, or one of them.")
+        if path.is_file():
+            found.append(path)
+            continue
+        versions = [path / name for name in ("s2orc", "s2orc_v2") if (path / name).is_dir()]
+        if len(versions) == 2:
+            raise SourceError(f"{path} holds both versions of S2ORC", f"Give one: {versions[0]} or {versions[1]}")
+        folder = versions[0] if versions else path
+        files = sorted(
+            file for file in folder.iterdir() if file.is_file() and file.name.lower().endswith(_TEXT_SUFFIXES)
+        )
+        if not files:
+            raise SourceError(f"{folder} holds no shards of S2ORC", "They end in .jsonl or .gz")
+        found += files
+    return found
+
+
+def paper_document(paper: Any) -> dict[str, Any]:
+    """The metadata of a paper as the collections keep them."""
+    return {
+        "title": paper.title,
+        "authors": list(paper.authors),
+        "venue": paper.venue,
+        "year": paper.year,
+        "fields_of_study": list(paper.fields_of_study),
+        "citation_count": paper.citation_count,
+        "external_ids": dict(paper.external_ids),
+    }
+
+
+def _citing_documents(store: PaperStore, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
+    for part in _parts(intents.citing_papers(results)):
+        known = store.papers([citing_id for citing_id, _ in part])
+        for citing_id, cites in part:
+            paper = known.get(citing_id)
+            yield {"id": citing_id, "paper": paper_document(paper) if paper else None, "cites": cites}
+
+
+def _context_documents(store: PaperStore, result: Result) -> Iterator[dict[str, Any]]:
+    """The contexts of a shard with what other sources know: year of the citing paper, intent of the citation."""
+    for part in _parts(texts.measured(result.path)):
+        citing = {str(document["context"]["citing_id"]) for document in part}
+        years = store.years(citing)
+        cites = store.documents_of("citing_papers", citing)
+        for document in part:
+            context = document["context"]
+            citing_id = str(context["citing_id"])
+            found = cites.get(citing_id, {}).get("cites", {}).get(document["cited_id"], [])
+            if citing_id in years:
+                context["citing_year"] = years[citing_id] or context["citing_year"]
+            elif context["citing_id"] is not None:
+                # Not in the corpus: it cannot be recommended, and has no year there.
+                context["citing_id"], context["citing_key"] = None, context["citing_key"] or f"CorpusId:{citing_id}"
+            # Where S2AG says several things of a pair of papers, it does not say which is said of this sentence.
+            if len(found) == 1:
+                context["intent"] = found[0]
+            yield document
+
+
+def _merge_into(store: PaperStore, collection: str, documents: Iterable[dict[str, Any]]) -> None:
+    """Puts documents whose lists and tables add to what is there from an earlier round."""
+    for part in _parts(documents):
+        before = store.documents_of(collection, [document["id"] for document in part])
+        for document in part:
+            for key, value in before.get(document["id"], {}).items():
+                if isinstance(value, dict) and isinstance(document[key], dict):
+                    document[key] = {**value, **document[key]}
+                elif isinstance(value, list):
+                    document[key] = [*value, *(item for item in document[key] if item not in value)]
+        store.put(collection, part)
+
+
+def _labelled(candidate: Candidate, bounds: Bounds) -> tuple[dict[str, Any], Context]:
+    labels = {candidate.slot.family: candidate.slot.label}
+    if bounds.field and candidate.cell.field in bounds.field.fields:
+        labels |= dict(zip(COMBINED, candidate.cell, strict=True))
+    ordered = {name: labels[name] for name in FAMILIES if name in labels}
+    context = replace(candidate.context, labels=ordered)
+    cell = {**candidate.cell._asdict(), "family": candidate.slot.family, "class": candidate.slot.label}
+    return {**as_record(context), "cell": cell}, context
+
+
+def _fields(bounds: Bounds) -> tuple[str, ...]:
+    return (*bounds.field.fields, *bounds.field.low_resource) if bounds.field else ()
+
+
+def _aside(results: Sequence[Result]) -> Iterator[bytes]:
+    # A shard is read once a round; what is bad in it is bad once.
+    return (line for line, _ in itertools.groupby(heapq.merge(*[sorted(survey.quarantine([one])) for one in results])))
+
+
+def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
+    remaining = iter(items)
+    while part := list(itertools.islice(remaining, _PART)):
+        yield part
+
+
+@contextlib.contextmanager
+def _locked(work: Path) -> Iterator[None]:
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(work / "lock")
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BuildError("another process is building this set", "Wait for it, or stop it.") from None
+    except OSError as error:
+        raise InputError(f"cannot write {work}: {error.strerror or error}", "Give another --out.") from error
+    try:
+        yield
+    except OSError as error:
+        raise BuildError(
+            f"cannot go on in {work}: {error.strerror or error}", "Make room; the same command goes on."
+        ) from error
+    finally:
+        lock.release()

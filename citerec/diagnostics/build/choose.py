@@ -1,0 +1,233 @@
+"""Choosing contexts: each class of each cell gets its share, and no cited paper is used twice (Maharjan 3.2.1)."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from citerec.contexts.read import parse_context
+from citerec.corpus.store import PaperStore
+from citerec.diagnostics.bounds import Bounds
+from citerec.diagnostics.build.draw import Cell, lot
+from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.families.family import Facts
+from citerec.diagnostics.sentences import Sentence
+from citerec.records import Context, Paper
+
+LARGE_FIELDS = ("length", "location", "intent", "pos_before", "pos_after")
+"""Families for which fields with enough papers are sampled; fields, years and citation counts are all of these."""
+
+SMALL_FIELDS = ("low_resource",)
+"""The family for which small fields are sampled."""
+
+COMBINED = ("field", "year", "citation_count")
+"""Families whose classes are cells: each context chosen for a large field has one (Maharjan 3.1)."""
+
+RESERVES = 5
+"""Contexts kept for each class of a cell, to stand in for those that a reviewer rejects."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Slot:
+    """A class of a family, to be filled in a cell."""
+
+    family: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A context that fits a slot.
+
+    Attributes:
+        slot: The slot.
+        cell: The cell.
+        cited_id: The drawn paper for which it stands.
+        context: The context, with its labels.
+    """
+
+    slot: Slot
+    cell: Cell
+    cited_id: str
+    context: Context
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How full a slot of a cell is.
+
+    Attributes:
+        cell: The cell.
+        slot: The slot.
+        wanted: How many contexts were asked for.
+        chosen: How many there are.
+        papers: Papers of the cell that a text at hand cites, and whose metadata are complete.
+        drawn: Of them drawn.
+        fitting: Of them with a usable sentence of this class.
+    """
+
+    cell: Cell
+    slot: Slot
+    wanted: int
+    chosen: int
+    papers: int
+    drawn: int
+    fitting: int
+
+
+@dataclass(frozen=True, slots=True)
+class CellChoice:
+    """What was chosen for a cell.
+
+    Attributes:
+        chosen: The contexts, slot by slot.
+        reserves: For each slot some that would do as well, of papers not used.
+        filling: How full each slot is.
+    """
+
+    chosen: tuple[Candidate, ...]
+    reserves: tuple[Candidate, ...]
+    filling: tuple[Filling, ...]
+
+
+def slots_of(field: str, bounds: Bounds, quota: Mapping[str, int], *, tagged: bool) -> dict[Slot, int]:
+    """What is to be filled in every cell of a field, and how often.
+
+    Args:
+        field: The field.
+        bounds: Which fields are small.
+        quota: Contexts for each class of a cell, by family.
+        tagged: Whether parts of speech are known.
+    """
+    if bounds.field is None:
+        return {}
+    if field in bounds.field.low_resource:
+        return {Slot(family, field): quota[family] for family in SMALL_FIELDS if quota[family]}
+    if field not in bounds.field.fields:
+        return {}
+    return {
+        Slot(family, label): quota[family]
+        for family in LARGE_FIELDS
+        if quota[family] and (tagged or not FAMILIES[family].needs_tagger)
+        for label in FAMILIES[family].classes(bounds)
+    }
+
+
+def choose(
+    cell: Cell,
+    drawn: Sequence[str],
+    papers: int,
+    slots: Mapping[Slot, int],
+    store: PaperStore,
+    bounds: Bounds,
+    *,
+    seed: int,
+    conditions: bool,
+    used: set[str],
+) -> CellChoice:
+    """Fills the slots of a cell as far as its papers allow: a maximum matching of slots and papers.
+
+    Args:
+        cell: The cell.
+        drawn: Its drawn papers, by lot.
+        papers: How many papers it has.
+        slots: What is to be filled, and how often.
+        store: Holds the contexts of the drawn papers.
+        bounds: How long is long.
+        seed: Decides between sentences that do as well.
+        conditions: Whether families hold constant what they say.
+        used: Papers cited by contexts chosen before; those chosen here are added.
+    """
+    found = store.papers(drawn)
+    fitting: dict[str, dict[Slot, Candidate]] = {}
+    for paper_id in drawn:
+        if paper_id in used or paper_id not in found:
+            continue
+        options: dict[Slot, tuple[int, Candidate]] = {}
+        for document in store.documents("contexts", cited_id=paper_id):
+            for candidate in _candidates(document, cell, slots, store, found, bounds, conditions=conditions):
+                rank = lot(seed, candidate.context.context_id)
+                if candidate.slot not in options or rank < options[candidate.slot][0]:
+                    options[candidate.slot] = (rank, candidate)
+        fitting[paper_id] = {slot: candidate for slot, (_, candidate) in options.items()}
+    chosen = _without_shared(fitting, slots, used)
+    taken = {candidate.cited_id for candidate in chosen}
+    used.update(paper_id for candidate in chosen for paper_id in candidate.context.cited_ids)
+    reserves = [
+        candidate
+        for slot in slots
+        for candidate in [
+            options[slot] for paper_id, options in fitting.items() if paper_id not in taken and slot in options
+        ][:RESERVES]
+    ]
+    filling = tuple(
+        Filling(
+            cell=cell,
+            slot=slot,
+            wanted=wanted,
+            chosen=sum(candidate.slot == slot for candidate in chosen),
+            papers=papers,
+            drawn=len(drawn),
+            fitting=sum(slot in options for options in fitting.values()),
+        )
+        for slot, wanted in slots.items()
+    )
+    return CellChoice(tuple(chosen), tuple(reserves), filling)
+
+
+def _candidates(
+    document: Mapping[str, Any],
+    cell: Cell,
+    slots: Mapping[Slot, int],
+    store: PaperStore,
+    found: Mapping[str, Paper],
+    bounds: Bounds,
+    *,
+    conditions: bool,
+) -> Iterator[Candidate]:
+    """A context for each slot that it fits."""
+    context = parse_context(dict(document["context"]))
+    others = [paper_id for paper_id in context.cited_ids if paper_id not in found]
+    known = {**found, **(store.papers(others) if others else {})}
+    papers = tuple(known[paper_id] for paper_id in context.cited_ids if paper_id in known)
+    facts = Facts(context, Sentence(**document["sentence"]), papers, bounds)
+    for family in dict.fromkeys(slot.family for slot in slots):
+        label = FAMILIES[family].label(facts, conditions=conditions)
+        if label is not None and Slot(family, label) in slots:
+            yield Candidate(Slot(family, label), cell, str(document["cited_id"]), context)
+
+
+def _without_shared(
+    fitting: Mapping[str, dict[Slot, Candidate]], slots: Mapping[Slot, int], used: set[str]
+) -> list[Candidate]:
+    """The matching, no paper of any group being cited by two of the chosen."""
+    options = {
+        paper_id: {slot: found for slot, found in of_paper.items() if used.isdisjoint(found.context.cited_ids)}
+        for paper_id, of_paper in fitting.items()
+    }
+    while True:
+        matched = _matching(options, slots)
+        cited: set[str] = set()
+        clash = None
+        for candidate in matched:
+            if not cited.isdisjoint(candidate.context.cited_ids):
+                clash = candidate
+                break
+            cited.update(candidate.context.cited_ids)
+        if clash is None:
+            return matched
+        del options[clash.cited_id][clash.slot]  # only groups of papers can clash
+
+
+def _matching(options: Mapping[str, Mapping[Slot, Candidate]], slots: Mapping[Slot, int]) -> list[Candidate]:
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    places = [slot for slot, wanted in slots.items() for _ in range(wanted)]
+    papers = [paper_id for paper_id, of_paper in options.items() if of_paper]
+    if not places or not papers:
+        return []
+    fits = np.array([[slot in options[paper_id] for paper_id in papers] for slot in places], dtype=np.int8)
+    matched = maximum_bipartite_matching(csr_matrix(fits), perm_type="column")
+    return [options[papers[at]][slot] for slot, at in zip(places, matched, strict=True) if at >= 0]

@@ -1,0 +1,100 @@
+"""Drawing cited papers: field, years, citation count, and in each such cell more papers than are needed."""
+
+import hashlib
+import heapq
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from citerec.corpus.store import PaperStore
+from citerec.diagnostics.bounds import Bounds
+from citerec.diagnostics.strata import strata
+from citerec.records import Paper
+
+_PART = 2000
+
+
+class Cell(NamedTuple):
+    """Papers of one field, of some years, cited about as often (Maharjan 3.2.1, steps 1 to 3)."""
+
+    field: str
+    years: str
+    citation_count: str
+
+
+@dataclass(slots=True)
+class Draw:
+    """The papers of every cell, in the order in which they are drawn.
+
+    Attributes:
+        cited: Papers that a text at hand cites.
+        known: Those of them that the corpus has.
+        eligible: Those of them that have a title, authors and a venue, and stand in a cell.
+        papers: For each cell its first papers, by their lot; no more than could ever be drawn.
+        sizes: For each cell how many eligible papers it has.
+    """
+
+    cited: int = 0
+    known: int = 0
+    eligible: int = 0
+    papers: dict[Cell, list[str]] = field(default_factory=dict)
+    sizes: dict[Cell, int] = field(default_factory=dict)
+
+
+def lot(seed: int, name: str) -> int:
+    """A number that stands for chance: the same for the same seed and name, on every machine."""
+    return int.from_bytes(hashlib.blake2b(f"{seed}\t{name}".encode(), digest_size=8).digest())
+
+
+def cell_of(paper: Paper, bounds: Bounds) -> Cell | None:
+    """The cell of a paper; None where it stands in none, or lacks what a usable citation needs.
+
+    A usable citation is of a paper whose title, authors and venue are known (Maharjan 3.2.2, step 2).
+    """
+    if not (paper.title and paper.authors and paper.venue and paper.fields_of_study and bounds.citation_count):
+        return None
+    years = strata().year.group_of(paper.year)
+    group = bounds.citation_count.group_of(paper.fields_of_study[0], years, paper.citation_count)
+    return Cell(paper.fields_of_study[0], years, group) if years and group else None
+
+
+def draw_papers(
+    cited: Iterable[str], store: PaperStore, bounds: Bounds, most: Mapping[str, int], seed: int
+) -> Draw:
+    """Draws from the papers that some text cites. Memory grows with what is drawn, not with what is cited.
+
+    Args:
+        cited: Their ids.
+        store: The corpus.
+        bounds: Where fields, and groups of citation counts, begin and end.
+        most: By field, how many papers of a cell could ever be drawn.
+        seed: Decides the lots.
+    """
+    draw = Draw()
+    heaps: dict[Cell, list[tuple[int, str]]] = {}
+    for part in _parts(cited):
+        draw.cited += len(part)
+        papers = store.papers(part)
+        draw.known += len(papers)
+        for paper_id, paper in papers.items():
+            cell = cell_of(paper, bounds)
+            if cell is None or not most.get(cell.field):
+                continue
+            draw.eligible += 1
+            draw.sizes[cell] = draw.sizes.get(cell, 0) + 1
+            heap = heaps.setdefault(cell, [])
+            entry = (-lot(seed, paper_id), paper_id)
+            if len(heap) < most[cell.field]:
+                heapq.heappush(heap, entry)
+            else:
+                heapq.heappushpop(heap, entry)
+    draw.papers = {cell: [paper_id for _, paper_id in sorted(heaps[cell], reverse=True)] for cell in sorted(heaps)}
+    draw.sizes = {cell: draw.sizes[cell] for cell in draw.papers}
+    return draw
+
+
+def _parts(paper_ids: Iterable[str]) -> Iterator[Sequence[str]]:
+    remaining = iter(paper_ids)
+    while part := list(itertools.islice(remaining, _PART)):
+        yield part

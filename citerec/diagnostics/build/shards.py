@@ -1,0 +1,172 @@
+"""Work shard by shard: several processes, each result kept with a checksum, nothing done twice."""
+
+import hashlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.errors import BuildError
+
+Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
+"""Reads a shard, writes its result to a path, given some parameters; returns counts. A function of a module."""
+
+Told = Callable[[float, float], None]
+"""Called with bytes of shards done, and bytes of all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a shard gave.
+
+    Attributes:
+        shard: The shard.
+        path: The file that its work wrote.
+        counts: What its work counted.
+    """
+
+    shard: Path
+    path: Path
+    counts: Mapping[str, Any]
+
+
+def run_stage(
+    folder: Path,
+    shards: Sequence[Path],
+    work: Work,
+    parameters: Mapping[str, Any],
+    *,
+    workers: int | None = None,
+    told: Told = lambda _done, _whole: None,
+) -> list[Result]:
+    """The results for some shards, in their order. Those that a folder has already are taken from there.
+
+    A result counts as had if the shard has the same name, size and time as then, the parameters are the same, and the
+    file is the one whose checksum was noted.
+
+    Args:
+        folder: Where results are kept.
+        shards: The shards.
+        work: What to do with each; must give the same bytes for the same shard and parameters.
+        parameters: What the result depends on besides the shard, as JSON has it.
+        workers: Processes; as many as there are processors where None.
+        told: Told of the work done.
+
+    Raises:
+        BuildError: A process died.
+        CiterecError: What the work raises.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = [shard.stat().st_size for shard in shards]
+    names = [_name(shard, work, parameters) for shard in shards]
+    results: dict[int, Result] = {}
+    for number, (shard, name) in enumerate(zip(shards, names, strict=True)):
+        if (counts := _had(folder, name)) is not None:
+            results[number] = Result(shard, folder / name, counts)
+    todo = [number for number in range(len(shards)) if number not in results]
+    told(sum(sizes[number] for number in results), sum(sizes))
+    for number, counts in _run(todo, folder, shards, names, work, parameters, workers):
+        results[number] = Result(shards[number], folder / names[number], counts)
+        told(sum(sizes[done] for done in results), sum(sizes))
+    return [results[number] for number in range(len(shards))]
+
+
+def digest_of(value: Any) -> str:
+    """A short digest of a JSON value."""
+    return hashlib.blake2b(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), digest_size=12).hexdigest()
+
+
+def identity(path: Path) -> list[Any]:
+    """What tells whether a file is still the one that was read: place, size, time of change."""
+    status = path.stat()
+    return [str(path.resolve()), status.st_size, status.st_mtime_ns]
+
+
+def _name(shard: Path, work: Work, parameters: Mapping[str, Any]) -> str:
+    return digest_of([identity(shard), work.__module__, work.__qualname__, dict(parameters)])
+
+
+def _receipt(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"
+
+
+def _had(folder: Path, name: str) -> Mapping[str, Any] | None:
+    try:
+        receipt = orjson.loads(_receipt(folder, name).read_bytes())
+        if receipt["checksum"] == _checksum(folder / name):
+            counts: Mapping[str, Any] = receipt["counts"]
+            return counts
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+        pass
+    return None
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _do(folder: Path, shard: Path, name: str, work: Work, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Does a shard's work; the receipt, written last, makes it count."""
+    partial = folder / f"{name}.partial"
+    counts = work(shard, partial, parameters)
+    checksum = _checksum(partial)
+    partial.replace(folder / name)
+    written = folder / f"{name}.json.partial"
+    written.write_bytes(orjson.dumps({"shard": shard.name, "checksum": checksum, "counts": counts}))
+    written.replace(_receipt(folder, name))
+    return counts
+
+
+def _run(
+    todo: Sequence[int],
+    folder: Path,
+    shards: Sequence[Path],
+    names: Sequence[str],
+    work: Work,
+    parameters: Mapping[str, Any],
+    workers: int | None,
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    wanted = min(workers or os.cpu_count() or 1, len(todo))
+    if wanted <= 1:
+        for number in todo:
+            yield number, _do(folder, shards[number], names[number], work, parameters)
+        return
+    # spawn: forking a process that may hold a Java machine and its threads is not safe.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(wanted, mp_context=context, initializer=_begin) as pool:
+        waiting: dict[Future[Mapping[str, Any]], int] = {
+            pool.submit(_do, folder, shards[number], names[number], work, parameters): number for number in todo
+        }
+        try:
+            while waiting:
+                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    yield waiting.pop(future), future.result()
+        except BrokenProcessPool:
+            raise BuildError(
+                "a process that read the shards died",
+                "Was there too little memory? Run again with --workers 1: it goes on where it stopped.",
+            ) from None
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _begin() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
+    threading.Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    """A parent that is killed cannot end its children: they must see it themselves."""
+    if parent := multiprocessing.parent_process():
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,77 @@
+"""The first pass over the full texts: which papers they cite, so that only papers with a text at hand are drawn."""
+
+import heapq
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from citerec.contexts.read import read_contexts
+from citerec.contexts.s2orc import read_s2orc
+from citerec.corpus.json_lines import BadRecord, bad_record
+from citerec.diagnostics.build.lines import quarantine_line, reading_lines, writing_lines
+from citerec.diagnostics.build.shards import Result
+
+QUARANTINE = b"\x00"
+"""Begins a line of a result that tells of a bad record."""
+
+
+def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Writes `paper TAB texts that cite it` of a shard of S2ORC, in order of paper; then what could not be read."""
+    cited: Counter[str] = Counter()
+    texts = bad = faults = 0
+    aside: list[bytes] = []
+    for line in read_s2orc(shard):
+        if isinstance(line.record, BadRecord):
+            bad += 1
+            aside.append(quarantine_line(shard, line.number, line.record))
+            continue
+        texts += 1
+        cited.update(line.record.cited_ids())
+        faults += len(line.record.faults)
+        for fault in line.record.faults:
+            aside.append(quarantine_line(shard, line.number, bad_record(fault, line.beginning)))
+    _write(out, cited, aside)
+    return {"texts": texts, "bad": bad, "faults": faults}
+
+
+def survey_contexts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same for a file of contexts."""
+    cited: Counter[str] = Counter()
+    citing: set[str] = set()
+    for context in read_contexts(shard, cited=True):
+        cited.update(context.cited_ids)
+        citing.add(context.citing_id or context.citing_key or "")
+    _write(out, cited, [])
+    return {"texts": len(citing), "bad": 0, "faults": 0}
+
+
+def cited_papers(results: Sequence[Result]) -> Iterator[str]:
+    """The papers that any text cites, in order of id; memory stays flat."""
+    merged = heapq.merge(*[_papers(result.path) for result in results])
+    for paper_id, _ in itertools.groupby(merged):
+        yield paper_id.decode()
+
+
+def quarantine(results: Sequence[Result]) -> Iterator[bytes]:
+    """What could not be read, as JSON, in order of shard and line."""
+    for result in results:
+        for line in reading_lines(result.path):
+            if line.startswith(QUARANTINE):
+                yield line.removeprefix(QUARANTINE)
+
+
+def _write(out: Path, cited: Counter[str], aside: list[bytes]) -> None:
+    with writing_lines(out) as write:
+        for line in sorted(f"{paper_id}\t{texts}".encode() for paper_id, texts in cited.items()):
+            write(line)
+        for line in aside:
+            write(QUARANTINE + line)
+
+
+def _papers(path: Path) -> Iterator[bytes]:
+    for line in reading_lines(path):
+        if line.startswith(QUARANTINE):
+            return
+        yield line.partition(b"\t")[0]

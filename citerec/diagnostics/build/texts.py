@@ -1,0 +1,115 @@
+"""The second pass over the full texts: usable sentences that cite drawn papers, measured by spaCy."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.contexts.extract import Fate, Rules, Tally, extract_contexts, fate_of_text
+from citerec.contexts.read import read_contexts
+from citerec.contexts.s2orc import FullText, read_s2orc
+from citerec.contexts.write import as_record
+from citerec.diagnostics.build.intents import drawn_papers
+from citerec.diagnostics.build.lines import Write, reading_lines, writing_lines
+from citerec.diagnostics.sentences import read_sentences
+from citerec.records import Context
+
+TEXT = b"\x01"
+"""Begins a line of a result that tells of a text rather than of a context."""
+_PART = 500
+
+
+def extract_texts(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Writes the contexts of a shard of S2ORC that cite drawn papers, and the paragraphs in which they stand."""
+    drawn = drawn_papers(parameters["drawn"])
+    rules = Rules(single=parameters["single"], split=parameters["split"])
+    tally = Tally()
+
+    def contexts() -> Iterator[Context]:
+        for line in read_s2orc(shard):
+            if isinstance(line.record, FullText) and not drawn.isdisjoint(line.record.cited_ids()):
+                yield from extract_contexts(line.record, rules, is_wanted=drawn.__contains__, tally=tally)
+                found.append(orjson.dumps(_text_of(line.record, drawn)))
+
+    found: list[bytes] = []
+    with writing_lines(out) as write:
+        _write(contexts(), found, write, drawn, parameters["model"])
+    return asdict(tally)
+
+
+def extract_given(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same for a file of contexts: those whose sentence is usable."""
+    drawn = drawn_papers(parameters["drawn"])
+    tally = Tally()
+
+    def contexts() -> Iterator[Context]:
+        for context in read_contexts(shard, cited=True):
+            if drawn.isdisjoint(context.cited_ids):
+                continue
+            tally.sentences += 1
+            fate = fate_of_text(context, single=parameters["single"])
+            tally.fates[fate] += 1
+            if fate is Fate.USABLE:
+                tally.contexts += 1
+                yield context
+
+    with writing_lines(out) as write:
+        _write(contexts(), [], write, drawn, parameters["model"])
+    return asdict(tally)
+
+
+def measured(path: Path) -> Iterator[dict[str, Any]]:
+    """The contexts of a result: `context`, `sentence` and the drawn paper `cited_id` for which each stands."""
+    for line in reading_lines(path):
+        if not line.startswith(TEXT):
+            yield orjson.loads(line)
+
+
+def texts(path: Path) -> Iterator[dict[str, Any]]:
+    """The texts of a result, with the paragraphs that cite drawn papers."""
+    for line in reading_lines(path):
+        if line.startswith(TEXT):
+            yield orjson.loads(line.removeprefix(TEXT))
+
+
+def _write(
+    contexts: Iterable[Context], found: list[bytes], write: Write, drawn: frozenset[str], model: str | None
+) -> None:
+    part: list[Context] = []
+
+    def flush() -> None:
+        for context, sentence in zip(part, read_sentences(part, model), strict=True):
+            owner = next(paper_id for paper_id in context.cited_ids if paper_id in drawn)
+            write(
+                orjson.dumps(
+                    {
+                        "id": context.context_id,
+                        "cited_id": owner,
+                        "context": as_record(context),
+                        "sentence": asdict(sentence),
+                    }
+                )
+            )
+        for text in found:
+            write(TEXT + text)
+        part.clear()
+        found.clear()
+
+    for context in contexts:
+        part.append(context)
+        if len(part) >= _PART:
+            flush()
+    flush()
+
+
+def _text_of(text: FullText, drawn: frozenset[str]) -> dict[str, Any]:
+    wanted = {entry_id for entry_id, entry in text.bib_entries.items() if entry.paper_id in drawn}
+    places = [ref.start for ref in text.bib_refs if ref.entry_id in wanted]
+    paragraphs = [
+        {"start": paragraph.start, "section": paragraph.section, "text": text.text[paragraph.start : paragraph.end]}
+        for paragraph in text.paragraphs
+        if any(paragraph.start <= place < paragraph.end for place in places)
+    ]
+    return {"id": text.paper_id, "paragraphs": paragraphs}
