@@ -208,7 +208,8 @@ def build(
     """
     from citerec.cli.build_tables import show_built
     from citerec.cli.progress import progress_bar
-    from citerec.diagnostics.build.build import BuildOptions, Sources, build_set
+    from citerec.diagnostics.build.build import build_set
+    from citerec.diagnostics.build.options import BuildOptions, Sources
     from citerec.diagnostics.sets import SET, place_for
 
     if bool(s2orc) == bool(from_contexts):

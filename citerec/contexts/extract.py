@@ -6,14 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from citerec.contexts.callouts import Callout, Style, find_callouts
 from citerec.contexts.s2orc import BibRef, FullText, Paragraph
 from citerec.contexts.split import Span, Splitter, splitter
 from citerec.records import MARKER, Context
 
-# A private-use character stands for a citation: "et al." inside one must not end a sentence.
-_SIGN = "\ue000"
+# A made-up word stands for a citation while sentences are split: "et al." inside one must not end a sentence.
+_WORD, _LETTER = "X", "x"
 _GLUED_BEFORE = re.compile(r"[\w)\]}”’\"'.,;:!?]$")
 _GLUED_AFTER = re.compile(r"[^\W_]")
 _ENDS = (".", "?", "!")
@@ -56,13 +57,15 @@ class Tally:
     fates: Counter[str] = field(default_factory=Counter)
     contexts: int = 0
 
-    def add(self, other: "Tally") -> None:
-        """Adds what another has seen."""
-        self.texts += other.texts
-        self.paragraphs += other.paragraphs
-        self.sentences += other.sentences
-        self.fates.update(other.fates)
-        self.contexts += other.contexts
+    def as_counts(self) -> dict[str, Any]:
+        """What was seen, as JSON has it."""
+        return {
+            "texts": self.texts,
+            "paragraphs": self.paragraphs,
+            "sentences": self.sentences,
+            "fates": dict(self.fates),
+            "contexts": self.contexts,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +204,7 @@ def _contexts_of(
         here = [callout for callout in callouts if callout.start < sentence[1] and sentence[0] < callout.end]
         tally.sentences += bool(here)
         for fate, callout, cited in _judged(whole, sentence, here, document, refs, paragraph, rules):
-            tally.fates[fate] += 1
+            tally.fates[fate.value] += 1
             if fate is Fate.USABLE and callout:
                 yield Context(
                     text=_with_marker(whole, sentence, callout),
@@ -310,10 +313,11 @@ def _split(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Spa
     parts: list[str] = []
     at = 0
     for callout in callouts:
-        blot = " " if callout.style is Style.SUPERSCRIPT or _follows_stop(whole, callout) else _SIGN
-        parts += [whole[at : callout.start], blot * (callout.end - callout.start)]
+        is_raised = callout.style is Style.SUPERSCRIPT or _follows_stop(whole, callout)
+        width = callout.end - callout.start
+        parts += [whole[at : callout.start], " " * width if is_raised else _WORD + _LETTER * (width - 1)]
         at = callout.end
-    blotted = _ABBREVIATED.sub(lambda match: match.group()[:-1] + _SIGN, "".join([*parts, whole[at:]]))
+    blotted = _ABBREVIATED.sub(lambda match: match.group()[:-1] + _LETTER, "".join([*parts, whole[at:]]))
     # A quotation that does not end would hold all that follows together.
     if blotted.count('"') % 2 or blotted.count("“") != blotted.count("”") or "‘" in blotted:
         blotted = blotted.translate(_QUOTES)

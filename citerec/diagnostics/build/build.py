@@ -9,8 +9,8 @@ import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,19 +23,19 @@ from citerec.corpus.ingest import Progress, ingest
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import is_mongodb, name_of, open_store
-from citerec.diagnostics.bounds import Bounds, FieldShares, compute_bounds
-from citerec.diagnostics.build import intents, survey, texts
+from citerec.diagnostics.bounds import Bounds, compute_bounds
+from citerec.diagnostics.build import documents, intents, survey, texts
 from citerec.diagnostics.build.choose import (
     COMBINED,
-    LARGE_FIELDS,
-    SMALL_FIELDS,
     Candidate,
     CellChoice,
+    SoFar,
     choose,
     slots_of,
 )
 from citerec.diagnostics.build.draw import Cell, Draw, draw_papers
 from citerec.diagnostics.build.lines import writing_lines
+from citerec.diagnostics.build.options import BuildOptions, Sources, find_texts
 from citerec.diagnostics.build.record import FUNNEL, Record
 from citerec.diagnostics.build.shards import Result, digest_of, identity, run_stage
 from citerec.diagnostics.families import FAMILIES
@@ -43,73 +43,6 @@ from citerec.diagnostics.sentences import model_identity
 from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.records import Context
-
-_PART = 1000
-_TEXT_SUFFIXES = (".jsonl", ".json", ".gz")
-SAMPLED = (*LARGE_FIELDS, *SMALL_FIELDS)
-
-
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
-    """How to sample.
-
-    Attributes:
-        seed: Decides every lot.
-        quota: Contexts for each class of a cell, by family; families that are not named have `per_class`.
-        per_class: Contexts for each class of a cell.
-        oversample: Papers drawn for each context wanted (Maharjan 3.2.1, step 4: 10 where 3 are needed).
-        rounds: How often to draw: each round twice as many papers as the last, for classes that are not full.
-        single: Whether a sentence must cite exactly one paper, once.
-        split: What splits sentences: `pysbd`, `spacy`, or a spaCy model.
-        model: The spaCy model that tags parts of speech; None leaves those families out.
-        field_shares: What decides which fields are small.
-        conditions: Whether families hold constant what they say.
-        store: Where papers are kept: None for a file beside the set, or an address such as `mongodb://HOST/DATABASE`.
-        max_bad: Share of bad records above which the work stops.
-        workers: Processes; None for one a processor.
-    """
-
-    seed: int = 0
-    quota: Mapping[str, int] = field(default_factory=dict)
-    per_class: int = 1
-    oversample: float = 10 / 3
-    rounds: int = 3
-    single: bool = True
-    split: str = "pysbd"
-    model: str | None = None
-    field_shares: FieldShares = "corpus"
-    conditions: bool = True
-    store: str | None = None
-    max_bad: float = 0.05
-    workers: int | None = None
-
-    def quotas(self) -> dict[str, int]:
-        """Contexts for each class of a cell, for every sampled family.
-
-        Raises:
-            InputError: A family is not sampled.
-        """
-        for name in self.quota:
-            if name not in SAMPLED:
-                raise InputError(f"{name!r} has no quota of its own", f"Families with one: {', '.join(SAMPLED)}.")
-        return {name: self.quota.get(name, self.per_class) for name in SAMPLED}
-
-
-@dataclass(frozen=True, slots=True)
-class Sources:
-    """What a set is built from.
-
-    Attributes:
-        papers: S2AG `papers`: folders or files.
-        texts: S2ORC shards, or one file of contexts.
-        citations: S2AG `citations`; without them the intents stay unknown.
-        are_contexts: Whether `texts` is a file of contexts.
-    """
-
-    papers: Sequence[Path]
-    texts: Sequence[Path]
-    citations: Sequence[Path] = ()
-    are_contexts: bool = False
 
 
 def build_set(
@@ -279,7 +212,7 @@ class _Build:
             )
             self._quarantine += found
             self._stop_if_mostly_bad(found, "citations")
-            _merge_into(store, "citing_papers", _citing_documents(store, found))
+            documents.merge_into(store, "citing_papers", documents.citing_papers(store, found))
         parameters = {
             "drawn": str(path),
             "single": self._options.single,
@@ -292,8 +225,8 @@ class _Build:
         extracted = self._stage("extracting sentences", "contexts", self._texts, stage, parameters)
         for result in extracted:
             self._record.take_tally(result.counts)
-            _merge_into(store, "texts", texts.texts(result.path))
-            store.put("contexts", _context_documents(store, result))
+            documents.merge_into(store, "texts", texts.texts(result.path))
+            store.put("contexts", documents.contexts(store, result))
 
     def _drawn_file(self, drawn: list[str]) -> Path:
         folder = self._work / "drawn"
@@ -306,9 +239,9 @@ class _Build:
 
     def _cited_documents(self, store: PaperStore, drawn: list[str], draw: Draw) -> Iterator[dict[str, Any]]:
         cells = {paper_id: cell for cell, papers in draw.papers.items() for paper_id in papers}
-        for part in _parts(drawn):
+        for part in documents.parts(drawn):
             for paper_id, paper in sorted(store.papers(part).items()):
-                yield {"id": paper_id, **cells[paper_id]._asdict(), "paper": paper_document(paper)}
+                yield {"id": paper_id, **cells[paper_id]._asdict(), "paper": documents.paper_document(paper)}
 
     def _with_lengths(self, store: PaperStore, bounds: Bounds) -> Bounds:
         lengths = (document["sentence"]["length"] for document in store.documents("contexts"))
@@ -317,7 +250,7 @@ class _Build:
     def _choose(
         self, store: PaperStore, bounds: Bounds, draw: Draw, drawn: Mapping[Cell, int]
     ) -> dict[Cell, CellChoice]:
-        used: set[str] = set()
+        so_far = SoFar()
         choices = {}
         for done, (cell, papers) in enumerate(sorted(draw.papers.items())):
             self._progress("choosing contexts", done, len(draw.papers))
@@ -330,7 +263,7 @@ class _Build:
                 bounds,
                 seed=self._options.seed,
                 conditions=self._options.conditions,
-                used=used,
+                so_far=so_far,
             )
         return choices
 
@@ -412,87 +345,6 @@ class _Build:
             )
 
 
-def find_texts(paths: Sequence[Path]) -> list[Path]:
-    """The shards of S2ORC below some folders, or the files given, each folder's sorted by name.
-
-    Raises:
-        SourceError: A path is missing, holds no shards, or holds both versions.
-    """
-    found: list[Path] = []
-    for path in paths:
-        if not path.exists():
-            raise SourceError(f"{path} does not exist", "Give a folder of S2ORC shards, or one of them.")
-        if path.is_file():
-            found.append(path)
-            continue
-        versions = [path / name for name in ("s2orc", "s2orc_v2") if (path / name).is_dir()]
-        if len(versions) == 2:
-            raise SourceError(f"{path} holds both versions of S2ORC", f"Give one: {versions[0]} or {versions[1]}")
-        folder = versions[0] if versions else path
-        files = sorted(
-            file for file in folder.iterdir() if file.is_file() and file.name.lower().endswith(_TEXT_SUFFIXES)
-        )
-        if not files:
-            raise SourceError(f"{folder} holds no shards of S2ORC", "They end in .jsonl or .gz")
-        found += files
-    return found
-
-
-def paper_document(paper: Any) -> dict[str, Any]:
-    """The metadata of a paper as the collections keep them."""
-    return {
-        "title": paper.title,
-        "authors": list(paper.authors),
-        "venue": paper.venue,
-        "year": paper.year,
-        "fields_of_study": list(paper.fields_of_study),
-        "citation_count": paper.citation_count,
-        "external_ids": dict(paper.external_ids),
-    }
-
-
-def _citing_documents(store: PaperStore, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    for part in _parts(intents.citing_papers(results)):
-        known = store.papers([citing_id for citing_id, _ in part])
-        for citing_id, cites in part:
-            paper = known.get(citing_id)
-            yield {"id": citing_id, "paper": paper_document(paper) if paper else None, "cites": cites}
-
-
-def _context_documents(store: PaperStore, result: Result) -> Iterator[dict[str, Any]]:
-    """The contexts of a shard with what other sources know: year of the citing paper, intent of the citation."""
-    for part in _parts(texts.measured(result.path)):
-        citing = {str(document["context"]["citing_id"]) for document in part}
-        years = store.years(citing)
-        cites = store.documents_of("citing_papers", citing)
-        for document in part:
-            context = document["context"]
-            citing_id = str(context["citing_id"])
-            found = cites.get(citing_id, {}).get("cites", {}).get(document["cited_id"], [])
-            if citing_id in years:
-                context["citing_year"] = years[citing_id] or context["citing_year"]
-            elif context["citing_id"] is not None:
-                # Not in the corpus: it cannot be recommended, and has no year there.
-                context["citing_id"], context["citing_key"] = None, context["citing_key"] or f"CorpusId:{citing_id}"
-            # Where S2AG says several things of a pair of papers, it does not say which is said of this sentence.
-            if len(found) == 1:
-                context["intent"] = found[0]
-            yield document
-
-
-def _merge_into(store: PaperStore, collection: str, documents: Iterable[dict[str, Any]]) -> None:
-    """Puts documents whose lists and tables add to what is there from an earlier round."""
-    for part in _parts(documents):
-        before = store.documents_of(collection, [document["id"] for document in part])
-        for document in part:
-            for key, value in before.get(document["id"], {}).items():
-                if isinstance(value, dict) and isinstance(document[key], dict):
-                    document[key] = {**value, **document[key]}
-                elif isinstance(value, list):
-                    document[key] = [*value, *(item for item in document[key] if item not in value)]
-        store.put(collection, part)
-
-
 def _labelled(candidate: Candidate, bounds: Bounds) -> tuple[dict[str, Any], Context]:
     labels = {candidate.slot.family: candidate.slot.label}
     if bounds.field and candidate.cell.field in bounds.field.fields:
@@ -510,12 +362,6 @@ def _fields(bounds: Bounds) -> tuple[str, ...]:
 def _aside(results: Sequence[Result]) -> Iterator[bytes]:
     # A shard is read once a round; what is bad in it is bad once.
     return (line for line, _ in itertools.groupby(heapq.merge(*[sorted(survey.quarantine([one])) for one in results])))
-
-
-def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
-    remaining = iter(items)
-    while part := list(itertools.islice(remaining, _PART)):
-        yield part
 
 
 @contextlib.contextmanager

@@ -1,7 +1,8 @@
 """Choosing contexts: each class of each cell gets its share, and no cited paper is used twice (Maharjan 3.2.1)."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -91,20 +92,33 @@ class CellChoice:
     filling: tuple[Filling, ...]
 
 
-def slots_of(field: str, bounds: Bounds, quota: Mapping[str, int], *, tagged: bool) -> dict[Slot, int]:
+@dataclass(slots=True)
+class SoFar:
+    """What was chosen in the cells before.
+
+    Attributes:
+        used: Papers cited there.
+        counts: Contexts of each class.
+    """
+
+    used: set[str] = field(default_factory=set)
+    counts: Counter[Slot] = field(default_factory=Counter)
+
+
+def slots_of(of_field: str, bounds: Bounds, quota: Mapping[str, int], *, tagged: bool) -> dict[Slot, int]:
     """What is to be filled in every cell of a field, and how often.
 
     Args:
-        field: The field.
+        of_field: The field.
         bounds: Which fields are small.
         quota: Contexts for each class of a cell, by family.
         tagged: Whether parts of speech are known.
     """
     if bounds.field is None:
         return {}
-    if field in bounds.field.low_resource:
-        return {Slot(family, field): quota[family] for family in SMALL_FIELDS if quota[family]}
-    if field not in bounds.field.fields:
+    if of_field in bounds.field.low_resource:
+        return {Slot(family, of_field): quota[family] for family in SMALL_FIELDS if quota[family]}
+    if of_field not in bounds.field.fields:
         return {}
     return {
         Slot(family, label): quota[family]
@@ -124,9 +138,11 @@ def choose(
     *,
     seed: int,
     conditions: bool,
-    used: set[str],
+    so_far: "SoFar",
 ) -> CellChoice:
     """Fills the slots of a cell as far as its papers allow: a maximum matching of slots and papers.
+
+    Where papers are too few for all slots, those classes come first of which the fewest contexts were chosen before.
 
     Args:
         cell: The cell.
@@ -137,12 +153,12 @@ def choose(
         bounds: How long is long.
         seed: Decides between sentences that do as well.
         conditions: Whether families hold constant what they say.
-        used: Papers cited by contexts chosen before; those chosen here are added.
+        so_far: What was chosen before; what is chosen here is added.
     """
     found = store.papers(drawn)
     fitting: dict[str, dict[Slot, Candidate]] = {}
     for paper_id in drawn:
-        if paper_id in used or paper_id not in found:
+        if paper_id in so_far.used or paper_id not in found:
             continue
         options: dict[Slot, tuple[int, Candidate]] = {}
         for document in store.documents("contexts", cited_id=paper_id):
@@ -151,9 +167,10 @@ def choose(
                 if candidate.slot not in options or rank < options[candidate.slot][0]:
                     options[candidate.slot] = (rank, candidate)
         fitting[paper_id] = {slot: candidate for slot, (_, candidate) in options.items()}
-    chosen = _without_shared(fitting, slots, used)
+    chosen = _without_shared(fitting, slots, so_far)
     taken = {candidate.cited_id for candidate in chosen}
-    used.update(paper_id for candidate in chosen for paper_id in candidate.context.cited_ids)
+    so_far.used.update(paper_id for candidate in chosen for paper_id in candidate.context.cited_ids)
+    so_far.counts.update(candidate.slot for candidate in chosen)
     reserves = [
         candidate
         for slot in slots
@@ -199,15 +216,15 @@ def _candidates(
 
 
 def _without_shared(
-    fitting: Mapping[str, dict[Slot, Candidate]], slots: Mapping[Slot, int], used: set[str]
+    fitting: Mapping[str, dict[Slot, Candidate]], slots: Mapping[Slot, int], so_far: "SoFar"
 ) -> list[Candidate]:
     """The matching, no paper of any group being cited by two of the chosen."""
     options = {
-        paper_id: {slot: found for slot, found in of_paper.items() if used.isdisjoint(found.context.cited_ids)}
+        paper_id: {slot: found for slot, found in of_paper.items() if so_far.used.isdisjoint(found.context.cited_ids)}
         for paper_id, of_paper in fitting.items()
     }
     while True:
-        matched = _matching(options, slots)
+        matched = _matching(options, slots, so_far)
         cited: set[str] = set()
         clash = None
         for candidate in matched:
@@ -220,14 +237,21 @@ def _without_shared(
         del options[clash.cited_id][clash.slot]  # only groups of papers can clash
 
 
-def _matching(options: Mapping[str, Mapping[Slot, Candidate]], slots: Mapping[Slot, int]) -> list[Candidate]:
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import maximum_bipartite_matching
+def _matching(
+    options: Mapping[str, Mapping[Slot, Candidate]], slots: Mapping[Slot, int], so_far: SoFar
+) -> list[Candidate]:
+    from scipy.optimize import linear_sum_assignment
 
     places = [slot for slot, wanted in slots.items() for _ in range(wanted)]
     papers = [paper_id for paper_id, of_paper in options.items() if of_paper]
     if not places or not papers:
         return []
-    fits = np.array([[slot in options[paper_id] for paper_id in papers] for slot in places], dtype=np.int8)
-    matched = maximum_bipartite_matching(csr_matrix(fits), perm_type="column")
-    return [options[papers[at]][slot] for slot, at in zip(places, matched, strict=True) if at >= 0]
+    by_need = sorted(range(len(places)), key=lambda at: so_far.counts[places[at]])
+    need = np.zeros(len(places))
+    # All needs together weigh less than one place: as many places as can be are filled, and then the neediest.
+    need[by_need] = np.arange(len(places), 0, -1) / (len(places) * (len(places) + 1))
+    fits = np.array([[slot in options[paper_id] for paper_id in papers] for slot in places])
+    rows, columns = linear_sum_assignment(fits * (1 + need)[:, None], maximize=True)
+    return [
+        options[papers[column]][places[row]] for row, column in zip(rows, columns, strict=True) if fits[row, column]
+    ]

@@ -59,9 +59,7 @@ def cell_of(paper: Paper, bounds: Bounds) -> Cell | None:
     return Cell(paper.fields_of_study[0], years, group) if years and group else None
 
 
-def draw_papers(
-    cited: Iterable[str], store: PaperStore, bounds: Bounds, most: Mapping[str, int], seed: int
-) -> Draw:
+def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: Mapping[str, int], seed: int) -> Draw:
     """Draws from the papers that some text cites. Memory grows with what is drawn, not with what is cited.
 
     Args:

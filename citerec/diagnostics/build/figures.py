@@ -102,7 +102,8 @@ def _cells(record: "Record") -> "Figure | None":
     if not shares:
         return None
     figure, axes = _figure(1.1 + 0.27 * len(shares), "How full the cells of each class are")
-    names = sorted(shares, key=lambda name: [filling.slot.family for filling in record.filling].index(name.split(":")[0]))
+    families = list(dict.fromkeys(filling.slot.family for filling in record.filling))
+    names = sorted(shares, key=lambda name: families.index(name.partition(":")[0]))
     left = [0.0] * len(names)
     for state, colour in (("full", _MAIN), ("partly", _SECOND), ("empty", "#cccccc")):
         counts = [shares[name][state] for name in names]

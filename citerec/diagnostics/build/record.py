@@ -127,11 +127,9 @@ class Record:
         with (folder / RESERVES).open("wb") as file:
             for record, _ in reserves:
                 file.write(orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE))
-        lines = 0
         with (folder / QUARANTINE).open("wb") as file:
-            for lines, line in enumerate(quarantine, 1):
-                file.write(line + b"\n")
-        if not lines:
+            file.writelines(line + b"\n" for line in quarantine)
+        if not (folder / QUARANTINE).stat().st_size:
             (folder / QUARANTINE).unlink()
         (folder / FIGURES).mkdir()
         write_figures(folder / FIGURES, self)

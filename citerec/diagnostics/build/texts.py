@@ -36,7 +36,7 @@ def extract_texts(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapp
     found: list[bytes] = []
     with writing_lines(out) as write:
         _write(contexts(), found, write, drawn, parameters["model"])
-    return asdict(tally)
+    return tally.as_counts()
 
 
 def extract_given(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -50,14 +50,14 @@ def extract_given(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapp
                 continue
             tally.sentences += 1
             fate = fate_of_text(context, single=parameters["single"])
-            tally.fates[fate] += 1
+            tally.fates[fate.value] += 1
             if fate is Fate.USABLE:
                 tally.contexts += 1
                 yield context
 
     with writing_lines(out) as write:
         _write(contexts(), [], write, drawn, parameters["model"])
-    return asdict(tally)
+    return tally.as_counts()
 
 
 def measured(path: Path) -> Iterator[dict[str, Any]]:

@@ -1,0 +1,103 @@
+"""What a set is built from, and how."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from citerec.diagnostics.bounds import FieldShares
+from citerec.diagnostics.build.choose import LARGE_FIELDS, SMALL_FIELDS
+from citerec.errors import InputError, SourceError
+
+SAMPLED = (*LARGE_FIELDS, *SMALL_FIELDS)
+"""Families that have a quota."""
+
+_TEXT_SUFFIXES = (".jsonl", ".json", ".gz")
+
+
+@dataclass(frozen=True, slots=True)
+class BuildOptions:
+    """How to sample.
+
+    Attributes:
+        seed: Decides every lot.
+        quota: Contexts for each class of a cell, by family; families that are not named have `per_class`.
+        per_class: Contexts for each class of a cell.
+        oversample: Papers drawn for each context wanted (Maharjan 3.2.1, step 4: 10 where 3 are needed).
+        rounds: How often to draw: each round twice as many papers as the last, for classes that are not full.
+        single: Whether a sentence must cite exactly one paper, once.
+        split: What splits sentences: `pysbd`, `spacy`, or a spaCy model.
+        model: The spaCy model that tags parts of speech; None leaves those families out.
+        field_shares: What decides which fields are small.
+        conditions: Whether families hold constant what they say.
+        store: Where papers are kept: None for a file beside the set, or an address such as `mongodb://HOST/DATABASE`.
+        max_bad: Share of bad records above which the work stops.
+        workers: Processes; None for one a processor.
+    """
+
+    seed: int = 0
+    quota: Mapping[str, int] = field(default_factory=dict)
+    per_class: int = 1
+    oversample: float = 10 / 3
+    rounds: int = 3
+    single: bool = True
+    split: str = "pysbd"
+    model: str | None = None
+    field_shares: FieldShares = "corpus"
+    conditions: bool = True
+    store: str | None = None
+    max_bad: float = 0.05
+    workers: int | None = None
+
+    def quotas(self) -> dict[str, int]:
+        """Contexts for each class of a cell, for every sampled family.
+
+        Raises:
+            InputError: A family is not sampled.
+        """
+        for name in self.quota:
+            if name not in SAMPLED:
+                raise InputError(f"{name!r} has no quota of its own", f"Families with one: {', '.join(SAMPLED)}.")
+        return {name: self.quota.get(name, self.per_class) for name in SAMPLED}
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """What a set is built from.
+
+    Attributes:
+        papers: S2AG `papers`: folders or files.
+        texts: S2ORC shards, or one file of contexts.
+        citations: S2AG `citations`; without them the intents stay unknown.
+        are_contexts: Whether `texts` is a file of contexts.
+    """
+
+    papers: Sequence[Path]
+    texts: Sequence[Path]
+    citations: Sequence[Path] = ()
+    are_contexts: bool = False
+
+
+def find_texts(paths: Sequence[Path]) -> list[Path]:
+    """The shards of S2ORC below some folders, or the files given, each folder's sorted by name.
+
+    Raises:
+        SourceError: A path is missing, holds no shards, or holds both versions.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise SourceError(f"{path} does not exist", "Give a folder of S2ORC shards, or one of them.")
+        if path.is_file():
+            found.append(path)
+            continue
+        versions = [path / name for name in ("s2orc", "s2orc_v2") if (path / name).is_dir()]
+        if len(versions) == 2:
+            raise SourceError(f"{path} holds both versions of S2ORC", f"Give one: {versions[0]} or {versions[1]}")
+        folder = versions[0] if versions else path
+        files = sorted(
+            file for file in folder.iterdir() if file.is_file() and file.name.lower().endswith(_TEXT_SUFFIXES)
+        )
+        if not files:
+            raise SourceError(f"{folder} holds no shards of S2ORC", "They end in .jsonl or .gz")
+        found += files
+    return found
