@@ -5,6 +5,7 @@ import sys
 
 import click
 
+from citerec.cli.contexts import contexts
 from citerec.cli.demo import demo
 from citerec.cli.diagnostics import diagnostics
 from citerec.cli.evaluate import evaluate, report
@@ -26,6 +27,7 @@ def cli() -> None:
     """
 
 
+cli.add_command(contexts)
 cli.add_command(demo)
 cli.add_command(diagnostics)
 cli.add_command(evaluate)

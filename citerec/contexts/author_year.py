@@ -6,7 +6,9 @@ text and with nothing else.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from citerec.contexts.vocabulary import vocabulary
 
 _WINDOW = 160  # characters before a year in which its names must stand
 _YEAR = r"(?:1[6-9]|20)\d\d"
@@ -41,16 +43,7 @@ _TOKEN = re.compile(
 
 _BARE_YEAR = re.compile(rf"(?<![\w(\[–-]){_YEAR}(?!\d)(?:[a-z](?!\w))?(?![–-]\d)")
 
-_PARTICLES = frozenset(
-    ["van", "von", "der", "den", "de", "del", "della", "di", "da", "du", "la", "le", "los", "ten", "ter", "el", "al", "bin", "ibn", "dos", "das", "do", "zu", "zur", "af", "av", "st", "ap", "y", "van’t", "van't", "t", "d"]
-)
-# Words that may stand about the names in a bracket that is nothing but a citation.
-_LEADS = frozenset(
-    ["see", "also", "for", "a", "an", "in", "by", "as", "of", "the", "on", "to", "from", "after", "following", "among", "amongst", "others", "therein", "references", "reviewed", "review", "reviews", "overview", "overviews", "survey", "surveys", "example", "examples", "instance", "discussion", "discussions", "detail", "details", "further", "more", "recent", "recently", "detailed", "with", "comprehensive", "excellent", "such", "but", "many", "notably", "especially", "particularly", "most", "cited", "quoted", "adapted", "based", "inter", "alia", "both", "first", "originally", "later", "earlier", "compare", "contrast", "or", "respectively", "e.g", "i.e", "cf", "cit", "contra", "ibid", "pace", "eg", "ie"]
-)
-_NO_NAMES = frozenset(
-    ["january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november", "december", "jan", "feb", "mar", "apr", "jun", "jul", "aug", "sep", "sept", "oct", "nov", "dec", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday", "spring", "summer", "autumn", "fall", "winter", "table", "tables", "figure", "figures", "fig", "figs", "section", "sections", "sec", "eq", "eqs", "equation", "equations", "chapter", "chapters", "appendix", "theorem", "lemma", "definition", "proposition", "corollary", "algorithm", "example", "examples", "step", "phase", "version", "volume", "vol", "no", "part", "page", "pages", "year", "years", "the", "a", "an", "in", "on", "at", "by", "of", "for", "from", "since", "until", "during", "before", "after", "between", "with", "and", "or", "but", "as", "to", "this", "these", "that", "those", "it", "its", "we", "our", "they", "their", "he", "she", "his", "her", "i", "you", "if", "when", "while", "where", "whereas", "although", "though", "however", "moreover", "furthermore", "thus", "hence", "therefore", "also", "both", "while", "recently", "finally", "first", "second", "third", "later", "earlier", "early", "late", "about", "circa", "ca", "see", "copyright", "isbn", "issn", "http", "https", "are", "is", "was", "were", "be", "been", "not", "such", "some", "many", "most", "more", "all", "each", "every", "only", "then", "than", "because", "so", "following", "according", "similarly", "like", "unlike", "using", "used", "via", "per", "under", "over", "into", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
-)
+_BETWEEN = ("e", "y")  # between two surnames: Souza e Silva
 _ACRONYM = 3  # letters from which capitals alone are a meeting's name rather than an author's
 
 
@@ -124,9 +117,11 @@ def _kind_of_word(word: str) -> str:
         return "amp"
     if len(word) == 1 and word.isalpha():
         return "letter" if word.islower() else "initial"
-    if lower in _PARTICLES and not word[0].isupper():
+    if lower in vocabulary("particles") and not word[0].isupper():
         return "particle"
-    if lower in _LEADS and not (word[0].isupper() and lower not in _NO_NAMES and lower not in ("see", "for")):
+    if lower in vocabulary("leads") and not (
+        word[0].isupper() and lower not in vocabulary("no_names") and lower not in ("see", "for")
+    ):
         return "lead"
     if is_name(word):
         return "name"
@@ -136,7 +131,7 @@ def _kind_of_word(word: str) -> str:
 def is_name(word: str) -> bool:
     """Whether a word looks like a surname: with a capital, and no month, heading or function word."""
     head = word.removesuffix("'s").removesuffix("’s")
-    if head.lower() in _NO_NAMES or any(character.isdigit() for character in head):
+    if head.lower() in vocabulary("no_names") or any(character.isdigit() for character in head):
         return False
     if head[0].isupper():
         return len(head) > 1
@@ -184,10 +179,14 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
                 entries[-1] = Entry(entries[-1].start, token.end, entries[-1].works + 1)
             case "letter" if last == "year" and years_first:
                 years_first += 1
-            case "place" | "number" if (entries or years_first) and (token.kind == "place" or last in ("year", "place")):
+            case "place" if entries or years_first:
                 names, last = [], "place"
                 if entries:
-                    entries[-1] = Entry(entries[-1].start, token.end, entries[-1].works)
+                    entries[-1] = replace(entries[-1], end=token.end)
+            case "number" if (entries or years_first) and last in ("year", "place"):
+                names, last = [], "place"
+                if entries:
+                    entries[-1] = replace(entries[-1], end=token.end)
             case "marker":
                 markers += 1
                 names, last = [], "marker"
@@ -290,9 +289,9 @@ def _name_ending_at(tokens: list[_Token], at: int) -> int | None:
         return at - 2
     while at > 0 and (
         tokens[at - 1].kind in ("particle", "initial")
-        or (tokens[at - 1].kind == "letter" and tokens[at - 1].text in "ey" and at > 1 and tokens[at - 2].kind == "name")
-        or (tokens[at - 1].kind == "name" and at + 1 < len(tokens) and tokens[at].text in "ey")
-        or (tokens[at - 1].kind == "name" and tokens[at - 1].text.lower() in _PARTICLES)
+        or (tokens[at - 1].text in _BETWEEN and at > 1 and tokens[at - 2].kind == "name")
+        or (tokens[at - 1].kind == "name" and tokens[at].text in _BETWEEN)
+        or (tokens[at - 1].kind == "name" and tokens[at - 1].text.lower() in vocabulary("particles"))
     ):
         at -= 1
     return at

@@ -5,7 +5,7 @@ never guessed at.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,9 @@ import orjson
 
 from citerec.corpus.json_lines import BadRecord, RecordError, bad_record, raw_lines
 from citerec.corpus.values import optional_id, read_id
+from citerec.errors import SourceError
+
+_SUFFIXES = (".jsonl", ".json", ".gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,30 @@ class TextLine:
     record: FullText | BadRecord
     beginning: str
     bytes_read: int
+
+
+def find_texts(paths: Sequence[Path]) -> list[Path]:
+    """The shards of S2ORC below some folders, or the files given, each folder's sorted by name.
+
+    Raises:
+        SourceError: A path is missing, holds no shards, or holds both versions.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise SourceError(f"{path} does not exist", "Give a folder of S2ORC shards, or one of them.")
+        if path.is_file():
+            found.append(path)
+            continue
+        versions = [path / name for name in ("s2orc", "s2orc_v2") if (path / name).is_dir()]
+        if len(versions) == 2:
+            raise SourceError(f"{path} holds both versions of S2ORC", f"Give one: {versions[0]} or {versions[1]}")
+        folder = versions[0] if versions else path
+        files = sorted(file for file in folder.iterdir() if file.is_file() and file.name.lower().endswith(_SUFFIXES))
+        if not files:
+            raise SourceError(f"{folder} holds no shards of S2ORC", "They end in .jsonl or .gz")
+        found += files
+    return found
 
 
 def read_s2orc(path: Path) -> Iterator[TextLine]:

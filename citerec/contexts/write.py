@@ -6,7 +6,7 @@ from citerec.records import Context, json_id
 
 
 def as_record(context: Context) -> dict[str, Any]:
-    """The JSON object of a context; `citerec.contexts.read.parse_context` reads it back. Labels only where it has any."""
+    """The JSON object of a context, which `citerec.contexts.read.parse_context` reads back; labels where it has any."""
     record: dict[str, Any] = {
         "context_id": context.context_id,
         "text": context.text,

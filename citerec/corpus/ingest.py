@@ -3,8 +3,6 @@
 import multiprocessing
 import os
 import queue
-import signal
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.context import SpawnContext
@@ -14,6 +12,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.shard_work import begin_worker
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, ShardCounts, place_of
 from citerec.errors import BuildError, CiterecError
@@ -170,19 +169,11 @@ def _started(context: SpawnContext, tasks: Any, results: Any, encode: Encode) ->
 
 
 def _work(tasks: Any, results: Any, encode: Encode) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
-    threading.Thread(target=_leave_with_parent, daemon=True).start()
+    begin_worker()
     while (task := tasks.get()) is not None:
         number, shard = task
         for batch in _batches(number, shard, encode):
             results.put(batch)
-
-
-def _leave_with_parent() -> None:
-    """A parent that is killed cannot end its children: they must see it themselves."""
-    if parent := multiprocessing.parent_process():
-        parent.join()
-        os._exit(1)
 
 
 def _batches(number: int, shard: Shard, encode: Encode) -> Iterator[_Batch]:

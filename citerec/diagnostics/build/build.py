@@ -17,9 +17,12 @@ from typing import Any
 import orjson
 from filelock import FileLock, Timeout
 
+from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.write import as_record
 from citerec.corpus.ingest import Progress, ingest
+from citerec.corpus.result_lines import writing_lines
+from citerec.corpus.shard_work import Result, digest_of, identity, run_stage
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import is_mongodb, name_of, open_store
@@ -34,10 +37,8 @@ from citerec.diagnostics.build.choose import (
     slots_of,
 )
 from citerec.diagnostics.build.draw import Cell, Draw, draw_papers
-from citerec.diagnostics.build.lines import writing_lines
-from citerec.diagnostics.build.options import BuildOptions, Sources, find_texts
+from citerec.diagnostics.build.options import BuildOptions, Sources
 from citerec.diagnostics.build.record import FUNNEL, Record
-from citerec.diagnostics.build.shards import Result, digest_of, identity, run_stage
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.sentences import model_identity
 from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set

@@ -4,9 +4,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from citerec.corpus.shard_work import Result
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.build import intents, texts
-from citerec.diagnostics.build.shards import Result
 
 _PART = 1000
 

@@ -10,10 +10,9 @@ from typing import Any
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
+from citerec.corpus.shard_work import Result
 from citerec.corpus.sources import READERS
-from citerec.diagnostics.build.lines import quarantine_line, reading_lines, writing_lines
-from citerec.diagnostics.build.shards import Result
-from citerec.diagnostics.build.survey import QUARANTINE
 from citerec.records import Citation
 
 

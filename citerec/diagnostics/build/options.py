@@ -6,12 +6,10 @@ from pathlib import Path
 
 from citerec.diagnostics.bounds import FieldShares
 from citerec.diagnostics.build.choose import LARGE_FIELDS, SMALL_FIELDS
-from citerec.errors import InputError, SourceError
+from citerec.errors import InputError
 
 SAMPLED = (*LARGE_FIELDS, *SMALL_FIELDS)
 """Families that have a quota."""
-
-_TEXT_SUFFIXES = (".jsonl", ".json", ".gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,29 +73,3 @@ class Sources:
     texts: Sequence[Path]
     citations: Sequence[Path] = ()
     are_contexts: bool = False
-
-
-def find_texts(paths: Sequence[Path]) -> list[Path]:
-    """The shards of S2ORC below some folders, or the files given, each folder's sorted by name.
-
-    Raises:
-        SourceError: A path is missing, holds no shards, or holds both versions.
-    """
-    found: list[Path] = []
-    for path in paths:
-        if not path.exists():
-            raise SourceError(f"{path} does not exist", "Give a folder of S2ORC shards, or one of them.")
-        if path.is_file():
-            found.append(path)
-            continue
-        versions = [path / name for name in ("s2orc", "s2orc_v2") if (path / name).is_dir()]
-        if len(versions) == 2:
-            raise SourceError(f"{path} holds both versions of S2ORC", f"Give one: {versions[0]} or {versions[1]}")
-        folder = versions[0] if versions else path
-        files = sorted(
-            file for file in folder.iterdir() if file.is_file() and file.name.lower().endswith(_TEXT_SUFFIXES)
-        )
-        if not files:
-            raise SourceError(f"{folder} holds no shards of S2ORC", "They end in .jsonl or .gz")
-        found += files
-    return found

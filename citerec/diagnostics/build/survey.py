@@ -10,11 +10,8 @@ from typing import Any
 from citerec.contexts.read import read_contexts
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.json_lines import BadRecord, bad_record
-from citerec.diagnostics.build.lines import quarantine_line, reading_lines, writing_lines
-from citerec.diagnostics.build.shards import Result
-
-QUARANTINE = b"\x00"
-"""Begins a line of a result that tells of a bad record."""
+from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
+from citerec.corpus.shard_work import Result
 
 
 def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:

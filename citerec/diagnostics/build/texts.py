@@ -11,8 +11,8 @@ from citerec.contexts.extract import Fate, Rules, Tally, extract_contexts, fate_
 from citerec.contexts.read import read_contexts
 from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.contexts.write import as_record
+from citerec.corpus.result_lines import Write, reading_lines, writing_lines
 from citerec.diagnostics.build.intents import drawn_papers
-from citerec.diagnostics.build.lines import Write, reading_lines, writing_lines
 from citerec.diagnostics.sentences import read_sentences
 from citerec.records import Context
 

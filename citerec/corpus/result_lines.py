@@ -9,6 +9,9 @@ import orjson
 
 from citerec.corpus.json_lines import BadRecord
 
+QUARANTINE = b"\x00"
+"""Begins a line of a result that tells of a bad record."""
+
 Write = Callable[[bytes], None]
 
 

@@ -142,7 +142,7 @@ def _run(
         return
     # spawn: forking a process that may hold a Java machine and its threads is not safe.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(wanted, mp_context=context, initializer=_begin) as pool:
+    with ProcessPoolExecutor(wanted, mp_context=context, initializer=begin_worker) as pool:
         waiting: dict[Future[Mapping[str, Any]], int] = {
             pool.submit(_do, folder, shards[number], names[number], work, parameters): number for number in todo
         }
@@ -160,7 +160,8 @@ def _run(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _begin() -> None:
+def begin_worker() -> None:
+    """What a process that reads shards does first: it leaves Ctrl-C to its parent, and leaves when that is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer
     threading.Thread(target=_leave_with_parent, daemon=True).start()
 

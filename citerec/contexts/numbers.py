@@ -1,0 +1,77 @@
+"""Numbered citations: lists of numbers with ranges, and whether a number in brackets cites at all."""
+
+import re
+
+from citerec.contexts.vocabulary import vocabulary
+
+# Repeats are possessive (`++`) or bounded: no input makes them try twice.
+DASH = "–—‐‑‒−-"
+_ITEM = rf"\d{{1,4}}(?!\d)[a-z]?(?:\s?+[{DASH}]\s?+\d{{1,4}}(?!\d)[a-z]?)?"
+LIST = rf"{_ITEM}(?:(?:\s?+[,;]\s?+(?:and\s)?|\s(?:and|&)\s){_ITEM})*+"
+"""Numbers and ranges of numbers, as a regular expression."""
+
+_LEAD = r"(?:see|e\.g\.|cf\.|also|i\.e\.|refs?\.|for example|see also|see, e\.g\.),?"
+_PLACE = (
+    r"(?:\s?+[,:;]\s?+(?!\d)(?:see\s)?[^\[\]()\d]{0,40}\d[^\[\]()]{0,40}"
+    r"|,?\s?+(?:and|&)\s(?:references|others)[^\[\]()]{0,30})"
+)
+NUMBERED = re.compile(rf"\s*+(?:{_LEAD}\s?+){{0,2}}(?P<list>{LIST})(?P<place>{_PLACE})?\s*+")
+"""All that a bracket with a numbered citation holds: lead-in, numbers, place in what is cited."""
+
+BROKEN_LIST = re.compile(rf"\s*+{LIST}\s?+[,;{DASH}]?\s*+")
+"""Numbers at the beginning of a bracket that is broken."""
+
+WORD_BEFORE = re.compile(r"[^\W_]*$")
+"""The letters and digits at the end of a text."""
+
+GREATEST = 999
+"""Numbers above it are years, or no citation."""
+
+_INTERVAL_BEFORE = re.compile(
+    r"(?:[∈=≤≥<>×∪∩]|\b(?:interval|intervals|range|ranges|between|within|domain|vector|sequence|list|array|coordinates"
+    r"|scale|bounds?))\s*+$"
+)
+
+
+def expanded(listed: str) -> tuple[int, ...]:
+    """The numbers of `3, 5–7`; none where it is no such list."""
+    if not re.fullmatch(rf"\s*+{LIST}[,;]?\s*+", listed):
+        return ()
+    numbers: list[int] = []
+    for part in re.split(r"[,;&]|and", listed):
+        bounds = [int(number) for number in re.findall(r"\d+", part)]
+        numbers.extend(number_range(*bounds) if len(bounds) == 2 else bounds)
+    return tuple(numbers)
+
+
+def number_range(first: int, last: int) -> tuple[int, ...]:
+    """First to last; just the two where that is no range that a citation would have."""
+    return tuple(range(first, last + 1)) if first < last <= first + 200 else (first, last)
+
+
+def cites_in_brackets(text: str, place: int, numbers: tuple[int, ...], match: "re.Match[str]") -> bool:
+    """Whether `[…]` cites, and is no interval and no index."""
+    if min(numbers) == 0 or (re.search(r"\d[a-z]", match["list"]) and len(numbers) > 1):
+        return False
+    glued = WORD_BEFORE.search(text, max(0, place - 30), place)
+    if glued and 0 < len(glued.group()) <= 2 and not glued.group().isdigit():
+        return False
+    return not (len(numbers) > 1 and _INTERVAL_BEFORE.search(text[max(0, place - 30) : place]))
+
+
+def cites_in_parentheses(text: str, place: int, match: "re.Match[str]") -> bool:
+    """Whether `(…)` cites, and is no equation, no part of a list, no function's argument."""
+    listed = match["list"]
+    if re.search(r"\d[a-z]", listed) or match["place"] or place == 0 or listed.strip() == "0":
+        return False
+    glued = WORD_BEFORE.search(text, max(0, place - 30), place)
+    if text[place - 1] in "=_^" or (
+        glued and glued.group() and not (len(glued.group()) > 5 and glued.group().islower())
+    ):
+        return False
+    before = text[max(0, place - 40) : place].rstrip()
+    if not before or before[-1] in "=+×*/<>≤≥±~≈:–—-([" or before[-1].isdigit():
+        return False
+    word = WORD_BEFORE.search(before.rstrip(".,;"))
+    last = word.group().lower() if word else ""
+    return last not in vocabulary("before_no_citation") and last not in vocabulary("number_words")

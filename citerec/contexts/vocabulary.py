@@ -1,0 +1,16 @@
+"""The words by which the citation parser tells citations from what looks like them: vocabulary.toml."""
+
+import functools
+import tomllib
+from importlib import resources
+
+
+@functools.cache
+def vocabulary(name: str) -> frozenset[str]:
+    """A set of words by its name in the file, in small letters."""
+    return frozenset(_vocabularies()[name].split())
+
+
+@functools.cache
+def _vocabularies() -> dict[str, str]:
+    return tomllib.loads(resources.files("citerec.contexts").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
