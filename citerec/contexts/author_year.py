@@ -12,7 +12,10 @@ from citerec.contexts.vocabulary import vocabulary
 
 _WINDOW = 160  # characters before a year in which its names must stand
 _YEAR = r"(?:1[6-9]|20)\d\d"
-_UNDATED = r"in\s+press|in\s+prep(?:aration|\.)?|forthcoming|to\s+appear|submitted|accepted|unpublished|n\.\s?d\."
+_UNDATED = (
+    r"in\s+press|under\s+review|in\s+revision|in\s+prep(?:aration|\.)?|forthcoming|to\s+appear|submitted|accepted"
+    r"|unpublished|n\.\s?d\."
+)
 
 # Possessive repeats (`++`) give nothing back: no input makes them try twice.
 _TOKEN = re.compile(
@@ -22,17 +25,17 @@ _TOKEN = re.compile(
   | (?P<etal>[Ee]t\.?\s*al(?!\w)\.?(?:['’]s?(?!\w))?|and\s+(?:others|colleagues|co-?workers|associates)(?!\w))
   | (?P<lead>(?:e\.\s?g\.|i\.\s?e\.|cf\.?(?!\w)|viz\.))
   | (?P<place>
-      (?:pp?|ch|chaps?|chapters?|sec|sect|sections?|figs?|figures?|tables?|tab|eqs?|equations?|theorem|thm|lemma
+      (?:pp?|bk|book|study|experiment|exp|lines?|ll|n|ch|chaps?|chapters?|sec|sect|sections?|figs?|figures?|tables?|tab|eqs?|equations?|theorem|thm|lemma
         |vols?|nos?|appendix|part|pages?|examples?|prop|proposition|note|footnote|fn|para|§)
-      \.?\s?\d[\w.]*+(?:\s?[–—-]\s?\d++)?(?!\w)
+      \.?\s?(?:\d[\w.]*+(?:\s?[–—-]\s?\d++)?|[ivxl]++(?:[–-][ivxl]++)?)(?!\w)
       | :\s?\d++(?:\s?[–—-]\s?\d++)?(?!\w)
       | (?:[Aa]ppendix|[Aa]pp\.)\s[A-Z](?!\w)
     )
   | (?P<number>\d++(?:\s?[–—-]\s?\d++)?(?!\w))
   | (?P<initial>[A-Z]\.(?:[\s-]?[A-Z]\.)*+(?!\w))
-  | (?P<word>[^\W\d_](?:[\w'’‐-]|\.(?=\w)|(?<=-)\s(?=[a-zà-ÿ]{{2}}))*+)
-  | (?P<amp>&)
-  | (?P<comma>,)
+  | (?P<word>[^\W\d_](?:[\w'’‐¨´-]|\.(?=\w)|(?<=-)\s(?=[a-zà-ÿ]{{2}}))*+)
+  | (?P<amp>&(?:amp;)?)
+  | (?P<comma>,|:(?=\s))
   | (?P<semicolon>;)
   | (?P<dot>\.)
   | (?P<space>\s++)
@@ -43,6 +46,7 @@ _TOKEN = re.compile(
 
 _BARE_YEAR = re.compile(rf"(?<![\w(\[–-]){_YEAR}(?!\d)(?:[a-z](?!\w))?(?![–-]\d)")
 
+_WITHIN_NAMES = ("of", "for", "the", "on")  # Bureau of Statistics
 _BETWEEN = ("e", "y")  # between two surnames: Souza e Silva
 _ACRONYM = 3  # letters from which capitals alone are a meeting's name rather than an author's
 
@@ -191,6 +195,8 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
                 markers += 1
                 names, last = [], "marker"
             case "lead" | "letter" if token.kind == "lead" or token.text == "a":
+                if _has_name(names) and token.text in _WITHIN_NAMES:
+                    continue
                 # "see", or "in": names before it are prose
                 whole = whole and not _has_name(names)
                 names = []

@@ -25,12 +25,12 @@ LONGEST = 600
 """Characters between two brackets from which they hold no citation."""
 
 # Repeats are possessive (`++`) or bounded: no input makes them try twice.
-_LABEL_WORD = r"[A-Z][A-Za-z]{1,11}\+?[’']?\d{2}(?:\d\d)?[a-z]?"
+_LABEL_WORD = r"(?:[a-z]{0,3}[^\W\d_a-z][^\W\d_]{1,11}\+?|[a-z]{1,3}[A-Z]|[A-Z]\+)[’']?\d{2}(?:\d\d)?[a-z]?"
 _LABEL = re.compile(rf"\s*+(?:see |cf\. )?{_LABEL_WORD}(?:\s?+[,;]\s?+{_LABEL_WORD})*+(?:,\s[^\[\]()]{{1,40}})?\s*+")
 _BRACKET = re.compile(r"[()\[\]]")
 _CLOSER = {"(": ")", "[": "]"}
-_LOST_NAME = re.compile(r"(?<!\w)[A-Z]\w{1,30}\s(?:and|&)\s$")
-_UNRESOLVED = re.compile(r"\[\s?\?(?:,\s?\?)*+\s?\]")
+_LOST_NAME = re.compile(r"(?<!\w)[A-Z]\w{1,30}\s(?:and|&)\s$|(?<!\w)et\sal\.?\s$")
+_UNRESOLVED = re.compile(r"[\[(][\s\d,;]{0,40}\?[\s\d,;?]{0,40}[\])]")
 _JOINT = re.compile(rf"\s?+[,;{DASH}]?\s?+")
 _YEAR = re.compile(r"(?:1[6-9]|20)\d\d[a-z]?")
 
@@ -56,7 +56,7 @@ def find_callouts(
     found = _without_enumerations(text, found, hints)
     hinted = Spans(hints)
     found = [callout for callout in found if callout.style in believed or hinted(callout.start, callout.end)]
-    found = _joined(text, found)
+    found = [_with_stray(text, brackets, callout) for callout in _joined(text, found)]
     return _with_hints(text, found, hints)
 
 
@@ -115,7 +115,9 @@ def _in_pair(text: str, place: int, partner: int, hinted: Callable[[int, int], b
     """What stands between two brackets with no other between them."""
     square, end = text[place] == "[", partner + 1
     content = text[place + 1 : partner]
-    if match := NUMBERED.fullmatch(content):
+    if "?" in content and _UNRESOLVED.fullmatch(text, place, end):
+        yield Callout(place, end, Style.MANGLED, 0)
+    elif match := NUMBERED.fullmatch(content):
         numbers = expanded(match["list"])
         known = hinted(place, end)
         greatest = GREATEST if not known or _YEAR.fullmatch(content.strip()) else math.inf
@@ -134,9 +136,12 @@ def _in_pair(text: str, place: int, partner: int, hinted: Callable[[int, int], b
 
 def _years_in_pair(text: str, place: int, partner: int) -> Iterator[Callout]:
     reading = read_bracket(text, place + 1, partner)
+    content = text[place + 1 : partner]
     style = Style.AUTHOR_YEAR_PARENTHESES
     names = names_before(text, trimmed_end(text, place)) if reading.years_first else None
-    if reading.years_first:
+    if reading.years_first and content.lstrip().startswith(","):
+        yield Callout(place, partner + 1, Style.MANGLED, 0)
+    elif reading.years_first:
         lives = reading.works == 1 and re.search(rf"\d{{4}}\s?[{DASH}]\s?\d{{4}}", text[place:partner])
         if reading.whole and names and (names.sure or not lives):
             yield Callout(names.start, partner + 1, Style.AUTHOR_YEAR_TEXT, reading.works)
@@ -144,7 +149,9 @@ def _years_in_pair(text: str, place: int, partner: int) -> Iterator[Callout]:
             yield Callout(place, partner + 1, Style.MANGLED, 0)  # the names went with the sentence before
         elif reading.whole and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
             yield Callout(lost.start(), partner + 1, Style.MANGLED, 0)
-    elif reading.broken or _UNRESOLVED.fullmatch(text, place, partner + 1):
+    elif not content.strip() and (lost := names_before(text, trimmed_end(text, place))) and lost.sure:
+        yield Callout(lost.start, partner + 1, Style.MANGLED, 0)
+    elif reading.broken:
         yield Callout(place, partner + 1, Style.MANGLED, 0)
     elif reading.entries and reading.whole and not reading.markers:
         yield Callout(place, partner + 1, style, reading.works)
@@ -184,7 +191,7 @@ def _broken(text: str, brackets: _Brackets, place: int, end: int) -> list[Callou
     elif reading.years_first and (names := names_before(text, trimmed_end(text, place))) and names.sure:
         year = next(years_in_text(text[place + 1 : end]), (0, 0))[1]
         return [Callout(names.start, place + 1 + year, Style.MANGLED, 0)]
-    elif listed and (square or (listed.end() == end and not at_end)):
+    elif listed and (square or (listed.end() == end and not at_end) or len(expanded(listed.group().strip(" ,;"))) > 1):
         whole = listed.end() == end
         stop = inner[0].end if fused and whole else end + 1 if whole and text[end : end + 1] in ")]" else listed.end()
     elif labels:
@@ -273,6 +280,13 @@ def _joined(text: str, found: list[Callout]) -> list[Callout]:
         else:
             joined.append(callout)
     return joined
+
+
+def _with_stray(text: str, brackets: _Brackets, callout: Callout) -> Callout:
+    """A callout with a closing bracket too many is mangled, the bracket with it."""
+    if text[callout.end : callout.end + 1] in (")", "]") and brackets.is_unmatched(callout.end):
+        return Callout(callout.start, callout.end + 1, Style.MANGLED, 0)
+    return callout
 
 
 def _with_hints(text: str, found: list[Callout], hints: Sequence[tuple[int, int]]) -> list[Callout]:

@@ -29,6 +29,7 @@ _DEBRIS = re.compile(
     r"\(\s?\)|\|[^\s|]{0,20}\||\|\s\|"  # empty brackets, bars: a formula
     r"|\b(?:Table|Figure|Fig\.)\s\d{1,3}\s?:"  # a caption
     r"|\b[a-z]{2,30}\d{1,2}\s[A-Z][a-z]"  # a footnote spliced into a word
+    r"|\b([A-Z]\w{2,30}\s\w{1,30})\s\1\b"  # a heading that the text takes up
 )
 _QUOTES = str.maketrans(dict.fromkeys('"“”‘', " "))
 _ENTRY_ID = re.compile(r"(\D*)(\d+)")
@@ -301,7 +302,7 @@ def _without(whole: str, sentence: Span, here: Sequence[Callout]) -> str:
     """A sentence whose citations a made-up word stands for."""
     parts, at = [], sentence[0]
     for callout in here:
-        parts += [whole[at : callout.start], _WORD]
+        parts += [whole[at : callout.start], _WORD + 2 * _LETTER]
         at = callout.end
     return "".join([*parts, whole[at : sentence[1]]])
 

@@ -10,10 +10,10 @@ _ITEM = rf"\d{{1,4}}(?!\d)[a-z]?(?:\s?+[{DASH}]\s?+\d{{1,4}}(?!\d)[a-z]?)?"
 LIST = rf"{_ITEM}(?:(?:\s?+[,;]\s?+(?:and\s)?|\s(?:and|&)\s){_ITEM})*+"
 """Numbers and ranges of numbers, as a regular expression."""
 
-_LEAD = r"(?:see|e\.g\.|cf\.|also|i\.e\.|refs?\.|for example|see also|see, e\.g\.),?"
+_LEAD = r"(?:reviewed in|see|e\.g\.|cf\.|also|i\.e\.|[Rr]efs?\.|for example|see also|see, e\.g\.),?"
 _PLACE = (
     r"(?:\s?+[,:;]\s?+(?!\d)(?:see\s)?[^\[\]()\d]{0,40}\d[^\[\]()]{0,40}"
-    r"|,?\s?+(?:and|&)\s(?:references|others)[^\[\]()]{0,30})"
+    r"|,?\s?+(?:and|&)\s(?:references|others)[^\[\]()]{0,30}|\sfor\s(?:a\s)?reviews?)"
 )
 NUMBERED = re.compile(rf"\s*+(?:{_LEAD}\s?+){{0,2}}(?P<list>{LIST})(?P<place>{_PLACE})?\s*+")
 """All that a bracket with a numbered citation holds: lead-in, numbers, place in what is cited."""
@@ -51,7 +51,12 @@ def number_range(first: int, last: int) -> tuple[int, ...]:
 
 def cites_in_brackets(text: str, place: int, numbers: tuple[int, ...], match: "re.Match[str]") -> bool:
     """Whether `[…]` cites, and is no interval and no index."""
-    if min(numbers) == 0 or (re.search(r"\d[a-z]", match["list"]) and len(numbers) > 1):
+    after = place + 2 + len(match.group())
+    if (
+        min(numbers) == 0
+        or text[after : after + 1].isalpha()
+        or (re.search(r"\d[a-z]", match["list"]) and len(numbers) > 1)
+    ):
         return False
     glued = WORD_BEFORE.search(text, max(0, place - 30), place)
     if glued and 0 < len(glued.group()) <= 2 and not glued.group().isdigit():
@@ -59,13 +64,25 @@ def cites_in_brackets(text: str, place: int, numbers: tuple[int, ...], match: "r
     return not (len(numbers) > 1 and _INTERVAL_BEFORE.search(text[max(0, place - 30) : place]))
 
 
+def _names_a_substance(text: str, place: int, after: int) -> bool:
+    """Whether letters follow at once, as in `[60]fullerene`; where the extraction loses spaces, it loses them before too."""
+    return text[after : after + 1].isalpha() and (place == 0 or text[place - 1].isspace())
+
+
+def _falls(listed: str) -> bool:
+    """Whether a range goes down, as the score of a match does."""
+    return any(int(first) >= int(last) for first, last in re.findall(rf"(\d+)\s?[{DASH}]\s?(\d+)", listed))
+
+
 def cites_in_parentheses(text: str, place: int, match: "re.Match[str]") -> bool:
     """Whether `(…)` cites, and is no equation, no part of a list, no function's argument."""
     listed = match["list"]
-    if re.search(r"\d[a-z]", listed) or match["place"] or place == 0 or listed.strip() == "0":
+    if re.search(r"\d[a-z]", listed) or place == 0 or "0" in re.findall(r"\d+", listed) or _falls(listed):
         return False
+    if match["place"] or "ref" in match.group().lower():
+        return True
     glued = WORD_BEFORE.search(text, max(0, place - 30), place)
-    if text[place - 1] in "=_^" or (
+    if text[place - 1] in "=_^)" or (
         glued and glued.group() and not (len(glued.group()) > 5 and glued.group().islower())
     ):
         return False
