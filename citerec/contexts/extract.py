@@ -302,7 +302,8 @@ def _without(whole: str, sentence: Span, here: Sequence[Callout]) -> str:
     """A sentence whose citations a made-up word stands for."""
     parts, at = [], sentence[0]
     for callout in here:
-        parts += [whole[at : callout.start], _WORD + 2 * _LETTER]
+        is_last = callout.end == sentence[1] and _follows_stop(whole, callout)
+        parts += [whole[at : callout.start], "" if is_last else _WORD + 2 * _LETTER]
         at = callout.end
     return "".join([*parts, whole[at : sentence[1]]])
 

@@ -65,7 +65,7 @@ def cites_in_brackets(text: str, place: int, numbers: tuple[int, ...], match: "r
 
 
 def _names_a_substance(text: str, place: int, after: int) -> bool:
-    """Whether letters follow at once, as in `[60]fullerene`; where the extraction loses spaces, it loses them before too."""
+    """Whether letters follow at once, as in `[60]fullerene`; a lost space is lost before the bracket too."""
     return text[after : after + 1].isalpha() and (place == 0 or text[place - 1].isspace())
 
 

@@ -1,5 +1,6 @@
 """Work shard by shard: several processes, each result kept with a checksum, nothing done twice."""
 
+import functools
 import hashlib
 import multiprocessing
 import os
@@ -14,6 +15,7 @@ from typing import Any
 
 import orjson
 
+import citerec
 from citerec.errors import BuildError
 
 Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
@@ -49,8 +51,8 @@ def run_stage(
 ) -> list[Result]:
     """The results for some shards, in their order. Those that a folder has already are taken from there.
 
-    A result counts as had if the shard has the same name, size and time as then, the parameters are the same, and the
-    file is the one whose checksum was noted.
+    A result counts as had if the shard has the same name, size and time as then, the parameters and citerec itself are
+    the same, and the file is the one whose checksum was noted.
 
     Args:
         folder: Where results are kept.
@@ -91,7 +93,17 @@ def identity(path: Path) -> list[Any]:
 
 
 def _name(shard: Path, work: Work, parameters: Mapping[str, Any]) -> str:
-    return digest_of([identity(shard), work.__module__, work.__qualname__, dict(parameters)])
+    return digest_of([identity(shard), work.__module__, work.__qualname__, dict(parameters), _code()])
+
+
+@functools.cache
+def _code() -> str:
+    """A digest of citerec's own code: a result of other code is not taken for one of this."""
+    digest = hashlib.blake2b(digest_size=12)
+    for path in sorted(Path(citerec.__file__).parent.rglob("*")):
+        if path.suffix in (".py", ".toml"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _receipt(folder: Path, name: str) -> Path:
