@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
-from citerec.contexts.author_year import names_before, read_bracket, years_in_text
+from citerec.contexts.author_year import Reading, names_before, read_bracket, years_in_text
 from citerec.contexts.callout import Callout, Spans, Style, trimmed_end
 from citerec.contexts.numbers import (
     BROKEN_LIST,
@@ -31,6 +31,7 @@ _BRACKET = re.compile(r"[()\[\]]")
 _CLOSER = {"(": ")", "[": "]"}
 _LOST_NAME = re.compile(r"(?<!\w)[A-Z]\w{1,30}\s(?:and|&)\s$|(?<!\w)et\sal\.?\s$")
 _UNRESOLVED = re.compile(r"[\[(][\s\d,;]{0,40}\?[\s\d,;?]{0,40}[\])]")
+_LIFETIME = re.compile(rf"\d{{4}}\s?[{DASH}]\s?\d{{4}}")
 _JOINT = re.compile(rf"\s?+[,;{DASH}]?\s?+")
 _YEAR = re.compile(r"(?:1[6-9]|20)\d\d[a-z]?")
 
@@ -135,29 +136,36 @@ def _in_pair(text: str, place: int, partner: int, hinted: Callable[[int, int], b
 
 
 def _years_in_pair(text: str, place: int, partner: int) -> Iterator[Callout]:
-    reading = read_bracket(text, place + 1, partner)
-    content = text[place + 1 : partner]
-    style = Style.AUTHOR_YEAR_PARENTHESES
-    names = names_before(text, trimmed_end(text, place)) if reading.years_first else None
-    if reading.years_first and content.lstrip().startswith(","):
-        yield Callout(place, partner + 1, Style.MANGLED, 0)
-    elif reading.years_first:
-        lives = reading.works == 1 and re.search(rf"\d{{4}}\s?[{DASH}]\s?\d{{4}}", text[place:partner])
-        if reading.whole and names and (names.sure or not lives):
-            yield Callout(names.start, partner + 1, Style.AUTHOR_YEAR_TEXT, reading.works)
-        elif reading.whole and place == 0:
-            yield Callout(place, partner + 1, Style.MANGLED, 0)  # the names went with the sentence before
-        elif reading.whole and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
-            yield Callout(lost.start(), partner + 1, Style.MANGLED, 0)
-    elif not content.strip() and (lost := names_before(text, trimmed_end(text, place))) and lost.sure:
-        yield Callout(lost.start, partner + 1, Style.MANGLED, 0)
+    """Authors and years between two brackets, or years alone after the names of their authors."""
+    reading, end = read_bracket(text, place + 1, partner), partner + 1
+    content = text[place + 1 : partner].lstrip()
+    if reading.years_first:
+        yield from _years_alone(text, place, end, reading)
+    elif not content:
+        names = names_before(text, trimmed_end(text, place))
+        if names and names.sure:  # a year that is lost
+            yield Callout(names.start, end, Style.MANGLED, 0)
     elif reading.broken:
-        yield Callout(place, partner + 1, Style.MANGLED, 0)
+        yield Callout(place, end, Style.MANGLED, 0)
     elif reading.entries and reading.whole and not reading.markers:
-        yield Callout(place, partner + 1, style, reading.works)
+        yield Callout(place, end, Style.AUTHOR_YEAR_PARENTHESES, reading.works)
     else:
         for entry in reading.entries:
-            yield Callout(entry.start, entry.end, style, entry.works)
+            yield Callout(entry.start, entry.end, Style.AUTHOR_YEAR_PARENTHESES, entry.works)
+
+
+def _years_alone(text: str, place: int, end: int, reading: Reading) -> Iterator[Callout]:
+    """`Lee et al. (1997a)`: with its names, it is a citation; without, it may be what is left of one."""
+    names = names_before(text, trimmed_end(text, place))
+    lifetime = reading.works == 1 and _LIFETIME.search(text, place, end)
+    if text[place + 1 : end].lstrip().startswith(","):
+        yield Callout(place, end, Style.MANGLED, 0)
+    elif reading.whole and names and (names.sure or not lifetime):
+        yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, reading.works)
+    elif reading.whole and place == 0:
+        yield Callout(place, end, Style.MANGLED, 0)  # the names went with the sentence before
+    elif reading.whole and (lost := _LOST_NAME.search(text, max(0, place - 40), place)):
+        yield Callout(lost.start(), end, Style.MANGLED, 0)
 
 
 def _around_inner(text: str, brackets: _Brackets, place: int, end: int, partner: int) -> list[Callout]:

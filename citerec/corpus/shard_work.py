@@ -15,7 +15,6 @@ from typing import Any
 
 import orjson
 
-import citerec
 from citerec.errors import BuildError
 
 Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
@@ -100,7 +99,7 @@ def _name(shard: Path, work: Work, parameters: Mapping[str, Any]) -> str:
 def _code() -> str:
     """A digest of citerec's own code: a result of other code is not taken for one of this."""
     digest = hashlib.blake2b(digest_size=12)
-    for path in sorted(Path(citerec.__file__).parent.rglob("*")):
+    for path in sorted(Path(__file__).parents[1].rglob("*")):
         if path.suffix in (".py", ".toml"):
             digest.update(path.read_bytes())
     return digest.hexdigest()
