@@ -201,7 +201,13 @@ def _broken(text: str, brackets: _Brackets, place: int, end: int) -> list[Callou
         return [Callout(names.start, place + 1 + year, Style.MANGLED, 0)]
     elif listed and (square or (listed.end() == end and not at_end) or len(expanded(listed.group().strip(" ,;"))) > 1):
         whole = listed.end() == end
-        stop = inner[0].end if fused and whole else end + 1 if whole and text[end : end + 1] in ")]" else listed.end()
+        stop = (
+            inner[0].end
+            if fused and whole
+            else end + 1
+            if whole and text[end : end + 1] in (")", "]")
+            else listed.end()
+        )
     elif labels:
         stop = inner[0].end if fused else labels.end()
     elif fused and not text[place + 1 : end].strip():

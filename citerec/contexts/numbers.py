@@ -28,9 +28,9 @@ GREATEST = 999
 """Numbers above it are years, or no citation."""
 
 _INTERVAL_BEFORE = re.compile(
-    r"(?:[∈=≤≥<>×∪∩]|\b(?:interval|intervals|range|ranges|between|within|domain|vector|sequence|list|array|coordinates"
-    r"|scale|bounds?))\s*+$"
+    r"(?:[∈=≤≥<>×∪∩]|\b(?:interval|intervals|range|ranges|between|within|domain|coordinates|scale|bounds?))\s*+$"
 )
+_SEQUENCE_BEFORE = re.compile(r"\b(?:sequence|list|array|vector|tuple)\s*+$")
 
 
 def expanded(listed: str) -> tuple[int, ...]:
@@ -61,7 +61,9 @@ def cites_in_brackets(text: str, place: int, numbers: tuple[int, ...], match: "r
     glued = WORD_BEFORE.search(text, max(0, place - 30), place)
     if glued and 0 < len(glued.group()) <= 2 and not glued.group().isdigit():
         return False
-    return not (len(numbers) > 1 and _INTERVAL_BEFORE.search(text[max(0, place - 30) : place]))
+    before = text[max(0, place - 30) : place]
+    is_interval = len(numbers) == 2 and _INTERVAL_BEFORE.search(before)
+    return not (is_interval or (len(numbers) > 1 and _SEQUENCE_BEFORE.search(before)))
 
 
 def _names_a_substance(text: str, place: int, after: int) -> bool:

@@ -1,0 +1,135 @@
+"""The citation parser on single cases, and on whatever hypothesis can think of."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.contexts.callout import Style
+from citerec.contexts.callouts import find_callouts
+
+
+def found(text: str, *hints: str) -> list[tuple[str, str, int]]:
+    """Style, surface and works of each callout; hints are given as the words that they cover."""
+    spans = [(text.index(hint), text.index(hint) + len(hint)) for hint in hints]
+    return [
+        (str(callout.style), text[callout.start : callout.end], callout.works) for callout in find_callouts(text, spans)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "style", "surface", "works"),
+    [
+        ("as shown in [12].", "numbered-brackets", "[12]", 1),
+        ("as shown [3, 5–7].", "numbered-brackets", "[3, 5–7]", 4),
+        ("as shown [3]–[6].", "numbered-brackets", "[3]–[6]", 4),
+        ("as shown [3], [4].", "numbered-brackets", "[3], [4]", 2),
+        ("as shown (12, 13).", "numbered-parentheses", "(12, 13)", 2),
+        ("as shown¹²,¹³ before", "superscript", "¹²,¹³", 2),
+        ("as shown^{12}", "superscript", "^{12}", 1),
+        ("as shown.12–14 Then", "superscript", "12–14", 3),
+        ("as shown (Lee et al., 1997a).", "author-year-parentheses", "(Lee et al., 1997a)", 1),
+        ("so (Lee and Kim, 1997a, b; Roy 2001)", "author-year-parentheses", "(Lee and Kim, 1997a, b; Roy 2001)", 3),
+        ("as shown (see Lee & Kim, in press, p. 4)", "author-year-parentheses", "(see Lee & Kim, in press, p. 4)", 1),
+        ("as Lee et al. (1997a) show", "author-year-text", "Lee et al. (1997a)", 1),
+        ("as Lee & Kim (1998, 2000) show", "author-year-text", "Lee & Kim (1998, 2000)", 2),
+        ("as Lee, Kim, and van der Roy (in press) show", "author-year-text", "Lee, Kim, and van der Roy (in press)", 1),
+        ("as Lee et al., 1997 show", "author-year-text", "Lee et al., 1997", 1),
+        ("as in [CLR90, BMI+06]", "label", "[CLR90, BMI+06]", 2),
+        ("as (Lee et al., 1997a(Lee et al., 1997b) show", "mangled", "(Lee et al., 1997a(Lee et al., 1997b)", 0),
+        ("as in [12, 13[14]", "mangled", "[12, 13[14]", 0),
+        ("as (Lee et al., 1997 show", "mangled", "(Lee et al., 1997", 0),
+        ("as Lee et al., 1997) show", "mangled", "Lee et al., 1997)", 0),
+    ],
+)  # fmt: skip
+def test_styles(text: str, style: str, surface: str, works: int) -> None:
+    assert found(text) == [(style, surface, works)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "in the interval [0, 1] and x[3]",
+        "by equation (3) and Fig.12",
+        "(1) this, and (2) that",
+        "an area of 12 m² and R² of 10⁶ cm⁻¹",
+        "in spring (June 2003), see Section (4)",
+        "the reigns of kings (1612–1671)",
+        "f(3) = 4 and (N = 30)",
+        "the match ended (3–1)",
+        "[60]fullerene and [13C]glucose",
+    ],
+)
+def test_what_is_no_citation(text: str) -> None:
+    assert found(text) == []
+
+
+def test_hints_tell_numbers_from_equations_and_words_from_citations() -> None:
+    assert found("for all of (3) we have", "(3)") == [("numbered-parentheses", "(3)", 1)]
+    assert found("learning12 is", "12") == [("superscript", "12", 1)]
+    assert found("learning12, 13 is", "12,", "13") == [("superscript", "12, 13", 2)]
+    assert found("as shown [21, 30].", "[21,", "30]") == [("numbered-brackets", "[21, 30]", 2)]
+    assert found("the modal logic of", "modal") == [("mangled", "modal", 0)]
+
+
+def test_a_paper_of_one_style_has_no_citations_in_the_others() -> None:
+    text = "as shown [2] by (3) of."
+    assert [callout.style for callout in find_callouts(text, believed={Style.NUMBERED_BRACKETS})] == [
+        "numbered-brackets"
+    ]
+    assert len(find_callouts("as shown [2] in cells (3).")) == 2
+
+
+PIECES = [
+    *(
+        "(",
+        ")",
+        "[",
+        "]",
+        "Lee",
+        " et al.",
+        ", ",
+        "; ",
+        "1997",
+        "a",
+        "12",
+        "–",
+        " and ",
+        "&",
+        ".",
+        "¹²",
+        "^{",
+        "}",
+        "?",
+    ),
+    *(" ", "<REF>", "<sup>", "</sup>", "in press", "p. ", "van ", "[1", "(2", "CLR90", "+", "\ue000", "é", "\n"),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join), st.data())
+def test_callouts_are_in_order_and_within_the_text(text: str, data: st.DataObject) -> None:
+    spans = st.tuples(st.integers(0, len(text)), st.integers(0, len(text))).filter(lambda span: span[0] < span[1])
+    hints = data.draw(st.lists(spans, max_size=4)) if text else []
+    callouts = find_callouts(text, hints)
+    places = [place for callout in callouts for place in (callout.start, callout.end)]
+    assert places == sorted(places)
+    assert all(0 <= callout.start < callout.end <= len(text) for callout in callouts)
+    assert all((callout.works == 0) == (not callout.is_sound) for callout in callouts)
+    for start, end in hints:  # what is known to be a citation is never lost
+        assert any(callout.start < end and start < callout.end for callout in callouts)
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_read(text: str) -> None:
+    find_callouts(text)
+
+
+@given(st.sampled_from(PIECES), st.sampled_from(PIECES), st.sampled_from(PIECES))
+def test_repeats_do_not_make_it_stand_still(first: str, second: str, third: str) -> None:
+    """Of a parser that backtracks, one of these would never return; benchmarks/README.md has the times."""
+    find_callouts((first + second) * 4000 + third)
+
+
+@given(st.integers(1, 400), st.integers(0, 5))
+def test_ranges_are_expanded(first: int, more: int) -> None:
+    numbers = find_callouts(f"as shown [{first}–{first + more}].")[0].numbers
+    assert set(numbers) == set(range(first, first + more + 1))
