@@ -7,6 +7,7 @@ import click
 
 from citerec.cli.console import contexts as in_words
 from citerec.cli.console import notes, output
+from citerec.cli.review import review
 from citerec.places import DIAGNOSTICS
 
 _PATH = click.Path(path_type=Path)
@@ -15,6 +16,9 @@ _PATH = click.Path(path_type=Path)
 @click.group(epilog="Example: citerec diagnostics list")
 def diagnostics() -> None:
     """Diagnostic sets: contexts in classes, by which recommenders are measured."""
+
+
+diagnostics.add_command(review)
 
 
 @diagnostics.command("list", epilog="Example: citerec diagnostics list")

@@ -29,7 +29,7 @@ _DEBRIS = re.compile(
     r"\(\s?\)|\|[^\s|]{0,20}\||\|\s\|"  # empty brackets, bars: a formula
     r"|\b(?:Table|Figure|Fig\.)\s\d{1,3}\s?:"  # a caption
     r"|\b[a-z]{2,30}\d{1,2}\s[A-Z][a-z]"  # a footnote spliced into a word
-    r"|\b([A-Z]\w{2,30}\s\w{1,30})\s\1\b"  # a heading that the text takes up
+    r"|\b((?!Xxx)[A-Z]\w{2,30}\s\w{1,30})\s\1\b"  # a heading that the text takes up
 )
 _QUOTES = str.maketrans(dict.fromkeys('"“”‘', " "))
 _ENTRY_ID = re.compile(r"(\D*)(\d+)")

@@ -1,0 +1,369 @@
+"""`citerec diagnostics review`: the manual check of a set, context by context."""
+
+import io
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.markup import escape
+
+from citerec.cli.console import contexts as in_words
+from citerec.cli.console import output
+from citerec.records import MARKER, Context
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from citerec.diagnostics.review import Applied, Item, Review, Tally, Verdict
+    from citerec.diagnostics.sets import SetManifest
+
+_KEYS = "a accept · r reject · n note · b back · s skip · q quit · ? help > "
+_HELP = """
+  a  accept: it is one whole sentence, it holds exactly one citation, <REF> stands just where that
+     stood, and its class is right
+  r  reject: something of that is wrong; you are asked what, in a word or a line, or just Enter
+  n  note something without judging yet; it goes with the verdict
+  b  back by one: what was decided or skipped last is open again, and is shown again
+  s  skip: it comes again in the next session
+  q  quit; every verdict is on the disk already, and the next session goes on from here
+"""
+
+
+@click.command(epilog="Example: citerec diagnostics review mine")
+@click.argument("name")
+@click.option("--reviewer", metavar="NAME", help="Who judges.  [default: the login name]")
+@click.option("--sample", type=click.IntRange(1), metavar="N", help="Judge N contexts, spread over the classes.")
+@click.option("--class", "of_class", metavar="FAMILY/CLASS", help="Judge one class only, such as length/long.")
+@click.option("--status", is_flag=True, help="Show what was judged, how much is sound, how well reviewers agree.")
+@click.option("--apply", is_flag=True, help="Take out what anyone rejected, and put reserves in the places.")
+def review(
+    name: str, reviewer: str | None, sample: int | None, of_class: str | None, status: bool, apply: bool
+) -> None:
+    """Check the set NAME by hand: accept or reject its contexts, one by one.
+
+    Each verdict is kept at once in reviews/ in the set's directory, a file a reviewer; the same
+    command goes on where it stopped. The order is by lot, the same for all reviewers, and gives
+    each class its share from the start. Where standard input is no terminal, each line of it is
+    a key.
+
+    --apply writes the set anew: a rejected context goes to rejected.jsonl, and the first reserve of
+    its cell and class that cites no used paper stands in for it, to be reviewed in turn.
+    """
+    from citerec.diagnostics.review import apply_reviews, check_may_review, check_reviewer
+    from citerec.diagnostics.sets import find_set
+
+    if status and apply:
+        raise click.UsageError("give --status or --apply, not both")
+    if (status or apply) and (reviewer or sample or of_class):
+        raise click.UsageError("--status and --apply are of all reviewers and contexts: give them alone")
+    path = find_set(name)
+    if status:
+        _show_status(output(), path, name)
+    elif apply:
+        _show_applied(output(), apply_reviews(path), path, name)
+    else:
+        check_may_review(path)
+        session = _Session(path, name, check_reviewer(reviewer or _login()), of_class, sample)
+        session.run()
+        session.show_end()
+
+
+def _login() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        raise click.UsageError("this machine does not tell who you are: say so with --reviewer NAME") from None
+
+
+class _Session:
+    """A reviewer at work on a set."""
+
+    def __init__(self, path: Path, name: str, reviewer: str, of_class: str | None, sample: int | None) -> None:
+        from citerec.diagnostics.review import items_of, read_reviews, review_order
+        from citerec.diagnostics.sets import SetManifest
+
+        self._path, self._name, self._reviewer = path, name, reviewer
+        self._manifest = SetManifest.read(path)
+        self._order = review_order(items_of(path))
+        if of_class:
+            self._order = _of_class(self._order, of_class, self._manifest)
+        self._order = self._order[:sample]
+        here = {item.context.context_id for item in self._order}
+        self._said: dict[str, Review] = dict(read_reviews(path).get(reviewer, {}))
+        self._steps = [one.context_id for one in self._said.values() if one.verdict and one.context_id in here]
+        self._skipped: set[str] = set()
+        self._console = output()
+        self._input = sys.stdin or io.StringIO()  # there is none where it was closed
+        if isinstance(self._input, io.TextIOWrapper):
+            self._input.reconfigure(errors="replace")
+
+    def run(self) -> None:
+        """Shows one context after the other, until all are judged or the reviewer quits."""
+        places = {item.context.context_id: place for place, item in enumerate(self._order)}
+        at = self._next()
+        if at is None:
+            self._console.print(f"{self._reviewer} has judged all {in_words(len(self._order))}.", markup=False)
+        while at is not None:
+            context_id = at.context.context_id
+            _show_item(self._console, at, f"{places[context_id] + 1:,} of {len(self._order):,}", self._manifest)
+            if note := self._note(context_id):
+                self._console.print(f"noted: {note}", style="yellow", markup=False)
+            key = self._judge(context_id)
+            if key == "q":
+                return
+            at = self._order[places[self._take_back()]] if key == "b" else self._next()
+
+    def _judge(self, context_id: str) -> str:
+        """Does what the keys say until there is a verdict or a step to another context; gives the last key."""
+        while True:
+            self._console.print(_KEYS, end="")
+            key = self._key()
+            if key == "a":
+                self._say(context_id, "accept")
+                self._console.print("accepted", style="green")
+            elif key == "r":
+                self._say(context_id, "reject")
+                self._console.print("rejected", style="red")
+                if why := self._line("why (Enter for no reason): "):
+                    noted = self._note(context_id)
+                    self._say(context_id, "reject", f"{noted}; {why}" if noted else why)
+            elif key == "s":
+                self._skipped.add(context_id)
+                self._console.print("skipped")
+            elif key == "n":
+                self._console.print()
+                if note := self._line("note: "):
+                    self._say(context_id, None, note)
+                continue
+            elif key == "b" and not self._steps:
+                self._console.print("there is nothing to go back to")
+                continue
+            elif key in ("b", "q"):
+                self._console.print("back" if key == "b" else "quit")
+                return key
+            else:
+                self._console.print(_HELP if key == "?" else "no such key: ? tells them", markup=False)
+                continue
+            self._steps.append(context_id)
+            return key
+
+    def _say(self, context_id: str, verdict: "Verdict | None", note: str | None = None) -> None:
+        from citerec.diagnostics.review import record_verdict
+
+        note = self._note(context_id) if note is None else note
+        self._said[context_id] = record_verdict(self._path, self._reviewer, context_id, verdict, note)
+
+    def _take_back(self) -> str:
+        """Opens what was decided or skipped last, and gives its id."""
+        context_id = self._steps.pop()
+        if context_id in self._skipped:
+            self._skipped.remove(context_id)
+        else:
+            was_rejected = self._verdict(context_id) == "reject"
+            self._say(context_id, None, "" if was_rejected else None)  # its reason goes with a rejection
+        return context_id
+
+    def _key(self) -> str:
+        """A key that was pressed, or a line where no one is at the keys; the end of either quits."""
+        if not self._input.isatty():
+            line = self._input.readline()
+            return line.strip().lower() if line else "q"
+        try:
+            return click.getchar().lower()
+        except EOFError:
+            return "q"
+
+    def _line(self, prompt: str) -> str:
+        self._console.print(prompt, end="")
+        line = " ".join(self._input.readline().split())
+        if not self._input.isatty():
+            self._console.print(line, markup=False)
+        return line
+
+    def show_end(self) -> None:
+        """What was judged so far, and what to do next."""
+        from citerec.diagnostics.review import agreement, items_beside, items_of, read_reviews, tally
+        from citerec.diagnostics.sets import REJECTED
+
+        console, reviews, items = self._console, read_reviews(self._path), items_of(self._path)
+        so_far = tally(items, items_beside(self._path, REJECTED), reviews.get(self._reviewer, {}))
+        console.print(
+            f"\n[bold]{self._reviewer}[/]  {so_far.accepted:,} accepted, {so_far.rejected:,} rejected, "
+            f"{so_far.left:,} left; sound {_share(so_far)}"
+        )
+        if agreement(reviews):
+            _show_agreement(console, reviews)
+        command = f"citerec diagnostics review {self._name}"
+        console.print()
+        if so_far.left:
+            console.print(f"Go on:                       {command}", markup=False, soft_wrap=True)
+        console.print(f"All reviewers, by family:    {command} --status", markup=False, soft_wrap=True)
+        ids = {item.context.context_id for item in items}
+        if any(one.verdict == "reject" for by in reviews.values() for one in by.values() if one.context_id in ids):
+            console.print(f"Take out what was rejected:  {command} --apply", markup=False, soft_wrap=True)
+
+    def _next(self) -> "Item | None":
+        """The first context that is neither judged nor skipped."""
+        ids = ((item, item.context.context_id) for item in self._order)
+        return next((item for item, one in ids if one not in self._skipped and not self._verdict(one)), None)
+
+    def _verdict(self, context_id: str) -> str | None:
+        return self._said[context_id].verdict if context_id in self._said else None
+
+    def _note(self, context_id: str) -> str:
+        return self._said[context_id].note if context_id in self._said else ""
+
+
+def _of_class(items: "list[Item]", of_class: str, manifest: "SetManifest") -> "list[Item]":
+    """The contexts of one class.
+
+    Raises:
+        InputError: The set has no such class, or no context of it.
+    """
+    from citerec.errors import InputError
+
+    family, _, label = of_class.partition("/")
+    if family not in manifest.families:
+        raise InputError(
+            f"the set has no family {family!r}", f"Write FAMILY/CLASS; families are {', '.join(manifest.families)}."
+        )
+    classes = manifest.families[family].classes
+    found = [item for item in items if item.context.labels.get(family) == label]
+    if not found:
+        known = ", ".join(name for name, n in classes.items() if n) or "none"
+        raise InputError(f"no context is in the class {of_class!r}", f"Classes of {family} with contexts are: {known}.")
+    return found
+
+
+def _show_item(console: "Console", item: "Item", position: str, manifest: "SetManifest") -> None:
+    """A context, what is known of it, and what to check."""
+    from rich.table import Table
+    from rich.text import Text
+
+    context, cell = item.context, item.slot
+    held = dict.fromkeys(
+        condition
+        for family in item.classes
+        if family in manifest.families
+        for condition in manifest.families[family].conditions
+    )
+    classes = Text(" · ".join(f"{family}: {label}" for family, label in item.classes.items()) or "none", "bold cyan")
+    classes.append(f"   held constant: {'; '.join(held)}" if held else "", "not bold dim default")
+    before, _, after = context.text.partition(MARKER)
+    citing = context.citing_id or context.citing_key or "a paper without a name"
+    year = f" ({context.citing_year})" if context.citing_year else ""
+    several = manifest.sampling is not None and not manifest.sampling.single
+    citation = f"{MARKER} just in a citation's place" if several else f"just one citation, and {MARKER} in its place"
+    rows: list[tuple[str, str | Text]] = [
+        ("class", classes),
+        ("cell", f"{cell[0]} · {cell[1]} · citations: group {cell[2]} (0 least, 9 most)" if cell else ""),
+        ("section", context.section or ""),
+        ("before", Text(context.before, "dim")),
+        ("sentence", Text(before).append(MARKER, "bold yellow").append(after)),
+        ("after", Text(context.after, "dim")),
+        (MARKER, _marker(context, manifest)),
+        ("papers", f"{citing}{year} cites {', '.join(context.cited_ids)}"),
+        ("check", f"one whole sentence? {citation}? the class?"),
+    ]
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="green", no_wrap=True)
+    table.add_column(overflow="fold")
+    for heading, value in rows:
+        if value:
+            table.add_row(heading, escape(value) if isinstance(value, str) else value)
+        if heading in ("section", "after"):  # an empty line around the sentences
+            table.add_row()
+    console.print()
+    console.rule(Text(position, style="bold"), align="left", style="dim")
+    console.print(table)
+
+
+def _marker(context: Context, manifest: "SetManifest") -> str:
+    """What the marker stands for, and, where it matters for classes, which word of its sentence it is."""
+    facts = [f"stands for “{context.marker}”"] if context.marker else []
+    if length := manifest.bounds.length:
+        from citerec.diagnostics.sentences import read_sentences
+
+        (sentence,) = read_sentences([context])
+        medium = f"medium: {math.ceil(length.low)} to {math.floor(length.high)}"
+        facts.append(f"is word {sentence.position} of {sentence.length} ({medium})")
+    return ", ".join(facts)
+
+
+def _show_status(console: "Console", path: Path, name: str) -> None:
+    """What each reviewer made of each family, and how well they agree."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from citerec.diagnostics.families import FAMILIES
+    from citerec.diagnostics.review import items_beside, items_of, read_reviews, tally
+    from citerec.diagnostics.sets import REJECTED
+
+    items, gone, reviews = items_of(path), items_beside(path, REJECTED), read_reviews(path)
+    if not reviews:
+        console.print(f"Nobody has reviewed {name} yet. Begin: citerec diagnostics review {name}", markup=False)
+        return
+    table = Table(box=None, padding=(0, 1), pad_edge=False)
+    table.add_column("reviewer, family")
+    for heading in ("accepted", "rejected", "left"):
+        table.add_column(heading, justify="right")
+    table.add_column("sound [95 % interval]", justify="right", no_wrap=True)
+    checked = {family for item in (*items, *gone) for family in item.classes}
+    families = [family for family in FAMILIES if family in checked]
+    for reviewer, verdicts in reviews.items():
+        for family in (None, *families):
+            some = [[item for item in all_of if family in (None, *item.classes)] for all_of in (items, gone)]
+            found = tally(some[0], some[1], verdicts)
+            counts = (f"{found.accepted:,}", f"{found.rejected:,}", f"{found.left:,}", _share(found))
+            table.add_row(Text(f"  {family}") if family else Text(reviewer, style="bold"), *counts)
+    console.print(f"[bold]{escape(name)}[/]  {in_words(len(items))}, {len(gone):,} taken out\n")
+    console.print(table)
+    console.print()
+    _show_agreement(console, reviews)
+
+
+def _show_agreement(console: "Console", reviews: "Mapping[str, Mapping[str, Review]]") -> None:
+    """How well each two reviewers agree."""
+    from citerec.diagnostics.review import agreement
+
+    found = agreement(reviews)
+    if not found:
+        console.print("No context was judged by two reviewers: how well they would agree is not known.")
+    for one in found:
+        kappa = "not defined: both judged all alike" if one.kappa is None else f"{one.kappa:.2f}"
+        console.print(
+            f"{' and '.join(one.reviewers)}: both judged {in_words(one.both)}, "
+            f"{one.alike / one.both:.0%} alike; Cohen's kappa {kappa}",
+            markup=False,
+        )
+
+
+def _share(found: "Tally") -> str:
+    """The share of sound contexts among those judged."""
+    from citerec.diagnostics.review import wilson
+
+    judged = found.accepted + found.rejected
+    if not judged:
+        return "–"
+    low, high = wilson(found.accepted, judged)
+    return f"{found.accepted / judged:.1%} [{100 * low:.1f} {100 * high:.1f}]"
+
+
+def _show_applied(console: "Console", applied: "Applied", path: Path, name: str) -> None:
+    """What became of a set whose reviews were applied."""
+    if not applied.rejected:
+        console.print(f"No context of {name} is rejected: nothing to do.", markup=False)
+        return
+    rejected, replaced = len(applied.rejected), len(applied.replacements)
+    console.print(f"[bold]{escape(str(path))}[/]  {in_words(applied.contexts)}", soft_wrap=True)
+    console.print(
+        f"{rejected:,} rejected: see rejected.jsonl; {replaced:,} replaced; {rejected - replaced:,} left open."
+    )
+    if replaced:
+        waiting = f"{in_words(replaced)} that stand{'s' * (replaced == 1)} in"
+        console.print(f"\nReview the {waiting}:  citerec diagnostics review {name}", markup=False, soft_wrap=True)

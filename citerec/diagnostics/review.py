@@ -1,0 +1,400 @@
+"""The manual check of a set: verdicts of reviewers, how well they agree, and the set without what they rejected.
+
+Verdicts lie in the set's directory, one file a reviewer, one line a verdict; later lines win. Nothing is rewritten
+there: whatever happens to a session, what was judged stays judged.
+"""
+
+import contextlib
+import csv
+import itertools
+import os
+import re
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+from filelock import FileLock
+
+from citerec.contexts.read import parse_context
+from citerec.corpus.json_lines import RecordError, raw_lines
+from citerec.diagnostics import sets
+from citerec.diagnostics.build.draw import lot
+from citerec.errors import InputError
+from citerec.places import shipped
+from citerec.records import Context
+
+Verdict = Literal["accept", "reject"]
+
+_CELL = ("field", "years", "citation_count", "family", "class")
+_PACKAGE = Path(__file__).parents[1]
+_REVIEWER = re.compile(r"\w[\w.@+-]{0,62}(?<!\.)")
+_NO_RESERVE = "rejected in review, and no reserve was left"
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What a reviewer said of a context.
+
+    Attributes:
+        context_id: The context.
+        verdict: Whether it is sound; None where a verdict was taken back, or a note stands without one.
+        note: Why, or what else there is to say.
+        when: When it was said, in ISO 8601.
+    """
+
+    context_id: str
+    verdict: Verdict | None
+    note: str
+    when: str
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A context to be judged, and its record as the file has it."""
+
+    context: Context
+    record: Mapping[str, Any]
+
+    @property
+    def slot(self) -> tuple[str, ...] | None:
+        """Field, years, citation count, family and class that it was chosen for; None where it was not sampled."""
+        cell = self.record.get("cell")
+        return tuple(str(cell.get(name)) for name in _CELL) if isinstance(cell, dict) else None
+
+    @property
+    def classes(self) -> dict[str, str]:
+        """The classes to check, by family: the one that it was chosen for, or all those of a labelled context."""
+        return {self.slot[3]: self.slot[4]} if self.slot else dict(self.context.labels)
+
+
+def check_may_review(path: Path) -> None:
+    """Whether a set may be written to: one in the package, or the demo of a checkout, may not.
+
+    Raises:
+        InputError: It came with citerec.
+    """
+    place = path.resolve()
+    if place.is_relative_to(_PACKAGE) or place == shipped("diagnostics", sets.DEFAULT_SET).resolve():
+        raise InputError(
+            f"{path} comes with citerec and is not written to",
+            f"Copy the set first: mkdir -p diagnostics/mine && cp {path}/*.* diagnostics/mine/",
+        )
+
+
+def check_reviewer(name: str) -> str:
+    """The name of a reviewer, if it can be that of a file.
+
+    Raises:
+        InputError: It cannot.
+    """
+    if not _REVIEWER.fullmatch(name):
+        raise InputError(f"{name!r} is no reviewer's name", "Letters, digits and . _ - + @ make one: --reviewer ada")
+    return name
+
+
+def items_of(path: Path) -> tuple[Item, ...]:
+    """The contexts of a set, in its order, with their records.
+
+    Raises:
+        InputError: It is no set, or not whole: see read_set.
+    """
+    records = (orjson.loads(raw) for _, raw, _ in raw_lines(path / sets.CONTEXTS))
+    return tuple(itertools.starmap(Item, zip(sets.read_set(path).contexts, records, strict=True)))
+
+
+def items_beside(path: Path, name: str) -> tuple[Item, ...]:
+    """The contexts of a file beside those of a set: its reserves, or what was rejected; none where there is no file.
+
+    Raises:
+        InputError: A line is no context.
+    """
+    found = []
+    for number, raw, _ in raw_lines(path / name) if (path / name).exists() else ():
+        try:
+            record = orjson.loads(raw)
+            found.append(Item(parse_context(record), record))
+        except (RecordError, orjson.JSONDecodeError, AttributeError) as error:
+            raise InputError(f"{path / name}, line {number}: {error}", "Mend the line, or take it out.") from error
+    return tuple(found)
+
+
+def review_order(items: Iterable[Item]) -> list[Item]:
+    """A shuffle of which every first part is a fair sample: each class has its share of it, each context its chance.
+
+    The contexts of a class stand at equal distances, from a start by lot. A context with several classes stands for its
+    rarest. The order hangs on ids and classes alone: all reviewers have the same, on every machine.
+    """
+    items = list(items)
+    sizes = Counter(label for item in items for label in item.classes.items())
+    groups: defaultdict[tuple[str, str], list[tuple[int, Item]]] = defaultdict(list)
+    for item in items:
+        rarest = min(item.classes.items(), key=lambda label: (sizes[label], label), default=("", ""))
+        groups[rarest].append((lot(0, f"review\t{item.context.context_id}"), item))
+    places = []
+    for label, group in groups.items():
+        start = lot(0, "review\t" + "\t".join(label)) / 2**64
+        group.sort(key=lambda one: one[0])
+        places += [((number + start) / len(group), chance, item) for number, (chance, item) in enumerate(group)]
+    return [item for _, _, item in sorted(places, key=lambda place: place[:2])]
+
+
+def read_reviews(path: Path) -> dict[str, dict[str, Review]]:
+    """The last word of each reviewer of a set on each context, in the order in which it was said.
+
+    A line that is no JSON is one that was torn off as it was written, and is left out.
+
+    Args:
+        path: The set's directory.
+
+    Raises:
+        InputError: A line is JSON, but no verdict.
+    """
+    reviews: dict[str, dict[str, Review]] = {}
+    for file in sorted((path / sets.REVIEWS).glob("[!.]*.jsonl")):
+        found = reviews[file.stem] = {}
+        for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
+            with contextlib.suppress(orjson.JSONDecodeError):
+                review = _parse(orjson.loads(line), f"{file}, line {number}")
+                found.pop(review.context_id, None)
+                found[review.context_id] = review
+    return reviews
+
+
+def _parse(value: Any, where: str) -> Review:
+    if isinstance(value, dict) and "context_id" in value and value.get("verdict", "") in ("accept", "reject", None):
+        texts = (str(value.get(key) or "") for key in ("note", "when"))
+        return Review(str(value["context_id"]), value["verdict"], *texts)
+    raise InputError(f"{where} is no verdict", 'Mend it: {"context_id": …, "verdict": "accept" or "reject", "note": …}')
+
+
+def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict | None, note: str = "") -> Review:
+    """Writes down what a reviewer says of a context; it is on the disk when this returns.
+
+    Args:
+        path: The set's directory.
+        reviewer: Who says it.
+        context_id: Of which context.
+        verdict: Whether it is sound; None takes a verdict back, or notes something without one.
+        note: Why.
+
+    Raises:
+        InputError: The set came with citerec, or the reviewer's name is none.
+    """
+    check_may_review(path)
+    file = path / sets.REVIEWS / f"{check_reviewer(reviewer)}.jsonl"
+    review = Review(context_id, verdict, note, datetime.now(UTC).isoformat(timespec="seconds"))
+    with _lock(path):
+        file.parent.mkdir(exist_ok=True)
+        with file.open("ab") as lines:
+            torn = lines.tell() and not file.read_bytes().endswith(b"\n")
+            lines.write(b"\n" * bool(torn) + orjson.dumps(asdict(review), option=orjson.OPT_APPEND_NEWLINE))
+            lines.flush()
+            os.fsync(lines.fileno())
+    return review
+
+
+def _lock(path: Path) -> FileLock:
+    # While rejected contexts are taken out, the set's directory becomes another one: a verdict written then were lost.
+    place = path.resolve()
+    return FileLock(place.parent / f".{place.name}.lock")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many contexts a reviewer accepted and rejected, and how many of the set are left to judge."""
+
+    accepted: int
+    rejected: int
+    left: int
+
+
+def tally(items: Iterable[Item], gone: Iterable[Item], verdicts: Mapping[str, Review]) -> Tally:
+    """What a reviewer made of the contexts of a set.
+
+    Args:
+        items: Those of the set.
+        gone: Those that were taken out; left out of account, they would make every set sound.
+        verdicts: What the reviewer said, by context id.
+    """
+    said = {context_id: review.verdict for context_id, review in verdicts.items()}
+    here, out = (Counter(said.get(item.context.context_id) for item in some) for some in (items, gone))
+    return Tally(here["accept"] + out["accept"], here["reject"] + out["reject"], here[None])
+
+
+def wilson(successes: int, trials: int) -> tuple[float, float]:
+    """Low and high end of the 95 % score interval of a share (E. B. Wilson, JASA 22, 1927); trials are at least 1."""
+    z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
+    middle = successes + z**2 / 2
+    half = z * (successes * (trials - successes) / trials + z**2 / 4) ** 0.5
+    return max(0.0, (middle - half) / (trials + z**2)), min(1.0, (middle + half) / (trials + z**2))
+
+
+def cohens_kappa(pairs: Sequence[tuple[object, object]]) -> float | None:
+    """Agreement of two judges beyond what chance brings: κ = (p_o - p_e) / (1 - p_e).
+
+    p_o is the share of things that both judge alike, p_e that which they would if both drew their verdicts by lot, each
+    as often as it is. Source: J. Cohen, A Coefficient of Agreement for Nominal Scales, Educational and Psychological
+    Measurement 20 (1960), 37-46.
+
+    Args:
+        pairs: For each thing the two verdicts.
+
+    Returns:
+        κ, at most 1; None where there are no pairs, or both judges give one and the same verdict to all.
+    """
+    first, second = (Counter(pair[side] for pair in pairs) for side in (0, 1))
+    by_chance = sum(first[verdict] * second[verdict] for verdict in first)  # p_e, times n squared
+    alike = sum(one == other for one, other in pairs) * len(pairs)  # p_o, times n squared
+    every = len(pairs) ** 2
+    return None if by_chance == every else (alike - by_chance) / (every - by_chance)
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two reviewers, how many contexts both judged, how many of them alike, and Cohen's κ where it is defined."""
+
+    reviewers: tuple[str, str]
+    both: int
+    alike: int
+    kappa: float | None
+
+
+def agreement(reviews: Mapping[str, Mapping[str, Review]]) -> list[Agreement]:
+    """How well each two reviewers agree; those who judged no context in common are left out."""
+    found = []
+    for one, other in itertools.combinations(sorted(reviews), 2):
+        shared = ((mine, reviews[other].get(context_id)) for context_id, mine in reviews[one].items())
+        pairs = [(mine.verdict, his.verdict) for mine, his in shared if his and mine.verdict and his.verdict]
+        if pairs:
+            alike = sum(mine == his for mine, his in pairs)
+            found.append(Agreement((one, other), len(pairs), alike, cohens_kappa(pairs)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What became of a set: how many contexts it has now, which were rejected, and which stand in for some of them."""
+
+    contexts: int
+    rejected: tuple[str, ...] = ()
+    replacements: tuple[str, ...] = ()
+
+
+def apply_reviews(path: Path) -> Applied:
+    """Takes out of a set what any reviewer rejected, and puts reserves in the places.
+
+    A reserve is of the same cell and class, cites no paper that the set uses, and was rejected by nobody. The set is
+    written anew beside its place; what is not touched, the reviews among it, comes along.
+
+    Args:
+        path: The set's directory.
+
+    Raises:
+        InputError: The set came with citerec, is not whole, holds other things too, or nothing would be left of it.
+        BuildError: The disk is full, or may not be written to.
+    """
+    check_may_review(path)
+    try:
+        sets.SET.check_place(path)
+    except InputError as error:
+        raise InputError(error.message, "Copy the set's own files to a folder for themselves, and review it.") from None
+    with _lock(path):
+        against = _rejections(path)
+        items = items_of(path)
+        if not any(item.context.context_id in against for item in items):
+            return Applied(len(items))
+        instead, reserves = _replacements(items, items_beside(path, sets.RESERVES), against)
+        kept = [stands for item in items if (stands := instead.get(item.context.context_id, item))]
+        if not kept:
+            raise InputError(f"all contexts of {path} were rejected: none would be left", "Make the set anew.")
+        gone = [item for item in items if item.context.context_id in instead]
+        cells = _cells(path, Counter(item.slot for item in gone if not instead[item.context.context_id]))
+
+        def beside(folder: Path) -> None:
+            written = shutil.ignore_patterns(sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET)
+            shutil.copytree(path, folder, ignore=written, dirs_exist_ok=True)
+            if (path / sets.RESERVES).exists():
+                (folder / sets.RESERVES).write_bytes(b"".join(_line(item.record) for item in reserves))
+            with (folder / sets.REJECTED).open("ab") as file:
+                file.writelines(_line({**one.record, "rejected_by": against[one.context.context_id]}) for one in gone)
+            if cells:
+                with (folder / sets.CELLS).open("w", encoding="utf-8", newline="") as table:
+                    writer = csv.DictWriter(table, list(cells[0]), lineterminator="\n")
+                    writer.writeheader()
+                    writer.writerows(cells)
+
+        facts = _facts(sets.SetManifest.read(path), kept, cells)
+        sets.write_set(path, ((item.record, item.context) for item in kept), facts, beside)
+    return Applied(len(kept), tuple(instead), tuple(item.context.context_id for item in instead.values() if item))
+
+
+def _rejections(path: Path) -> dict[str, list[dict[str, str]]]:
+    """By context, who rejected it and why."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for reviewer, reviews in read_reviews(path).items():
+        for review in reviews.values():
+            if review.verdict == "reject":
+                said = {"reviewer": reviewer, "why": review.note, "when": review.when}
+                found.setdefault(review.context_id, []).append(said)
+    return found
+
+
+def _replacements(
+    items: Sequence[Item], reserves: Sequence[Item], against: Container[str]
+) -> tuple[dict[str, Item | None], list[Item]]:
+    """What stands in for each rejected context, if anything does, and the reserves that are left."""
+    barred = {item.context.context_id for item in items}
+    used = {paper for item in items if item.context.context_id not in against for paper in item.context.cited_ids}
+    left = dict(enumerate(reserves))
+    by_slot: defaultdict[tuple[str, ...] | None, list[int]] = defaultdict(list)
+    for number, reserve in left.items():
+        if reserve.slot and reserve.context.context_id not in barred and reserve.context.context_id not in against:
+            by_slot[reserve.slot].append(number)
+    instead: dict[str, Item | None] = {}
+    for item in items:
+        if item.context.context_id in against:
+            free = (n for n in by_slot[item.slot] if n in left and used.isdisjoint(left[n].context.cited_ids))
+            found = next(free, None)
+            instead[item.context.context_id] = new = None if found is None else left.pop(found)
+            used.update(new.context.cited_ids if new else ())
+    return instead, list(left.values())
+
+
+def _cells(path: Path, lost: Mapping[tuple[str, ...] | None, int]) -> list[dict[str, str]]:
+    """The rows of cells.csv without the contexts that were lost; none where a set has no cells."""
+    file = path / sets.CELLS
+    rows = list(csv.DictReader(file.read_text(encoding="utf-8").split("\n"))) if file.exists() else []
+    try:
+        for row in rows:
+            if fewer := lost.get(tuple(row[name] for name in _CELL)):
+                row["chosen"] = str(int(row["chosen"]) - fewer)
+                row["why"] = "; ".join(dict.fromkeys([*filter(None, row["why"].split("; ")), _NO_RESERVE]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise InputError(f"{file} is broken ({error})", "Fetch it again, or take it out of the set.") from error
+    return rows
+
+
+def _facts(manifest: sets.SetManifest, kept: Iterable[Item], cells: Sequence[Mapping[str, str]]) -> sets.SetFacts:
+    """What the set says of itself, with the counts as they are now."""
+    counts = Counter(label for item in kept for label in item.context.labels.items())
+    families = {
+        name: family.model_copy(update={"classes": {label: counts[name, label] for label in family.classes}})
+        for name, family in manifest.families.items()
+    }
+    sampling = manifest.sampling
+    if sampling and cells:
+        full = sum(row["chosen"] == row["wanted"] for row in cells)
+        empty = sum(row["chosen"] == "0" for row in cells)
+        now = {"wanted": len(cells), "full": full, "partly": len(cells) - full - empty, "empty": empty}
+        sampling = sampling.model_copy(update={"cells": now})
+    told = {field.name: getattr(manifest, field.name) for field in fields(sets.SetFacts)}
+    return sets.SetFacts(**{**told, "families": families, "sampling": sampling})
+
+
+def _line(record: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(record, option=orjson.OPT_APPEND_NEWLINE)

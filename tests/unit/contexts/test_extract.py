@@ -1,0 +1,210 @@
+"""From full texts to contexts: which sentences are usable, and what they become."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from citerec.contexts.extract import Fate, Rules, Tally, extract_contexts, fate_of_text
+from citerec.contexts.read import parse_context, read_contexts
+from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph, read_s2orc
+from citerec.contexts.split import splitter
+from citerec.contexts.write import as_record
+from citerec.errors import InputError
+from citerec.records import Context
+from tests.conftest import write_lines
+
+Refs = Sequence[tuple[str, str | None]]
+
+
+def full_text(
+    text: str, refs: Refs, *, sentences: Sequence[str] | None = None, papers: str = "abcdefgh", first: int = 1
+) -> FullText:
+    """One paragraph; refs are (words, entry id), entries b1 … lead to the papers a, b, …."""
+    places, at = [], 0
+    for words, entry_id in refs:
+        at = text.index(words, at)
+        places.append(BibRef(at, at + len(words), entry_id))
+        at += len(words)
+    return FullText(
+        paper_id="citing",
+        text=text,
+        paragraphs=(Paragraph(0, len(text), "Methods"),),
+        sentences=None
+        if sentences is None
+        else tuple((text.index(each), text.index(each) + len(each)) for each in sentences),
+        bib_refs=tuple(places),
+        bib_entries={f"b{first + number}": BibEntry(paper, "") for number, paper in enumerate(papers)},
+        faults=(),
+    )
+
+
+def contexts_of(text: FullText, **rules: bool) -> list[Context]:
+    return list(extract_contexts(text, Rules(**rules)))
+
+
+def fates_of(text: FullText, **rules: bool) -> dict[str, int]:
+    tally = Tally()
+    list(extract_contexts(text, Rules(**rules), tally=tally))
+    return dict(tally.fates)
+
+
+def test_a_context_keeps_what_surrounds_it() -> None:
+    text = "It was so before. Lee et al. [2] have shown that it is so. It will be so after."
+    (context,) = contexts_of(full_text(text, [("[2]", "b2")]))
+    assert context == Context(
+        text="Lee et al. <REF> have shown that it is so.",
+        before="It was so before.",
+        after="It will be so after.",
+        context_id=f"citing-{text.index('[2]')}",
+        citing_id="citing",
+        cited_ids=("b",),
+        section="Methods",
+        source="s2orc",
+        marker="[2]",
+        style="numbered-brackets",
+        start=text.index("[2]"),
+        end=text.index("[2]") + 3,
+    )
+    assert parse_context(as_record(context)) == context
+
+
+@pytest.mark.parametrize(
+    ("text", "ref", "expected"),
+    [
+        (
+            "This was first shown by Lee et al. (1997a) for cells.",
+            "(1997a)",
+            "This was first shown by <REF> for cells.",
+        ),
+        ("This was first shown in cells (Lee, 1997).", "(Lee, 1997)", "This was first shown in cells <REF>."),
+        ("This was first shown in cells[1].", "[1]", "This was first shown in cells <REF>."),
+        ("This was first shown in cells12.", "12", "This was first shown in cells <REF>."),
+        ("This was first shown in cells.12 So it is with all.", "12", "This was first shown in cells <REF>."),
+        ("This was first shown in cells¹² before.", "¹²", "This was first shown in cells <REF> before."),
+        ("This was (as found in [1]) first shown.", "[1]", "This was (as found in <REF>) first shown."),
+        ('It is "a pattern of thought"[1] in all.', "[1]", 'It is "a pattern of thought" <REF> in all.'),
+    ],
+)
+def test_the_marker_takes_the_place_of_the_citation(text: str, ref: str, expected: str) -> None:
+    assert [context.text for context in contexts_of(full_text(text, [(ref, "b1")]))] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("text", "refs", "fate"),
+    [
+        ("This was first shown in cells [1]", [("[1]", "b1")], Fate.NO_END),
+        ("7 This was first shown in cells [1].", [("[1]", "b1")], Fate.FOOTNOTE),
+        ("⁷This was first shown in cells [1].", [("[1]", "b1")], Fate.FOOTNOTE),
+        ("and this was first shown in cells [1].", [("[1]", "b1")], Fate.FRAGMENT),
+        ("See [1].", [("[1]", "b1")], Fate.FRAGMENT),
+        ("This was shown in cells [1].The rest is known to all.", [("[1]", "b1")], Fate.RUN_ON),
+        ("Table 4: scores of all systems, as given in cells [1].", [("[1]", "b1")], Fate.DEBRIS),
+        ("This was shown by (Lee, 1997a(Lee, 1997b) in cells.", [("(Lee, 1997a(Lee, 1997b)", "b1")], Fate.MANGLED),
+        ("This was shown in cells [1] and in mice [2].", [("[1]", "b1"), ("[2]", "b2")], Fate.SEVERAL_CITATIONS),
+        ("This was first shown in cells [1, 2].", [("[1,", "b1"), ("2]", "b2")], Fate.GROUP),
+        ("This was first shown in cells [1]–[3].", [("[1]", "b1"), ("[3]", "b3")], Fate.GROUP),
+        ("This was first shown in cells [1].", [("[1]", None)], Fate.UNRESOLVED),
+        ("This was first shown in cells [1].", [("[1]", "b77")], Fate.UNRESOLVED),
+    ],
+)
+def test_sentences_that_are_not_usable(text: str, refs: Refs, fate: Fate) -> None:
+    assert contexts_of(full_text(text, refs)) == []
+    # Without a matched paper in it a paragraph is not looked at: another sentence brings one.
+    text += " Methods were as usual [8]." if fate is Fate.UNRESOLVED else ""
+    seen = fates_of(full_text(text, [*refs, ("[8]", "b8")] if fate is Fate.UNRESOLVED else refs))
+    assert seen.pop(Fate.USABLE.value, 0) == (fate is Fate.UNRESOLVED)
+    assert seen == {fate.value: 1}
+
+
+def test_an_unmatched_entry_gives_nothing() -> None:
+    text = full_text("This was shown in cells [1]. It was seen in mice [2].", [("[1]", "b1"), ("[2]", "b2")])
+    unmatched = {**text.bib_entries, "b2": BibEntry(None, "Lee. A study.")}
+    changed = replace(text, bib_entries=unmatched)
+    assert fates_of(changed) == {Fate.USABLE.value: 1, Fate.UNMATCHED.value: 1}
+
+
+def test_groups_make_one_context_with_all_their_papers() -> None:
+    refs = [("[1,", "b1"), ("4]", "b4"), ("[2]–", "b2"), ("[5]", "b5")]
+    text = full_text("This was shown [1, 4] in cells, and in mice [2]–[5] too.", refs)
+    first, second = contexts_of(text, single=False)
+    assert (first.text, first.cited_ids) == ("This was shown <REF> in cells, and in mice [2]–[5] too.", ("a", "d"))
+    # The range leaves [3] and [4] between its ends: numbers lead to entries as all single bib refs say.
+    assert (second.marker, set(second.cited_ids)) == ("[2]–[5]", {"b", "c", "d", "e"})
+
+
+def test_a_range_is_not_guessed_where_numbers_and_entries_disagree() -> None:
+    refs = [("[1]", "b5"), ("[2]", "b2"), ("[3–", "b3"), ("6]", "b6")]
+    text = full_text("It was shown in cells [1] and [2] and in mice [3–6] too.", refs)
+    assert contexts_of(text, single=False)[-1].cited_ids == ("c", "f")
+
+
+def test_sentences_of_the_source_are_taken_as_they_are() -> None:
+    text = "The first part is here. It was shown [1] in all cells."
+    given = full_text(text, [("[1]", "b1")], sentences=[text])
+    assert contexts_of(given) == []  # one sentence of two: it runs on
+    assert len(contexts_of(full_text(text, [("[1]", "b1")]))) == 1
+
+
+def test_only_paragraphs_that_cite_a_wanted_paper_are_looked_at() -> None:
+    text = full_text("This was shown in cells [1]. It was seen in mice [2].", [("[1]", "b1"), ("[2]", "b2")])
+    tally = Tally()
+    assert not list(extract_contexts(text, is_wanted={"h"}.__contains__, tally=tally))
+    assert (tally.texts, tally.paragraphs, tally.sentences) == (1, 0, 0)
+    assert [context.cited_ids for context in extract_contexts(text, is_wanted={"b"}.__contains__)] == [("b",)]
+
+
+def test_a_paper_does_not_cite_itself() -> None:
+    text = full_text("This was first shown in cells [1].", [("[1]", "b1")])
+    own = replace(text, paper_id="a")
+    assert contexts_of(own) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "fate"),
+    [
+        ("This was shown in cells <REF>.", Fate.USABLE),
+        ("This was shown in cells <REF>", Fate.NO_END),
+        ("8 This was shown in cells <REF>.", Fate.FOOTNOTE),
+        ("of this in cells <REF>.", Fate.FRAGMENT),
+        ("This was shown in cells <REF> and mice [2].", Fate.SEVERAL_CITATIONS),
+        ("This was shown (<REF>; Lee and Kim, 2007) in cells.", Fate.SEVERAL_CITATIONS),
+        ("This was shown (Lee et al., 1997a(Lee et al., 1997b) in <REF>.", Fate.MANGLED),
+    ],
+)
+def test_given_contexts_go_by_the_same_rules(text: str, fate: Fate) -> None:
+    assert fate_of_text(Context(text=text, cited_ids=("a",))) is fate
+
+
+def test_both_versions_of_real_papers_give_the_same_contexts(shared: Path, tmp_path: Path) -> None:
+    found: list[list[Context]] = []
+    for version in ("s2orc", "s2orc_v2"):
+        tally = Tally()
+        lines = read_s2orc(shared / "acm" / version / f"{version}-00000.jsonl.gz")
+        texts = [line.record for line in lines if isinstance(line.record, FullText)]
+        found.append([context for text in texts for context in extract_contexts(text, tally=tally)])
+        assert tally.texts == 116
+    assert found[0] == found[1]
+    assert len(found[0]) == 234
+    path = write_lines(tmp_path / "contexts.jsonl", map(as_record, found[0]))
+    assert list(read_contexts(path, cited=True)) == found[0]
+
+
+@pytest.mark.parametrize("name", ["pysbd", "spacy"])
+def test_splitters(name: str) -> None:
+    text = "  It was so. Was it?  It was! "
+    assert [text[start:end] for start, end in splitter(name)(text)] == ["It was so.", "Was it?", "It was!"]
+    long = "This is a sentence of some words. " * 2000
+    assert len(splitter(name)(long)) == 2000
+
+
+def test_a_model_splits_too(shared: Path) -> None:
+    text = "It was so before. It is so now."
+    model = str(shared.parent / "models" / "en_ewt_tagger")
+    assert [text[start:end] for start, end in splitter(model)(text)] == ["It was so before.", "It is so now."]
+
+
+def test_an_unknown_splitter_is_an_error() -> None:
+    with pytest.raises(InputError, match="no_such_model"):
+        splitter("no_such_model")

@@ -1,0 +1,472 @@
+"""The manual check: verdicts kept and read back, agreement, and sets without what was rejected."""
+
+import csv
+import json
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy.stats import binomtest
+
+from citerec.contexts.read import parse_context
+from citerec.contexts.write import as_record
+from citerec.diagnostics.bounds import Bounds
+from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.review import (
+    Item,
+    Review,
+    agreement,
+    apply_reviews,
+    check_may_review,
+    check_reviewer,
+    cohens_kappa,
+    items_beside,
+    items_of,
+    read_reviews,
+    record_verdict,
+    review_order,
+    tally,
+    wilson,
+)
+from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, read_set, write_set
+from citerec.errors import InputError
+from tests.conftest import DEMO, write_lines
+
+SHORT, LONG = ("length", "short"), ("length", "long")
+
+
+def a_context(context_id: str, paper: int, slot: tuple[str, str], count: str = "0", **more: object) -> dict[str, Any]:
+    cell = {"field": "Art", "years": "2001–2005", "citation_count": count, "family": slot[0], "class": slot[1]}
+    labels = {"field": "Art", slot[0]: slot[1]}
+    return {
+        "context_id": context_id,
+        "text": f"Of {context_id} it was shown that it holds <REF>.",
+        "before": "Before it stood [this].",
+        "after": "After it stood that.",
+        "citing_id": 7,
+        "citing_year": 2010,
+        "section": "[Results]",
+        "cited_ids": [paper],
+        "marker": "[12]",
+        "labels": labels,
+        "cell": cell,
+    }
+
+
+def item(context_id: str, slot: tuple[str, str]) -> Item:
+    record = a_context(context_id, 1, slot)
+    return Item(parse_context(record), record)
+
+
+CONTEXTS = (
+    a_context("s1", 1, SHORT),
+    a_context("s2", 2, SHORT, "1"),
+    a_context("l1", 3, LONG),
+    a_context("l2", 4, LONG, "1"),
+)
+RESERVES = (
+    a_context("r-used", 3, SHORT),
+    a_context("r-first", 11, SHORT),
+    a_context("r-second", 12, SHORT),
+    a_context("r-long", 11, LONG),
+    a_context("r-other-cell", 13, LONG, "2"),
+)
+
+
+def built(out: Path) -> Path:
+    """A set as `diagnostics build` makes it, by hand."""
+    sampling = Sampling(
+        seed=0,
+        quota={"length": 1},
+        oversample=3.333333,
+        rounds=3,
+        single=True,
+        split="pysbd",
+        funnel={"papers": 20, "chosen": 4},
+        fates={"usable": 9},
+        cells={"wanted": 5, "full": 4, "partly": 0, "empty": 1},
+    )
+    facts = SetFacts(
+        source="s2orc",
+        corpus_papers=20,
+        corpus_fingerprint=None,
+        spacy_model=None,
+        bounds=Bounds(length=None, field=None, citation_count=None),
+        families={
+            "field": FamilyOfSet(conditions=(), classes={"Art": 4}),
+            "length": FamilyOfSet(conditions=("the marker is the last word",), classes={"short": 2, "long": 2}),
+        },
+        sampling=sampling,
+    )
+
+    def beside(folder: Path) -> None:
+        write_lines(folder / "reserves.jsonl", RESERVES)
+        (folder / "quarantine.jsonl").write_text('{"shard": "x", "line": 1}\n')
+        (folder / "figures").mkdir()
+        (folder / "figures" / "funnel.svg").write_text("<svg/>")
+        rows = [[*context["cell"].values(), 1, 1, 3, 9, 9, ""] for context in CONTEXTS]
+        rows.append(["Art", "2001–2005", "2", "length", "long", 1, 0, 0, 9, 9, "not all papers were drawn"])
+        with (folder / "cells.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            heading = "field,years,citation_count,family,class,wanted,chosen,fitting_papers,drawn_papers,papers,why"
+            writer.writerows([heading.split(","), *rows])
+
+    parsed = [(record, parse_context(dict(record))) for record in CONTEXTS]
+    write_set(out, [({**as_record(context), "cell": r["cell"]}, context) for r, context in parsed], facts, beside)
+    return out
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    return built(tmp_path / "mine")
+
+
+@pytest.fixture
+def labelled(tmp_path: Path) -> Path:
+    """The demo set, as one's own."""
+    (tmp_path / "labelled").mkdir()
+    for file in DEMO.glob("*.*"):
+        shutil.copy(file, tmp_path / "labelled")
+    return tmp_path / "labelled"
+
+
+def ids(path: Path) -> list[str]:
+    return [context.context_id for context in read_set(path).contexts]
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with (path / "cells.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def everything(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
+
+
+# Verdicts
+
+
+def test_later_lines_win_and_all_are_kept(mine: Path) -> None:
+    record_verdict(mine, "ada", "s1", "accept")
+    record_verdict(mine, "ada", "s2", "reject", "half a sentence")
+    record_verdict(mine, "ada", "s1", "reject", "über")
+    record_verdict(mine, "bob", "s1", None, "odd")
+    reviews = read_reviews(mine)
+    assert list(reviews) == ["ada", "bob"]
+    assert [(one.context_id, one.verdict, one.note) for one in reviews["ada"].values()] == [
+        ("s2", "reject", "half a sentence"),
+        ("s1", "reject", "über"),
+    ]
+    assert reviews["bob"]["s1"].verdict is None
+    lines = [json.loads(line) for line in (mine / "reviews" / "ada.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(lines) == 3
+    assert set(lines[0]) == {"context_id", "verdict", "note", "when"}
+    assert lines[0]["when"].endswith("+00:00")
+
+
+def test_a_verdict_can_be_taken_back(mine: Path) -> None:
+    record_verdict(mine, "ada", "s1", "reject")
+    record_verdict(mine, "ada", "s1", None)
+    assert apply_reviews(mine).rejected == ()
+    assert tally(items_of(mine), (), read_reviews(mine)["ada"]).left == 4
+
+
+@pytest.mark.parametrize("torn", ['{"context_id": "s2", "verd', '{"context_id": "s2", "note": "ü'.encode()[:-1], "{"])
+def test_a_torn_last_line_is_left_out_and_the_next_stands_alone(mine: Path, torn: str | bytes) -> None:
+    record_verdict(mine, "ada", "s1", "accept")
+    with (mine / "reviews" / "ada.jsonl").open("ab") as file:
+        file.write(torn if isinstance(torn, bytes) else torn.encode())
+    assert list(read_reviews(mine)["ada"]) == ["s1"]
+    record_verdict(mine, "ada", "s2", "reject")
+    assert list(read_reviews(mine)["ada"]) == ["s1", "s2"]
+
+
+def test_a_last_line_without_an_end_counts(mine: Path) -> None:
+    (mine / "reviews").mkdir()
+    (mine / "reviews" / "ada.jsonl").write_text('{"context_id": "s1", "verdict": "accept"}')
+    assert read_reviews(mine)["ada"]["s1"] == Review("s1", "accept", "", "")
+    record_verdict(mine, "ada", "s2", "accept")
+    assert list(read_reviews(mine)["ada"]) == ["s1", "s2"]
+
+
+@pytest.mark.parametrize(
+    "line", ['{"context_id": "s1", "verdict": "acept"}', '{"verdict": "accept"}', "[]", '{"context_id": "s1"}']
+)
+def test_a_line_that_is_no_verdict_is_named(mine: Path, line: str) -> None:
+    record_verdict(mine, "ada", "s1", "accept")
+    with (mine / "reviews" / "ada.jsonl").open("a") as file:
+        file.write(line + "\n")
+    with pytest.raises(InputError, match=r"ada\.jsonl, line 2 is no verdict"):
+        read_reviews(mine)
+
+
+@pytest.mark.parametrize("name", ["", "../ada", "a/b", ".ada", "a b", "ada.", "a" * 64, "a\n", "-", "a\\b"])
+def test_names_that_are_no_file_names_are_refused(mine: Path, name: str) -> None:
+    with pytest.raises(InputError, match="is no reviewer's name"):
+        record_verdict(mine, name, "s1", "accept")
+    assert not (mine / "reviews").exists()
+
+
+@pytest.mark.parametrize("name", ["ada", "Åsa", "ada.l", "a-b_c", "ada@example.org", "x" * 63])
+def test_other_names_are_fine(name: str) -> None:
+    assert check_reviewer(name) == name
+
+
+def test_what_is_shipped_is_not_written_to(mine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match=r"comes with citerec.*Copy the set first"):
+        record_verdict(DEMO, "ada", "demo-001-1", "reject")
+    with pytest.raises(InputError, match="comes with citerec"):
+        apply_reviews(DEMO)
+    assert not (DEMO / "reviews").exists()
+    check_may_review(mine)
+    monkeypatch.setattr("citerec.diagnostics.review._PACKAGE", mine.parent)  # as in a wheel
+    with pytest.raises(InputError, match="comes with citerec"):
+        check_may_review(mine)
+
+
+# The order
+
+
+def test_every_first_part_has_its_share_of_every_class() -> None:
+    sizes = {"short": 200, "medium": 70, "long": 30}
+    items = [item(f"{label}-{n}", ("length", label)) for label, size in sizes.items() for n in range(size)]
+    order = review_order(items)
+    assert len({one.context.context_id for one in order}) == 300
+    for part in (10, 30, 60, 150):
+        found = Counter(one.classes["length"] for one in order[:part])
+        assert all(abs(found[label] - size * part / 300) < 2 for label, size in sizes.items()), (part, found)
+    assert [one.context.context_id for one in order if one.classes["length"] == "long"] != [
+        f"long-{n}" for n in range(30)
+    ]
+
+
+def test_every_context_has_the_same_chance_to_come_early() -> None:
+    # 400 sets of two classes of very different size: a tenth is reviewed.
+    early = Counter[str]()
+    for number in range(400):
+        items = [item(f"{number}-{n}", ("length", f"rare {number}" if n < 3 else f"usual {number}")) for n in range(30)]
+        early.update(one.classes["length"].partition(" ")[0] for one in review_order(items)[:3])
+    assert early["rare"] / (400 * 3) == pytest.approx(0.1, abs=0.025)
+
+
+def test_the_order_is_the_same_whatever_order_the_set_has() -> None:
+    items = items_of(DEMO)
+    order = review_order(items)
+    assert {one.context.context_id for one in order} == {one.context.context_id for one in items}
+    assert review_order(reversed(items)) == order
+
+
+def test_a_sampled_context_is_checked_for_the_class_that_it_was_chosen_for(mine: Path, labelled: Path) -> None:
+    first = items_of(mine)[0]
+    assert first.slot == ("Art", "2001–2005", "0", "length", "short")
+    assert first.classes == {"length": "short"}
+    plain = items_of(labelled)[0]
+    assert plain.slot is None
+    assert plain.classes == dict(plain.context.labels)
+
+
+# Figures
+
+
+def pairs(both_yes: int, only_first: int, only_second: int, both_no: int) -> list[tuple[str, str]]:
+    yes, no = "accept", "reject"
+    counts = {(yes, yes): both_yes, (yes, no): only_first, (no, yes): only_second, (no, no): both_no}
+    return [pair for pair, n in counts.items() for _ in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        # Artstein and Poesio, Inter-Coder Agreement for Computational Linguistics (2008), their first example: 0.348
+        (pairs(20, 20, 10, 50), (0.70 - 0.54) / (1 - 0.54)),
+        (pairs(20, 5, 10, 15), 0.4),  # p_o 35/50, p_e (25 · 30 + 25 · 20) / 2500 = 0.5
+        (pairs(5, 0, 0, 5), 1.0),
+        (pairs(0, 5, 5, 0), -1.0),
+        (pairs(1, 1, 1, 1), 0.0),
+        (pairs(9, 1, 0, 0), 0.0),  # one is constant: alike by chance only
+        (pairs(0, 5, 0, 0), 0.0),  # both are, each with another verdict: p_o and p_e are 0
+        ([("a", "a"), ("b", "b"), ("c", "b"), ("c", "c")], (3 / 4 - 5 / 16) / (1 - 5 / 16)),  # more than two verdicts
+    ],
+)
+def test_kappa(table: list[tuple[str, str]], expected: float) -> None:
+    assert cohens_kappa(table) == pytest.approx(expected)
+    assert cohens_kappa([(other, one) for one, other in table]) == pytest.approx(expected)
+
+
+def test_the_published_kappa() -> None:
+    assert round(cohens_kappa(pairs(20, 20, 10, 50)) or 0, 3) == 0.348
+
+
+@pytest.mark.parametrize("table", [[], pairs(4, 0, 0, 0), pairs(0, 0, 0, 1)])
+def test_kappa_is_not_defined_where_all_is_alike(table: list[tuple[str, str]]) -> None:
+    assert cohens_kappa(table) is None
+
+
+@pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (3, 7), (61, 62), (400, 429)])
+def test_wilson_is_that_of_scipy(successes: int, trials: int) -> None:
+    interval = binomtest(successes, trials).proportion_ci(method="wilson")
+    assert wilson(successes, trials) == pytest.approx((interval.low, interval.high), abs=1e-9)
+
+
+def test_wilson() -> None:
+    assert wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=5e-5)  # by hand: z² = 3.8415
+    assert wilson(10, 10) == pytest.approx((10 / (10 + 3.8415), 1.0), abs=5e-5)
+    assert wilson(0, 1)[0] == 0.0
+
+
+def verdicts(**said: str) -> Mapping[str, Review]:
+    return {key: Review(key, value or None, "", "") for key, value in said.items()}  # type: ignore[arg-type]
+
+
+def test_agreement_is_of_what_both_judged() -> None:
+    reviews = {
+        "cy": verdicts(z="accept"),
+        "bob": verdicts(a="accept", b="accept", c="reject", e="reject", f="accept"),
+        "ada": verdicts(a="accept", b="reject", c="reject", d="accept", e="", f="accept"),
+    }
+    (found,) = agreement(reviews)
+    assert (found.reviewers, found.both, found.alike) == (("ada", "bob"), 4, 3)
+    assert found.kappa == pytest.approx((3 / 4 - 1 / 2) / (1 - 1 / 2))  # 2 and 3 accepted of 4: p_e (2·3 + 2·1) / 16
+
+
+def test_what_was_taken_out_still_counts(mine: Path) -> None:
+    for context_id, verdict in (("s1", "reject"), ("s2", "accept"), ("l1", "accept")):
+        record_verdict(mine, "ada", context_id, verdict)  # type: ignore[arg-type]
+    before = tally(items_of(mine), (), read_reviews(mine)["ada"])
+    assert (before.accepted, before.rejected, before.left) == (2, 1, 1)
+    apply_reviews(mine)
+    after = tally(items_of(mine), items_beside(mine, "rejected.jsonl"), read_reviews(mine)["ada"])
+    assert (after.accepted, after.rejected, after.left) == (2, 1, 2)  # the reserve waits
+
+
+# Applying
+
+
+def test_a_reserve_of_the_same_class_and_cell_stands_in(mine: Path) -> None:
+    record_verdict(mine, "ada", "s1", "reject", "no sentence")
+    record_verdict(mine, "bob", "s1", "accept")
+    before = everything(mine)
+    applied = apply_reviews(mine)
+    assert (applied.contexts, applied.rejected, applied.replacements) == (4, ("s1",), ("r-first",))
+    assert ids(mine) == ["r-first", "s2", "l1", "l2"]  # r-used cites a paper of l1
+    found = read_set(mine)
+    assert found.manifest.families["length"].classes == {"short": 2, "long": 2}
+    assert found.manifest.sampling is not None
+    assert found.manifest.sampling.cells == {"wanted": 5, "full": 4, "partly": 0, "empty": 1}
+    assert (mine / "qrels.txt").read_text().splitlines()[0] == "r-first 0 11 1"
+    assert [item.context.context_id for item in items_beside(mine, "reserves.jsonl")] == [
+        "r-used", "r-second", "r-long", "r-other-cell",
+    ]  # fmt: skip
+    (gone,) = items_beside(mine, "rejected.jsonl")
+    assert gone.context.context_id == "s1"
+    (said,) = gone.record["rejected_by"]
+    assert (said["reviewer"], said["why"]) == ("ada", "no sentence")
+    after = everything(mine)
+    for name in ("cells.csv", "quarantine.jsonl", "figures/funnel.svg", "reviews/ada.jsonl", "reviews/bob.jsonl"):
+        assert after[name] == before[name], name
+    assert items_of(mine)[0].slot == ("Art", "2001–2005", "0", "length", "short")
+
+
+def test_what_cannot_be_replaced_is_left_open(mine: Path) -> None:
+    record_verdict(mine, "ada", "l2", "reject")
+    applied = apply_reviews(mine)
+    assert (applied.contexts, applied.rejected, applied.replacements) == (3, ("l2",), ())
+    manifest = read_set(mine).manifest
+    assert manifest.contexts == 3
+    assert manifest.families["length"].classes == {"short": 2, "long": 1}
+    assert manifest.sampling is not None
+    assert manifest.sampling.cells == {"wanted": 5, "full": 3, "partly": 0, "empty": 2}
+    assert [(row["chosen"], row["why"]) for row in rows(mine)] == [
+        ("1", ""),
+        ("1", ""),
+        ("1", ""),
+        ("0", "rejected in review, and no reserve was left"),
+        ("0", "not all papers were drawn"),
+    ]
+    assert "short 2 *few*, long 1 *few*" in (mine / "DATASHEET.md").read_text(encoding="utf-8")
+
+
+def test_no_paper_is_used_by_two_replacements(mine: Path) -> None:
+    record_verdict(mine, "ada", "s1", "reject")
+    record_verdict(mine, "ada", "l1", "reject")
+    applied = apply_reviews(mine)
+    # With l1 gone its paper 3 is free for r-used, which leaves paper 11 to r-long.
+    assert applied.replacements == ("r-used", "r-long")
+    papers = [paper for context in read_set(mine).contexts for paper in context.cited_ids]
+    assert len(papers) == len(set(papers))
+
+
+def test_a_paper_that_a_replacement_uses_is_used(mine: Path) -> None:
+    record_verdict(mine, "ada", "s1", "reject")
+    apply_reviews(mine)
+    record_verdict(mine, "ada", "l1", "reject")
+    assert apply_reviews(mine).replacements == ()  # r-long cites paper 11, as r-first does
+    assert ids(mine) == ["r-first", "s2", "l2"]
+
+
+def test_what_was_rejected_never_comes_back(mine: Path) -> None:
+    record_verdict(mine, "bob", "r-first", "reject")
+    for rejected, stands in (("s1", "r-second"), ("r-second", None)):
+        record_verdict(mine, "ada", rejected, "reject")
+        assert apply_reviews(mine).replacements == ((stands,) if stands else ())
+    assert ids(mine) == ["s2", "l1", "l2"]
+    assert [item.context.context_id for item in items_beside(mine, "rejected.jsonl")] == ["s1", "r-second"]
+
+
+def test_applying_twice_does_nothing_more(mine: Path) -> None:
+    record_verdict(mine, "ada", "s1", "reject")
+    record_verdict(mine, "ada", "l2", "reject")
+    apply_reviews(mine)
+    once = everything(mine)
+    again = apply_reviews(mine)
+    assert (again.contexts, again.rejected, again.replacements) == (3, (), ())
+    assert everything(mine) == once
+    assert sorted(path.name for path in mine.parent.iterdir()) == [".mine.lock", "mine"]
+
+
+def test_a_labelled_set_only_loses_contexts(labelled: Path) -> None:
+    record_verdict(labelled, "ada", "demo-001-1", "reject")
+    applied = apply_reviews(labelled)
+    assert (applied.contexts, applied.rejected, applied.replacements) == (629, ("demo-001-1",), ())
+    before, after = read_set(DEMO).manifest, read_set(labelled).manifest
+    assert after.families["location"].classes["middle"] == before.families["location"].classes["middle"] - 1
+    assert after.families["intent"] == before.families["intent"]
+    assert not (labelled / "reserves.jsonl").exists()
+    assert not (labelled / "cells.csv").exists()
+    assert set(after.families) <= set(FAMILIES)
+
+
+def test_an_empty_set_is_not_written(mine: Path) -> None:
+    (mine / "reserves.jsonl").write_text("")
+    for context_id in ids(mine):
+        record_verdict(mine, "ada", context_id, "reject")
+    before = everything(mine)
+    with pytest.raises(InputError, match=r"all contexts of .* were rejected"):
+        apply_reviews(mine)
+    assert everything(mine) == before
+
+
+def test_a_folder_with_other_things_is_left_alone(mine: Path) -> None:
+    (mine / "thesis.tex").write_text("precious")
+    record_verdict(mine, "ada", "s1", "reject")
+    with pytest.raises(InputError, match=r"holds other things too, such as thesis\.tex\. Copy the set's own files"):
+        apply_reviews(mine)
+    assert (mine / "thesis.tex").read_text() == "precious"
+
+
+@pytest.mark.parametrize(("name", "text"), [("reserves.jsonl", '{"text": "none"}\n'), ("reserves.jsonl", "[]\n{\n")])
+def test_a_broken_reserve_is_named(mine: Path, name: str, text: str) -> None:
+    (mine / name).write_text(text)
+    record_verdict(mine, "ada", "s1", "reject")
+    with pytest.raises(InputError, match=r"reserves\.jsonl, line 1"):
+        apply_reviews(mine)
+
+
+def test_broken_cells_are_named(mine: Path) -> None:
+    (mine / "cells.csv").write_text("field;years\nArt;2001\n")
+    record_verdict(mine, "ada", "l2", "reject")
+    with pytest.raises(InputError, match=r"cells\.csv is broken"):
+        apply_reviews(mine)
