@@ -2,6 +2,7 @@
 
 import difflib
 import hashlib
+import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -259,6 +260,8 @@ def write_set(
             fingerprint=fingerprint(partial),
         )
         beside(partial)
+        if (out / REVIEWS).is_dir() and not (partial / REVIEWS).exists():
+            shutil.copytree(out / REVIEWS, partial / REVIEWS)  # what people judged is never thrown away
         titles = {name: FAMILIES[name].title for name in manifest.families}
         write_datasheet(partial / DATASHEET, manifest.model_dump(), titles)
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")

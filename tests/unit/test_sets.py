@@ -11,7 +11,7 @@ import pytest
 from citerec.contexts.read import read_contexts
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.label import Labelled, label_contexts
-from citerec.diagnostics.sets import SetManifest, find_set, list_sets, parse_id, place_for, read_set, write_set
+from citerec.diagnostics.sets import SetManifest, find_set, list_sets, parse_id, place_for, read_set, write_labelled
 from citerec.errors import InputError
 from citerec.retrieve.index import open_store
 from citerec.retrieve.manifest import Manifest
@@ -25,7 +25,7 @@ def labelled(demo_index: Path) -> Labelled:
 
 def written(tmp_path: Path, labelled: Labelled, demo_index: Path) -> Path:
     out = tmp_path / "mine"
-    write_set(out, DEMO / "contexts.jsonl", labelled, Manifest.read(demo_index))
+    write_labelled(out, DEMO / "contexts.jsonl", labelled, Manifest.read(demo_index))
     return out
 
 
@@ -100,7 +100,7 @@ def test_only_sets_are_replaced(tmp_path: Path, labelled: Labelled, demo_index: 
 
 def test_nothing_beside_a_set_is_lost(copy: Path, labelled: Labelled, demo_index: Path) -> None:
     with pytest.raises(InputError, match="holds other things too, such as abstracts"):
-        write_set(copy, DEMO / "contexts.jsonl", labelled, Manifest.read(demo_index))
+        write_labelled(copy, DEMO / "contexts.jsonl", labelled, Manifest.read(demo_index))
     assert (copy / "papers").is_dir()
 
 
@@ -110,7 +110,7 @@ def test_ids_without_a_context_id_are_kept_in_the_set(tmp_path: Path, demo_index
         [{"text": "One two <REF>.", "cited_ids": [900000001]}, {"text": "A <REF> b c.", "cited_ids": [900000002]}],
     )
     labelled = label_contexts(list(read_contexts(source)), open_store(demo_index))
-    write_set(tmp_path / "two", source, labelled, Manifest.read(demo_index))
+    write_labelled(tmp_path / "two", source, labelled, Manifest.read(demo_index))
     assert [context.context_id for context in read_set(tmp_path / "two").contexts] == ["line-1", "line-2"]
 
 

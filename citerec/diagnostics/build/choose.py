@@ -83,7 +83,7 @@ class CellChoice:
 
     Attributes:
         chosen: The contexts, slot by slot.
-        reserves: For each slot some that would do as well, of papers not used.
+        reserves: For each slot some that would do as well, of papers not used, or on the same paper.
         filling: How full each slot is.
     """
 
@@ -156,28 +156,18 @@ def choose(
         so_far: What was chosen before; what is chosen here is added.
     """
     found = store.papers(drawn)
-    fitting: dict[str, dict[Slot, Candidate]] = {}
+    fitting: dict[str, dict[Slot, list[Candidate]]] = {}
     for paper_id in drawn:
         if paper_id in so_far.used or paper_id not in found:
             continue
-        options: dict[Slot, tuple[int, Candidate]] = {}
-        for document in store.documents("contexts", cited_id=paper_id):
+        options = fitting[paper_id] = {}
+        for document in sorted(store.documents("contexts", cited_id=paper_id), key=lambda one: lot(seed, one["id"])):
             for candidate in _candidates(document, cell, slots, store, found, bounds, conditions=conditions):
-                rank = lot(seed, candidate.context.context_id)
-                if candidate.slot not in options or rank < options[candidate.slot][0]:
-                    options[candidate.slot] = (rank, candidate)
-        fitting[paper_id] = {slot: candidate for slot, (_, candidate) in options.items()}
+                options.setdefault(candidate.slot, []).append(candidate)
     chosen = _without_shared(fitting, slots, so_far)
-    taken = {candidate.cited_id for candidate in chosen}
     so_far.used.update(paper_id for candidate in chosen for paper_id in candidate.context.cited_ids)
     so_far.counts.update(candidate.slot for candidate in chosen)
-    reserves = [
-        candidate
-        for slot in slots
-        for candidate in [
-            options[slot] for paper_id, options in fitting.items() if paper_id not in taken and slot in options
-        ][:RESERVES]
-    ]
+    reserves = [candidate for slot in slots for candidate in _reserves(slot, fitting, chosen)]
     filling = tuple(
         Filling(
             cell=cell,
@@ -191,6 +181,22 @@ def choose(
         for slot, wanted in slots.items()
     )
     return CellChoice(tuple(chosen), tuple(reserves), filling)
+
+
+def _reserves(
+    slot: Slot, fitting: Mapping[str, Mapping[Slot, Sequence[Candidate]]], chosen: Sequence[Candidate]
+) -> list[Candidate]:
+    """What could stand in for the chosen of a slot: papers not used, then other sentences on the papers chosen."""
+    taken = {candidate.cited_id: candidate for candidate in chosen}
+    unused = [of_paper[slot][0] for paper_id, of_paper in fitting.items() if paper_id not in taken and slot in of_paper]
+    others = [
+        other
+        for paper_id, candidate in taken.items()
+        if candidate.slot == slot
+        for other in fitting[paper_id][slot]
+        if other.context.context_id != candidate.context.context_id
+    ]
+    return [*unused, *others][:RESERVES]
 
 
 def _candidates(
@@ -216,11 +222,15 @@ def _candidates(
 
 
 def _without_shared(
-    fitting: Mapping[str, dict[Slot, Candidate]], slots: Mapping[Slot, int], so_far: "SoFar"
+    fitting: Mapping[str, Mapping[Slot, Sequence[Candidate]]], slots: Mapping[Slot, int], so_far: "SoFar"
 ) -> list[Candidate]:
     """The matching, no paper of any group being cited by two of the chosen."""
     options = {
-        paper_id: {slot: found for slot, found in of_paper.items() if so_far.used.isdisjoint(found.context.cited_ids)}
+        paper_id: {
+            slot: free[0]
+            for slot, found in of_paper.items()
+            if (free := [candidate for candidate in found if so_far.used.isdisjoint(candidate.context.cited_ids)])
+        }
         for paper_id, of_paper in fitting.items()
     }
     while True:
