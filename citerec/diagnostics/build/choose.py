@@ -22,6 +22,9 @@ LARGE_FIELDS = ("length", "location", "intent", "pos_before", "pos_after")
 SMALL_FIELDS = ("low_resource",)
 """The family for which small fields are sampled."""
 
+SAMPLED = (*LARGE_FIELDS, *SMALL_FIELDS)
+"""Families that have a quota."""
+
 COMBINED = ("field", "year", "citation_count")
 """Families whose classes are cells: each context chosen for a large field has one (Maharjan 3.1)."""
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from citerec.diagnostics.build.choose import SAMPLED
 from citerec.diagnostics.families.parts_of_speech import part_of_speech, parts_of_speech
 from citerec.diagnostics.strata import strata
 
@@ -73,9 +74,12 @@ def _bars(axes: "Axes", values: Mapping[str, float], form: str = "{:,.0f}") -> N
     for row, value in enumerate(values.values()):
         axes.text(value + most * 0.01, row, form.format(value), va="center")
     axes.set_xlim(0, most * 1.15)
+    axes.margins(y=0.01)
 
 
 def _funnel(record: "Record") -> "Figure":
+    from matplotlib.ticker import StrMethodFormatter
+
     from citerec.diagnostics.build.record import FUNNEL
 
     steps = {FUNNEL[step]: count for step, count in record.steps().items()}
@@ -89,6 +93,8 @@ def _funnel(record: "Record") -> "Figure":
     for row, count in enumerate(steps.values()):
         axes.text(max(count, least) * 1.1, row, f"{count:,}", va="center")
     axes.set_xlim(least, most * 8)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.margins(y=0.01)
     axes.set_xlabel("how many (logarithmic)")
     return figure
 
@@ -103,6 +109,7 @@ def _cells(record: "Record") -> "Figure | None":
         return None
     figure, axes = _figure(1.1 + 0.27 * len(shares), "How full the cells of each class are")
     families = list(dict.fromkeys(filling.slot.family for filling in record.filling))
+    families.sort(key=SAMPLED.index)
     names = sorted(shares, key=lambda name: families.index(name.partition(":")[0]))
     left = [0.0] * len(names)
     for state, colour in (("full", _MAIN), ("partly", _SECOND), ("empty", "#cccccc")):
@@ -112,6 +119,7 @@ def _cells(record: "Record") -> "Figure | None":
         left = [before + count for before, count in zip(left, counts, strict=True)]
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
+    axes.margins(y=0.01)
     axes.set_xlabel("cells: field × years × citation count")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.6 / (0.27 * len(shares) + 0.5)), ncols=3)
     return figure
@@ -201,6 +209,7 @@ def _years(record: "Record") -> "Figure":
     axes.set_ylim(bottom=0)
     axes.set_ylabel("papers")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(integer=True))
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 

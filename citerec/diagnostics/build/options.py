@@ -5,11 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from citerec.diagnostics.bounds import FieldShares
-from citerec.diagnostics.build.choose import LARGE_FIELDS, SMALL_FIELDS
+from citerec.diagnostics.build.choose import SAMPLED
 from citerec.errors import InputError
-
-SAMPLED = (*LARGE_FIELDS, *SMALL_FIELDS)
-"""Families that have a quota."""
 
 
 @dataclass(frozen=True, slots=True)
