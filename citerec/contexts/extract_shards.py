@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from citerec.contexts.extract import Rules, Tally, extract_contexts
+from citerec.contexts.repeats import list_texts, repeated
 from citerec.contexts.s2orc import find_texts, read_s2orc
 from citerec.contexts.split import splitter, splitter_identity
 from citerec.contexts.write import as_record
@@ -70,8 +71,14 @@ def extract_shards(
     splitter(rules.split)  # a model that is not there is told before any work
     shards = find_texts(sources)
     work = out.parent / f".{out.name}.work"
-    parameters = {"single": rules.single, "split": rules.split, "split_is": splitter_identity(rules.split)}
     try:
+        listed = run_stage(work, shards, list_texts, {}, workers=workers, told=lambda *_: told(0, 1))
+        parameters = {
+            "single": rules.single,
+            "split": rules.split,
+            "split_is": splitter_identity(rules.split),
+            "repeated": repeated(listed),
+        }
         results = run_stage(work, shards, _extract, parameters, workers=workers, told=told)
         bad = sum(result.counts["bad"] for result in results)
         texts = sum(result.counts["texts"] for result in results)
@@ -114,7 +121,10 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
     rules, tally = Rules(single=parameters["single"], split=parameters["split"]), Tally()
     bad = faults = 0
     with writing_lines(out) as write:
+        lost = set(parameters["repeated"].get(str(shard), ()))
         for line in read_s2orc(shard):
+            if line.number in lost:
+                continue
             if isinstance(line.record, BadRecord):
                 bad += 1
                 write(QUARANTINE + quarantine_line(shard, line.number, line.record))

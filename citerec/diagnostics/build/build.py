@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 from filelock import FileLock, Timeout
 
+from citerec.contexts.repeats import repeated
 from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.write import as_record
@@ -98,6 +99,7 @@ class _Build:
             raise SourceError(f"{sources.citations[0]} holds no citations", "Give the folder of S2AG's `citations`.")
         self._record = Record()
         self._quarantine: list[Result] = []
+        self._repeated: dict[str, list[int]] = {}
 
     def run(self) -> SetManifest:
         with contextlib.closing(self._filled_store()) as store:
@@ -155,7 +157,10 @@ class _Build:
         surveyed = self._stage("surveying texts", "survey", self._texts, stage, {})
         self._quarantine += surveyed
         self._stop_if_mostly_bad(surveyed, "texts")
-        self._record.funnel["texts"] = sum(result.counts["texts"] for result in surveyed)
+        self._repeated = repeated(surveyed)
+        self._record.funnel["texts"] = sum(result.counts["texts"] for result in surveyed) - sum(
+            map(len, self._repeated.values())
+        )
         self._progress("drawing papers", 0, 1)
         needed = {name: sum(self._slots(name, bounds).values()) for name in _fields(bounds)}
         most = {name: self._drawn_by(self._options.rounds, count) for name, count in needed.items()}
@@ -216,6 +221,7 @@ class _Build:
             documents.merge_into(store, "citing_papers", documents.citing_papers(store, found))
         parameters = {
             "drawn": str(path),
+            "repeated": self._repeated,
             "single": self._options.single,
             "split": self._options.split,
             "model": self._options.model,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.contexts.read import read_contexts
+from citerec.contexts.repeats import TEXT, write_texts
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.json_lines import BadRecord, bad_record
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
@@ -19,17 +20,19 @@ def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, A
     cited: Counter[str] = Counter()
     texts = bad = faults = 0
     aside: list[bytes] = []
+    places: list[tuple[str, int]] = []
     for line in read_s2orc(shard):
         if isinstance(line.record, BadRecord):
             bad += 1
             aside.append(quarantine_line(shard, line.number, line.record))
             continue
         texts += 1
+        places.append((line.record.paper_id, line.number))
         cited.update(line.record.cited_ids())
         faults += len(line.record.faults)
         for fault in line.record.faults:
             aside.append(quarantine_line(shard, line.number, bad_record(fault, line.beginning)))
-    _write(out, cited, aside)
+    _write(out, cited, aside, places)
     return {"texts": texts, "bad": bad, "faults": faults}
 
 
@@ -40,7 +43,7 @@ def survey_contexts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str
     for context in read_contexts(shard, cited=True):
         cited.update(context.cited_ids)
         citing.add(context.citing_id or context.citing_key or "")
-    _write(out, cited, [])
+    _write(out, cited)
     return {"texts": len(citing), "bad": 0, "faults": 0}
 
 
@@ -59,16 +62,17 @@ def quarantine(results: Sequence[Result]) -> Iterator[bytes]:
                 yield line.removeprefix(QUARANTINE)
 
 
-def _write(out: Path, cited: Counter[str], aside: list[bytes]) -> None:
+def _write(out: Path, cited: Counter[str], aside: Sequence[bytes] = (), places: Sequence[tuple[str, int]] = ()) -> None:
     with writing_lines(out) as write:
         for line in sorted(f"{paper_id}\t{texts}".encode() for paper_id, texts in cited.items()):
             write(line)
+        write_texts(places, write)
         for line in aside:
             write(QUARANTINE + line)
 
 
 def _papers(path: Path) -> Iterator[bytes]:
     for line in reading_lines(path):
-        if line.startswith(QUARANTINE):
+        if line.startswith((TEXT, QUARANTINE)):
             return
         yield line.partition(b"\t")[0]

@@ -28,7 +28,10 @@ def extract_texts(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapp
     tally = Tally()
 
     def contexts() -> Iterator[Context]:
+        lost = set(parameters["repeated"].get(str(shard), ()))
         for line in read_s2orc(shard):
+            if line.number in lost:
+                continue
             if isinstance(line.record, FullText) and not drawn.isdisjoint(line.record.cited_ids()):
                 yield from extract_contexts(line.record, rules, is_wanted=drawn.__contains__, tally=tally)
                 found.append(orjson.dumps(_text_of(line.record, drawn)))
