@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from citerec.cli.console import contexts
-from citerec.cli.diagnostics_tables import show_families
+from citerec.cli.diagnostics_tables import show_families, show_sampling
 
 if TYPE_CHECKING:
-    from citerec.diagnostics.sets import Sampling, SetManifest
+    from citerec.diagnostics.sets import SetManifest
 
 
 def show_built(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
@@ -24,21 +23,3 @@ def show_built(console: Console, place: Path, manifest: "SetManifest", *, is_def
     console.print(f"\nWhat it is, with figures:  {place / 'DATASHEET.md'}", soft_wrap=True, markup=False)
     console.print(f"Look it through:           citerec diagnostics review {escape(identifier)}", soft_wrap=True)
     console.print(f"Measure a system on it:    citerec eval --set {escape(identifier)}", soft_wrap=True)
-
-
-def show_sampling(console: Console, sampling: "Sampling") -> None:
-    """The funnel, and how full the cells are."""
-    from citerec.diagnostics.build.record import FUNNEL
-
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(justify="right", style="cyan", no_wrap=True)
-    table.add_column()
-    for step, count in sampling.funnel.items():
-        table.add_row(f"{count:,}", FUNNEL.get(step, step))
-    console.print()
-    console.print(table)
-    cells = sampling.cells
-    console.print(
-        f"\nOf {cells['wanted']:,} classes of cells (field × years × citation count) {cells['full']:,} are full, "
-        f"{cells['partly']:,} hold fewer than were wanted, {cells['empty']:,} hold nothing: cells.csv says why."
-    )

@@ -13,7 +13,7 @@ from citerec.cli.console import contexts
 from citerec.records import MARKER
 
 if TYPE_CHECKING:
-    from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, SetManifest
+    from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, Sampling, SetManifest
 
 _BAR_WIDTH = 24
 _NOT_TOLD = Text("these data do not tell", style="dim")
@@ -42,7 +42,8 @@ def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
     manifest = found.manifest
     console.print(f"[bold]{escape(manifest.name)}[/]  {contexts(manifest.contexts)} of {escape(manifest.source)}")
     facts = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    facts.add_row("corpus", f"{manifest.corpus_papers:,} papers, fingerprint {manifest.corpus_fingerprint}")
+    fingerprint = f", fingerprint {manifest.corpus_fingerprint}" if manifest.corpus_fingerprint else ""
+    facts.add_row("corpus", f"{manifest.corpus_papers:,} papers{fingerprint}")
     facts.add_row("strata", f"version {manifest.strata}, by citerec {manifest.citerec}")
     facts.add_row("parts of speech", manifest.spacy_model or "not told: no spaCy model")
     bounds = manifest.bounds
@@ -57,6 +58,8 @@ def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
         line = "less than 3 % of this corpus" if bounds.field.decided_by == "corpus" else "the benchmark's list"
         facts.add_row("low-resource fields", f"{len(bounds.field.low_resource)} ({line})")
     console.print(facts)
+    if manifest.sampling:
+        show_sampling(console, manifest.sampling)
     show_families(console, manifest)
     console.print(f"\nA family with examples:  citerec diagnostics show {escape(identifier)}/location")
 
@@ -92,6 +95,24 @@ def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_
     show_families(console, manifest)
     identifier = manifest.name if is_default_place else str(place)
     console.print(f"\nMeasure a system on it:  citerec eval --set {escape(identifier)}", soft_wrap=True)
+
+
+def show_sampling(console: Console, sampling: "Sampling") -> None:
+    """The funnel, and how full the cells are."""
+    from citerec.diagnostics.build.record import FUNNEL
+
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(justify="right", style="cyan", no_wrap=True)
+    table.add_column()
+    for step, count in sampling.funnel.items():
+        table.add_row(f"{count:,}", FUNNEL.get(step, step))
+    console.print()
+    console.print(table)
+    cells = sampling.cells
+    console.print(
+        f"\nOf {cells['wanted']:,} classes of cells (field × years × citation count) {cells['full']:,} are full, "
+        f"{cells['partly']:,} hold fewer than were wanted, {cells['empty']:,} hold nothing: cells.csv says why."
+    )
 
 
 def show_families(console: Console, manifest: "SetManifest") -> None:
