@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.extract import Fate, Rules, Tally, extract_contexts, fate_of_text
+from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.read import parse_context, read_contexts
 from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph, read_s2orc
 from citerec.contexts.split import splitter
+from citerec.contexts.usable import Fate, fate_of_context
 from citerec.contexts.write import as_record
 from citerec.errors import InputError
 from citerec.records import Context
@@ -174,7 +175,7 @@ def test_a_paper_does_not_cite_itself() -> None:
     ],
 )
 def test_given_contexts_go_by_the_same_rules(text: str, fate: Fate) -> None:
-    assert fate_of_text(Context(text=text, cited_ids=("a",))) is fate
+    assert fate_of_context(Context(text=text, cited_ids=("a",))) is fate
 
 
 def test_both_versions_of_real_papers_give_the_same_contexts(shared: Path, tmp_path: Path) -> None:

@@ -1,0 +1,102 @@
+"""Sentences of a paragraph, and a sentence with `<REF>` in it."""
+
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+
+from citerec.contexts.callout import Callout, Style
+from citerec.contexts.s2orc import Paragraph
+from citerec.contexts.split import Span, Splitter
+from citerec.records import MARKER
+
+ENDS = (".", "?", "!")
+"""What a usable sentence ends in."""
+
+# A made-up word stands for a citation while sentences are split: "et al." inside one must not end a sentence.
+_WORD, _LETTER = "X", "x"
+_GLUED_BEFORE = re.compile(r"[\w)\]}”’\"'.,;:!?]$")
+_GLUED_AFTER = re.compile(r"[^\W_]")
+_ABBREVIATED = re.compile(r"\b(?:et\s+)?al\.(?=\s)|\b(?:cf|cp|resp|approx|viz|vs|e\.g|i\.e)\.(?=\s)")
+_QUOTES = str.maketrans(dict.fromkeys('"“”‘', " "))
+
+
+def sentences_of(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Span]:
+    """The sentences of a paragraph, by a splitter.
+
+    Args:
+        whole: The paragraph.
+        callouts: Its citations, in order.
+        split: The splitter.
+    """
+    return _with_trailing(whole, _split(whole, callouts, split), callouts)
+
+
+def sentences_given(whole: str, callouts: Sequence[Callout], given: Sequence[Span], paragraph: Paragraph) -> list[Span]:
+    """The sentences of a paragraph, as the source gives them for the whole text."""
+    first, last = (bisect_left(given, (place, 0)) for place in (paragraph.start, paragraph.end))
+    spans = [
+        _trimmed(whole, start - paragraph.start, end - paragraph.start)
+        for start, end in given[first:last]
+        if end <= paragraph.end
+    ]
+    return _with_trailing(whole, spans, callouts)
+
+
+def follows_stop(whole: str, callout: Callout) -> bool:
+    """Whether a citation stands right after a full stop, as superscripts do, and belongs to the sentence before it."""
+    return callout.start > 0 and whole[callout.start - 1] in ENDS
+
+
+def with_marker(whole: str, sentence: Span, callout: Callout) -> str:
+    """The sentence with `<REF>` for a citation, parted by spaces from words; before the full stop that it followed."""
+    before, after = whole[sentence[0] : callout.start], whole[callout.end : sentence[1]]
+    if not after and before.endswith(ENDS):
+        before, after = before[:-1], before[-1]
+    before += " " if _GLUED_BEFORE.search(before) else ""
+    after = " " + after if _GLUED_AFTER.match(after) else after
+    return " ".join(f"{before}{MARKER}{after}".split())
+
+
+def folded(whole: str, span: Span) -> str:
+    """A sentence on one line; empty where it holds no letter."""
+    text = " ".join(whole[slice(*span)].split())
+    return text if any(map(str.isalpha, text)) else ""
+
+
+def _split(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Span]:
+    """Sentences of a text whose citations are blotted out, each as long as it was."""
+    parts: list[str] = []
+    at = 0
+    for callout in callouts:
+        is_raised = callout.style is Style.SUPERSCRIPT or follows_stop(whole, callout)
+        width = callout.end - callout.start
+        parts += [whole[at : callout.start], " " * width if is_raised else _WORD + _LETTER * (width - 1)]
+        at = callout.end
+    blotted = _ABBREVIATED.sub(lambda match: match.group()[:-1] + _LETTER, "".join([*parts, whole[at:]]))
+    # A splitter holds together what stands between quotation marks; extraction makes such of apostrophes.
+    return split(blotted.translate(_QUOTES))
+
+
+def _with_trailing(whole: str, spans: Sequence[Span], callouts: Sequence[Callout]) -> list[Span]:
+    """Sentences with the blotted citations at their end: `… was shown.12 Next …`."""
+    trailing = {
+        callout.start: callout.end
+        for callout in callouts
+        if follows_stop(whole, callout) or callout.style is Style.SUPERSCRIPT
+    }
+    sentences: list[Span] = []
+    for start, end in spans:
+        done = sentences[-1][1] if sentences else 0
+        start, end = _trimmed(whole, max(start, done), trailing.get(end, end))
+        if start < end:
+            sentences.append((start, end))
+    return sentences
+
+
+def _trimmed(whole: str, start: int, end: int) -> Span:
+    start, end = max(start, 0), min(end, len(whole))
+    while start < end and whole[start].isspace():
+        start += 1
+    while start < end and whole[end - 1].isspace():
+        end -= 1
+    return start, end
