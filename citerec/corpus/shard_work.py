@@ -151,24 +151,28 @@ def _run(
         for number in todo:
             yield number, _do(folder, shards[number], names[number], work, parameters)
         return
+    others = set(multiprocessing.active_children())
     # spawn: forking a process that may hold a Java machine and its threads is not safe.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(wanted, mp_context=context, initializer=begin_worker) as pool:
+    pool = ProcessPoolExecutor(wanted, mp_context=multiprocessing.get_context("spawn"), initializer=begin_worker)
+    try:
         waiting: dict[Future[Mapping[str, Any]], int] = {
             pool.submit(_do, folder, shards[number], names[number], work, parameters): number for number in todo
         }
-        try:
-            while waiting:
-                finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for future in finished:
-                    yield waiting.pop(future), future.result()
-        except BrokenProcessPool:
-            raise BuildError(
-                "a process that read the shards died",
-                "Was there too little memory? Run again with --workers 1: it goes on where it stopped.",
-            ) from None
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        while waiting:
+            finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield waiting.pop(future), future.result()
+        pool.shutdown()
+    except BrokenProcessPool:
+        raise BuildError(
+            "a process that read the shards died",
+            "Was there too little memory? Run again with --workers 1: it goes on where it stopped.",
+        ) from None
+    finally:
+        # Whoever stops the work does not wait for the shards that are half done.
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
 
 
 def begin_worker() -> None:

@@ -1,6 +1,8 @@
-"""The datasheet of a labelled set: what it is, how it was made, what it cannot show."""
+"""The datasheet of a set: what it is, how it was made, what it cannot show."""
 
+import csv
 import functools
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,18 +11,77 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 from citerec.diagnostics.label import FEW
+from citerec.diagnostics.strata import strata
+
+_FIGURES = {
+    "funnel": "How many were left after each step",
+    "cells": "How full the cells of each class are",
+    "fields": "Papers of the corpus by field",
+    "years": "Papers of the corpus by year",
+    "citation-counts": "Mean citation count by field",
+    "lengths": "Length of the usable sentences",
+    "positions": "Place of the citation in them",
+    "parts-of-speech": "Parts of speech around it",
+}
 
 
 def write_datasheet(path: Path, manifest: Mapping[str, Any], titles: Mapping[str, str]) -> None:
-    """Writes the datasheet.
+    """Writes the datasheet. What else belongs to the set (cells, figures, reviews) lies beside it already.
 
     Args:
         path: Where to.
         manifest: The set's manifest, as JSON has it.
         titles: Titles of the families.
     """
-    text = _templates().get_template("datasheet.md.j2").render(set=manifest, titles=titles, few=FEW)
+    from citerec.diagnostics import sets  # which imports this module
+
+    folder, rules = path.parent, strata()
+    cells, reasons = _cells(folder / sets.CELLS)
+    figures = {f"{sets.FIGURES}/{name}.svg": what for name, what in _FIGURES.items()}
+    text = (
+        _templates()
+        .get_template("datasheet.md.j2")
+        .render(
+            set=manifest,
+            titles=titles,
+            few=FEW,
+            steps=_steps(manifest),
+            cells=cells,
+            reasons=reasons,
+            least_citations=rules.citation_count.least,
+            first_year=rules.year.groups[0][0],
+            last_year=rules.year.groups[-1][1],
+            figures={name: what for name, what in figures.items() if (folder / name).is_file()},
+            has_reviews=(folder / sets.REVIEWS).is_dir(),
+            has_quarantine=(folder / sets.QUARANTINE).is_file(),
+        )
+    )
     path.write_text(text, encoding="utf-8")
+
+
+def _steps(manifest: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """The funnel in words."""
+    if not manifest["sampling"]:
+        return []
+    from citerec.diagnostics.build.record import FUNNEL
+
+    return [(FUNNEL.get(step, step), count) for step, count in manifest["sampling"]["funnel"].items()]
+
+
+def _cells(path: Path) -> tuple[dict[str, Counter[str]], Counter[str]]:
+    """For each family how many classes of cells there are and how full they are; and why some are not full."""
+    families: dict[str, Counter[str]] = {}
+    reasons: Counter[str] = Counter()
+    if path.is_file():
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                wanted, chosen = int(row["wanted"]), int(row["chosen"])
+                state = "full" if chosen >= wanted else "partly" if chosen else "empty"
+                families.setdefault(row["family"], Counter()).update(
+                    {"all": 1, state: 1, "wanted": wanted, "chosen": chosen}
+                )
+                reasons.update(filter(None, row["why"].split("; ")))
+    return families, reasons
 
 
 @functools.cache
