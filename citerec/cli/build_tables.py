@@ -22,4 +22,5 @@ def show_built(console: Console, place: Path, manifest: "SetManifest", *, is_def
     identifier = manifest.name if is_default_place else str(place)
     console.print(f"\nWhat it is, with figures:  {place / 'DATASHEET.md'}", soft_wrap=True, markup=False)
     console.print(f"Look it through:           citerec diagnostics review {escape(identifier)}", soft_wrap=True)
+    console.print("Its papers, to search:     citerec index build PAPERS --out indexes/NAME", soft_wrap=True)
     console.print(f"Measure a system on it:    citerec eval --set {escape(identifier)}", soft_wrap=True)

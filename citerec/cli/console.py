@@ -1,5 +1,6 @@
 """What the commands share: consoles, progress, options."""
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,22 @@ settings_options: list[Callable[[Any], Any]] = [
         help="Take settings from a recipe: a TOML file, or one that is shipped.",
     ),
 ]
+
+
+class Share(click.FloatRange):
+    """A share from 0 to 1; `nan` is none."""
+
+    name = "share"
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The share as a number."""
+        share = float(super().convert(value, param, ctx))
+        if math.isnan(share):
+            self.fail(f"{value!r} is no share from 0 to 1", param, ctx)
+        return share
 
 
 def with_options(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:

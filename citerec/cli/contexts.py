@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from citerec.cli.console import Share, notes, output
 from citerec.cli.console import contexts as in_words
-from citerec.cli.console import notes, output
 
 _PATH = click.Path(path_type=Path)
 
@@ -33,7 +33,7 @@ def contexts() -> None:
 )
 @click.option(
     "--max-bad",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=0.05,
     show_default=True,
     help="Share of unreadable texts above which the work stops.",

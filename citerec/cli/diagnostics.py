@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
+from citerec.cli.console import Share, notes, output
 from citerec.cli.console import contexts as in_words
-from citerec.cli.console import notes, output
 from citerec.cli.review import review
 from citerec.places import DIAGNOSTICS
 
@@ -186,7 +186,7 @@ def label(
 )
 @click.option(
     "--max-bad",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=0.05,
     show_default=True,
     help="Share of unreadable records above which the work stops.",
@@ -249,6 +249,8 @@ def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
             by_family[family] = int(number)
         else:
             per_class = int(number)
+    if not per_class and not any(by_family.values()):
+        raise click.BadParameter("nothing is wanted: give a number from 1", param_hint="--quota")
     return per_class, by_family
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import notes, output, with_options
+from citerec.cli.console import Share, notes, output, with_options
 from citerec.places import INDEXES
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _build_options = [
     ),
     click.option(
         "--max-bad",
-        type=click.FloatRange(0, 1),
+        type=Share(),
         default=0.05,
         show_default=True,
         help="Share of unreadable records above which the work stops.",

@@ -70,6 +70,8 @@ def extract_shards(
         raise InputError(f"{out} is a folder", "Give a file: --out contexts.jsonl")
     splitter(rules.split)  # a model that is not there is told before any work
     shards = find_texts(sources)
+    if out.exists() and any(out.samefile(shard) for shard in shards):
+        raise InputError(f"{out} is one of the sources", "Give another --out.")
     work = out.parent / f".{out.name}.work"
     try:
         listed = run_stage(work, shards, list_texts, {}, workers=workers, told=lambda *_: told(0, 1))

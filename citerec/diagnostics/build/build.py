@@ -5,8 +5,6 @@ is not done again.
 """
 
 import contextlib
-import heapq
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,10 +33,12 @@ from citerec.diagnostics.build.choose import (
     CellChoice,
     SoFar,
     choose,
+    free_reserves,
     slots_of,
 )
 from citerec.diagnostics.build.draw import Cell, Draw, draw_papers
 from citerec.diagnostics.build.options import BuildOptions, Sources
+from citerec.diagnostics.build.quarantine import aside
 from citerec.diagnostics.build.record import FUNNEL, Record
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.sentences import model_identity
@@ -92,6 +92,8 @@ class _Build:
         self._options, self._quota, self._progress = options, quota, progress
         self._are_contexts = sources.are_contexts
         self._source = ", ".join(path.name for path in sources.texts)
+        if sources.are_contexts and not sources.texts[0].is_file():
+            raise SourceError(f"{sources.texts[0]} is no file", "Give a JSON Lines file of contexts: --from FILE")
         self._texts = list(sources.texts) if sources.are_contexts else find_texts(sources.texts)
         given = find_shards(sources.citations) if sources.citations else []
         self._citations = [shard.path for shard in given if shard.format == "s2ag-citations"]
@@ -100,8 +102,14 @@ class _Build:
         self._record = Record()
         self._quarantine: list[Result] = []
         self._repeated: dict[str, list[int]] = {}
+        self._models: dict[str, list[str]] = {}
 
     def run(self) -> SetManifest:
+        # Models that are not there are told before any work.
+        self._models = {
+            "model_is": model_identity(self._options.model),
+            "split_is": splitter_identity(self._options.split),
+        }
         with contextlib.closing(self._filled_store()) as store:
             census = list(store.census())
             bounds = compute_bounds([], census, self._options.field_shares)
@@ -124,13 +132,13 @@ class _Build:
         where = self._options.store or self._work / "papers.sqlite"
         plan = digest_of([name_of(where), [[*identity(shard.path), shard.format] for shard in self._papers]])
         note = self._work / "papers.json"
-        same = note.exists() and orjson.loads(note.read_bytes()) == plan
+        same = _noted(note) == plan
         if not same and not is_mongodb(where):
             for path in self._work.glob("papers.sqlite*"):
                 path.unlink()
         store = open_store(where)
         try:
-            if not same and store.next_shard() > 1:
+            if not same and not self._are_read(store):
                 raise InputError(
                     f"{name_of(where)} holds papers of other shards", "Give the address of an empty database."
                 )
@@ -149,6 +157,14 @@ class _Build:
             store.close()
             raise
         return store
+
+    def _are_read(self, store: PaperStore) -> bool:
+        """Whether a store holds nothing but these shards: the note of it may be lost, the database is elsewhere."""
+        ours = [(str(shard.path), shard.path.stat().st_size) for shard in self._papers]
+        return all(
+            number <= len(ours) and (counts.path, counts.bytes) == ours[number - 1]
+            for number, counts in store.finished_shards().items()
+        )
 
     # Drawing
 
@@ -225,8 +241,7 @@ class _Build:
             "single": self._options.single,
             "split": self._options.split,
             "model": self._options.model,
-            "model_is": model_identity(self._options.model),
-            "split_is": splitter_identity(self._options.split),
+            **self._models,
         }
         stage = texts.extract_given if self._are_contexts else texts.extract_texts
         extracted = self._stage("extracting sentences", "contexts", self._texts, stage, parameters)
@@ -280,7 +295,7 @@ class _Build:
         self._progress("writing the set", 0, 1)
         self._record.bounds = bounds
         chosen = [_labelled(candidate, bounds) for choice in choices.values() for candidate in choice.chosen]
-        self._record.take_store(store, has_citations=bool(self._citations))
+        self._record.take_store(store, has_citations=bool(self._citations), has_texts=not self._are_contexts)
         if not chosen:
             funnel = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in self._record.steps().items())
             raise InputError(f"no context could be chosen: {funnel}", "Are papers and texts of one release?")
@@ -304,9 +319,12 @@ class _Build:
                 cells=self._record.cells(),
             ),
         )
-        reserves = [_labelled(candidate, bounds) for choice in choices.values() for candidate in choice.reserves]
+        reserves = [_labelled(candidate, bounds) for candidate in free_reserves(choices)]
         return write_set(
-            self._out, chosen, facts, lambda folder: self._record.write(folder, reserves, _aside(self._quarantine))
+            self._out,
+            chosen,
+            facts,
+            lambda folder: self._record.write(folder, reserves, aside(store, self._quarantine)),
         )
 
     def _families(self, chosen: Sequence[tuple[dict[str, Any], Context]], bounds: Bounds) -> dict[str, FamilyOfSet]:
@@ -344,7 +362,7 @@ class _Build:
         bad = sum(result.counts["bad"] for result in results)
         total = bad + sum(result.counts.get("texts", 0) + result.counts.get("rows", 0) for result in results)
         if bad > self._options.max_bad * total:
-            first = orjson.loads(next(survey.quarantine(results)))
+            first = orjson.loads(next(survey.quarantine([result for result in results if result.counts["bad"]])))
             raise BuildError(
                 f"{bad:,} of {total:,} {what} are bad, more than {self._options.max_bad:.0%}; "
                 f"the first is {first['shard']}, line {first['line']}: {first['reason']}",
@@ -362,13 +380,16 @@ def _labelled(candidate: Candidate, bounds: Bounds) -> tuple[dict[str, Any], Con
     return {**as_record(context), "cell": cell}, context
 
 
+def _noted(note: Path) -> Any:
+    """What a note says; None where there is none, or it is torn."""
+    try:
+        return orjson.loads(note.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+
+
 def _fields(bounds: Bounds) -> tuple[str, ...]:
     return (*bounds.field.fields, *bounds.field.low_resource) if bounds.field else ()
-
-
-def _aside(results: Sequence[Result]) -> Iterator[bytes]:
-    # A shard is read once a round; what is bad in it is bad once.
-    return (line for line, _ in itertools.groupby(heapq.merge(*[sorted(survey.quarantine([one])) for one in results])))
 
 
 @contextlib.contextmanager

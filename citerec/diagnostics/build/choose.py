@@ -10,7 +10,7 @@ import numpy as np
 from citerec.contexts.read import parse_context
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.build.draw import Cell, lot
+from citerec.diagnostics.build.draw import Cell, cell_of, lot
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.families.family import Facts
 from citerec.diagnostics.sentences import Sentence
@@ -186,6 +186,21 @@ def choose(
     return CellChoice(tuple(chosen), tuple(reserves), filling)
 
 
+def free_reserves(choices: Mapping[Cell, CellChoice]) -> Iterator[Candidate]:
+    """Reserves that could take their place: what they cite is cited nowhere else in the set."""
+    place_of = {
+        paper_id: (candidate.cell, candidate.slot)
+        for choice in choices.values()
+        for candidate in choice.chosen
+        for paper_id in candidate.context.cited_ids
+    }
+    for choice in choices.values():
+        for candidate in choice.reserves:
+            own = (candidate.cell, candidate.slot)
+            if all(place_of.get(paper_id, own) == own for paper_id in candidate.context.cited_ids):
+                yield candidate
+
+
 def _reserves(
     slot: Slot, fitting: Mapping[str, Mapping[Slot, Sequence[Candidate]]], chosen: Sequence[Candidate]
 ) -> list[Candidate]:
@@ -217,6 +232,8 @@ def _candidates(
     others = [paper_id for paper_id in context.cited_ids if paper_id not in found]
     known = {**found, **(store.papers(others) if others else {})}
     papers = tuple(known[paper_id] for paper_id in context.cited_ids if paper_id in known)
+    if any(cell_of(paper, bounds) != cell for paper in papers):
+        return  # a group stands in a cell only where its papers agree
     facts = Facts(context, Sentence(**document["sentence"]), papers, bounds)
     for family in dict.fromkeys(slot.family for slot in slots):
         label = FAMILIES[family].label(facts, conditions=conditions)

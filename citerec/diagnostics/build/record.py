@@ -87,12 +87,14 @@ class Record:
         self.funnel["sentences"] = self.funnel.get("sentences", 0) + tally["sentences"]
         self.fates.update(tally["fates"])
 
-    def take_store(self, store: PaperStore, *, has_citations: bool) -> None:
+    def take_store(self, store: PaperStore, *, has_citations: bool, has_texts: bool) -> None:
         """Notes what the collections hold, and looks at every usable sentence."""
         self.funnel["drawn"] = store.count("cited_papers")
         if has_citations:
             self.funnel["citing"] = store.count("citing_papers")
-        self.funnel |= {"citing_texts": store.count("texts"), "usable": store.count("contexts")}
+        if has_texts:
+            self.funnel["citing_texts"] = store.count("texts")
+        self.funnel["usable"] = store.count("contexts")
         for document in store.documents("contexts"):
             sentence = document["sentence"]
             self.lengths[sentence["length"]] += 1

@@ -19,7 +19,9 @@ def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, A
     """Writes `paper TAB texts that cite it` of a shard of S2ORC, in order of paper; then what could not be read."""
     cited: Counter[str] = Counter()
     texts = bad = faults = 0
+    # Lines that are no text come first: they may stop the work, and the first is then named.
     aside: list[bytes] = []
+    misfits: list[bytes] = []
     places: list[tuple[str, int]] = []
     for line in read_s2orc(shard):
         if isinstance(line.record, BadRecord):
@@ -31,8 +33,8 @@ def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, A
         cited.update(line.record.cited_ids())
         faults += len(line.record.faults)
         for fault in line.record.faults:
-            aside.append(quarantine_line(shard, line.number, bad_record(fault, line.beginning)))
-    _write(out, cited, aside, places)
+            misfits.append(quarantine_line(shard, line.number, bad_record(fault, line.beginning)))
+    _write(out, cited, [*aside, *misfits], places)
     return {"texts": texts, "bad": bad, "faults": faults}
 
 
