@@ -31,7 +31,9 @@ ADVERSARIAL = {
     "closers": "1997)]",
     "superscripts": "word.12,",
     "spaces": "[1 ",
+    "list": "(1) a ",
 }
+NESTED = {"nested citations": "(Lee, 1997 ", "nested brackets": "[x (y "}
 SIZES = (20_000, 40_000, 80_000, 160_000)
 
 
@@ -87,10 +89,11 @@ def linearity() -> None:
     print("\nThe citation parser: seconds by length of the text; the last column is the growth for each doubling.\n")
     print("| text repeated | " + " | ".join(f"{size:,}" for size in SIZES) + " | growth |")
     print("|---|" + "---|" * (len(SIZES) + 1))
-    for name, unit in ADVERSARIAL.items():
+    for name, unit in (ADVERSARIAL | NESTED).items():
         times = []
         for size in SIZES:
-            text = unit * (size // len(unit))
+            closers = ")" if name in NESTED else ""
+            text = unit * (size // len(unit)) + closers * (size // len(unit))
             times.append(best(3, lambda t=text: find_callouts(t)))  # type: ignore[misc]
         growth = (times[-1] / times[0]) ** (1 / (len(SIZES) - 1))
         print(f"| {name}: `{unit}` | " + " | ".join(f"{seconds:.3f}" for seconds in times) + f" | {growth:.2f} |")

@@ -214,7 +214,7 @@ def build(
     from citerec.cli.progress import progress_bar
     from citerec.diagnostics.build.build import build_set
     from citerec.diagnostics.build.options import BuildOptions, Sources
-    from citerec.diagnostics.sets import SET, place_for
+    from citerec.diagnostics.sets import REVIEWS, SET, place_for
 
     if bool(s2orc) == bool(from_contexts):
         raise click.UsageError("give full texts with --s2orc, or contexts with --from")
@@ -235,6 +235,10 @@ def build(
     with progress_bar() as progress:
         manifest = build_set(place, sources, settings, progress)
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
+    if (place / REVIEWS).is_dir():
+        notes().print(
+            f"Its reviews were kept; --apply goes by them: citerec diagnostics review {out} --apply", markup=False
+        )
     if model is None:
         _tell_no_model()
 

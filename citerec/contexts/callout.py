@@ -43,10 +43,15 @@ class Callout:
 
 
 class Spans:
-    """Whether a span overlaps one of some that do not overlap one another."""
+    """Whether a span overlaps one of some."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
-        self._spans = sorted(spans)
+        self._spans: list[tuple[int, int]] = []
+        for start, end in sorted(spans):
+            if self._spans and start < self._spans[-1][1]:
+                self._spans[-1] = (self._spans[-1][0], max(end, self._spans[-1][1]))
+            else:
+                self._spans.append((start, end))
         self._starts = [start for start, _ in self._spans]
 
     def __call__(self, start: int, end: int) -> bool:

@@ -172,11 +172,13 @@ def _around_inner(text: str, brackets: _Brackets, place: int, end: int, partner:
     """What stands in a bracket before another opens within: `(see Lee, 1997 (…))`, or two that were fused."""
     reading = read_bracket(text, place + 1, end)
     inner_end = brackets.partner.get(end)
-    if reading.whole and reading.entries and not reading.markers and text[end] == text[place] and inner_end:
-        # A bracket that opens right after a year, with a citation in it, was `, Lee et al., 1997b`.
-        inner = read_bracket(text, end + 1, inner_end)
-        if inner.entries and text[end - 1].isalnum():
-            return [Callout(place, partner + 1, Style.MANGLED, 0)]
+    fused = (
+        inner_end is not None and inner_end - end <= LONGEST and text[end] == text[place] and text[end - 1].isalnum()
+    )
+    # A bracket that opens right after a year, with a citation in it, was `, Lee et al., 1997b`.
+    cites = fused and reading.whole and reading.entries and not reading.markers
+    if cites and read_bracket(text, end + 1, inner_end or 0).entries:
+        return [Callout(place, partner + 1, Style.MANGLED, 0)]
     return [Callout(entry.start, entry.end, Style.AUTHOR_YEAR_PARENTHESES, entry.works) for entry in reading.entries]
 
 
@@ -187,7 +189,8 @@ def _broken(text: str, brackets: _Brackets, place: int, end: int) -> list[Callou
     listed = BROKEN_LIST.match(text, place + 1, end)
     labels = _LABEL.fullmatch(text, place + 1, trimmed_end(text, end, " ,;")) if square else None
     closed = brackets.partner.get(end) if not at_end and text[end] in _CLOSER else None
-    inner = list(_in_pair(text, end, closed, lambda _start, _end: False)) if closed and closed > end else []
+    is_near = closed is not None and end < closed <= end + LONGEST
+    inner = list(_in_pair(text, end, closed or 0, lambda _start, _end: False)) if is_near else []
     fused = bool(inner) and inner[0].end == (closed or 0) + 1
     stop = None
     if reading.entries:
@@ -259,7 +262,8 @@ def _without_enumerations(text: str, found: list[Callout], hints: Sequence[tuple
     if text.lstrip().startswith("(1)") or "(1) " in text:
         counted = [1, *[number for number in counted if number != 1]]
     if counted == list(range(1, len(counted) + 1)):
-        return [callout for callout in found if callout not in single]
+        listed = {callout.start for callout in single}
+        return [callout for callout in found if callout.start not in listed]
     return found
 
 

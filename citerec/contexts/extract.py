@@ -13,10 +13,11 @@ from citerec.contexts.passages import folded, sentences_given, sentences_of, wit
 from citerec.contexts.s2orc import BibRef, FullText, Paragraph
 from citerec.contexts.split import Span, splitter
 from citerec.contexts.usable import Fate, fate_of_sentence, is_whole
-from citerec.records import Context
+from citerec.records import MARKER, Context
 
 _ENTRY_ID = re.compile(r"(\D*)(\d+)")
 _IN_PARENTHESES = re.compile(r".?\(\s?\d{1,3}\s?[,;)–-]?")
+_NAMED = re.compile(r"[^\W\d_]{2}|(?:1[6-9]|20)\d\d")
 _RAISED = re.compile(r"[^\s\[(]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹][\d⁰¹²³⁴⁵⁶⁷⁸⁹,–-]*")
 
 
@@ -126,7 +127,7 @@ class _Document:
         if not given or callout.works <= len(set(given)) or not callout.numbers:
             return tuple(dict.fromkeys(given))
         numbered = [self._id_of(number) for number in callout.numbers]
-        return tuple(dict.fromkeys([*given, *(entry_id for entry_id in numbered if entry_id)]))
+        return tuple(dict.fromkeys([*(entry_id for entry_id in numbered if entry_id), *given]))
 
     def _id_of(self, number: int) -> str | None:
         if self._number_ids is None:
@@ -147,9 +148,12 @@ class _Document:
 
 
 def _believed(text: FullText) -> frozenset[Style]:
-    """The styles that this paper may use: a number in parentheses, or a raised one, only where a bib ref is one."""
+    """The styles that this paper may use: those of its bib refs. `(3)` may be an equation, `(Paris, 1998)` a fair."""
     surfaces = [text.text[max(0, ref.start - 1) : ref.end].strip() for ref in text.bib_refs]
+    years = not surfaces or any(map(_NAMED.search, surfaces))
     used = {
+        Style.AUTHOR_YEAR_PARENTHESES: years,
+        Style.AUTHOR_YEAR_TEXT: years,
         Style.NUMBERED_PARENTHESES: any(map(_IN_PARENTHESES.match, surfaces)),
         Style.SUPERSCRIPT: any(map(_RAISED.fullmatch, surfaces)),
     }
@@ -164,10 +168,8 @@ class _Passage:
         self._whole = document.text.text[paragraph.start : paragraph.end]
         hints = [(ref.start - paragraph.start, ref.end - paragraph.start) for ref in refs]
         self._callouts = find_callouts(self._whole, hints, document.believed)
-        if document.text.sentences is None:
-            self._sentences = sentences_of(self._whole, self._callouts, splitter(rules.split))
-        else:
-            self._sentences = sentences_given(self._whole, self._callouts, document.text.sentences, paragraph)
+        given = sentences_given(self._whole, self._callouts, document.text.sentences or (), paragraph)
+        self._sentences = given or sentences_of(self._whole, self._callouts, splitter(rules.split))
 
     def contexts(self, tally: Tally) -> Iterator[Context]:
         """Its contexts in order."""
@@ -185,7 +187,9 @@ class _Passage:
         self, sentence: Span, here: Sequence[Callout]
     ) -> Iterator[tuple[Fate, Callout | None, tuple[str, ...]]]:
         """What becomes of a sentence, or of each citation in it where several may stand there."""
-        fate = fate_of_sentence(self._whole, sentence, here, single=self._rules.single)
+        fate: Fate | None = Fate.DEBRIS
+        if MARKER not in self._whole[slice(*sentence)]:  # a paper on citation recommendation may well write it
+            fate = fate_of_sentence(self._whole, sentence, here, single=self._rules.single)
         if fate is not None:
             yield fate, None, ()
             return

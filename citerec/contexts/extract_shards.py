@@ -1,6 +1,5 @@
 """Contexts of many full texts: shards of S2ORC to one file of JSON Lines, in several processes, resumable by shard."""
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from filelock import FileLock, Timeout
 
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.repeats import list_texts, repeated
+from citerec.contexts.repeats import list_texts, lost_lines, write_repeated
 from citerec.contexts.s2orc import find_texts, read_s2orc
 from citerec.contexts.split import splitter, splitter_identity
 from citerec.contexts.write import as_record
@@ -54,6 +54,8 @@ def extract_shards(
 ) -> Extracted:
     """Writes the contexts of all full texts of some shards. What was stopped goes on where it stopped.
 
+    Each shard's result is kept in `.OUT.work` beside the file: a second run redoes nothing.
+
     Args:
         sources: Folders of S2ORC shards, or shards; v1 or v2.
         out: The file to write, JSON Lines.
@@ -74,12 +76,20 @@ def extract_shards(
         raise InputError(f"{out} is one of the sources", "Give another --out.")
     work = out.parent / f".{out.name}.work"
     try:
+        work.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(work / "lock")
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BuildError(f"another process is writing {out}", "Wait for it, or stop it.") from None
+    except OSError as error:
+        raise InputError(f"cannot write {out}: {error.strerror or error}", "Give another --out.") from error
+    try:
         listed = run_stage(work, shards, list_texts, {}, workers=workers, told=lambda *_: told(0, 1))
         parameters = {
             "single": rules.single,
             "split": rules.split,
             "split_is": splitter_identity(rules.split),
-            "repeated": repeated(listed),
+            "repeated": str(write_repeated(listed, work)),
         }
         results = run_stage(work, shards, _extract, parameters, workers=workers, told=told)
         bad = sum(result.counts["bad"] for result in results)
@@ -104,7 +114,8 @@ def extract_shards(
         raise BuildError(
             f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
         ) from error
-    shutil.rmtree(work)
+    finally:
+        lock.release()
     fates: Counter[str] = Counter()
     for result in results:
         fates.update(result.counts["fates"])
@@ -123,7 +134,7 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
     rules, tally = Rules(single=parameters["single"], split=parameters["split"]), Tally()
     bad = faults = 0
     with writing_lines(out) as write:
-        lost = set(parameters["repeated"].get(str(shard), ()))
+        lost = lost_lines(parameters["repeated"], shard)
         for line in read_s2orc(shard):
             if line.number in lost:
                 continue

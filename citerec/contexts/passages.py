@@ -1,10 +1,11 @@
 """Sentences of a paragraph, and a sentence with `<REF>` in it."""
 
+import itertools
 import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from citerec.contexts.callout import Callout, Style
+from citerec.contexts.callout import Callout, Spans, Style
 from citerec.contexts.s2orc import Paragraph
 from citerec.contexts.split import Span, Splitter
 from citerec.records import MARKER
@@ -32,14 +33,21 @@ def sentences_of(whole: str, callouts: Sequence[Callout], split: Splitter) -> li
 
 
 def sentences_given(whole: str, callouts: Sequence[Callout], given: Sequence[Span], paragraph: Paragraph) -> list[Span]:
-    """The sentences of a paragraph, as the source gives them for the whole text."""
+    """The sentences of a paragraph, as the source gives them for the whole text.
+
+    None are taken where they overlap one another, or leave a citation of the paragraph out: it is then split anew.
+    """
     first, last = (bisect_left(given, (place, 0)) for place in (paragraph.start, paragraph.end))
     spans = [
         _trimmed(whole, start - paragraph.start, end - paragraph.start)
         for start, end in given[first:last]
         if end <= paragraph.end
     ]
-    return _with_trailing(whole, spans, callouts)
+    if any(start < before for (_, before), (start, _) in itertools.pairwise(spans)):
+        return []
+    sentences = _with_trailing(whole, spans, callouts)
+    covered = Spans(sentences)
+    return sentences if all(covered(callout.start, callout.end) for callout in callouts) else []
 
 
 def follows_stop(whole: str, callout: Callout) -> bool:

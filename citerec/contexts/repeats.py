@@ -1,5 +1,6 @@
 """Full texts that come more than once: of several with one corpusid the last counts."""
 
+import functools
 import heapq
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ import orjson
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
-from citerec.corpus.shard_work import Result
+from citerec.corpus.shard_work import Result, digest_of
 
 TEXT = b"\x02"
 """Begins a line of a result that tells where a text stands."""
@@ -41,6 +42,25 @@ def repeated(results: Sequence[Result]) -> dict[str, list[int]]:
         for _, number, line in list(places)[:-1]:
             lost.setdefault(str(results[number].shard), []).append(line)
     return lost
+
+
+def write_repeated(results: Sequence[Result], folder: Path) -> Path:
+    """Writes `repeated` to a file that is named for what it says, for `lost_lines` to read in other processes."""
+    lost = repeated(results)
+    path = folder / f"repeated-{digest_of(lost)}"
+    path.write_bytes(orjson.dumps(lost))
+    return path.resolve()
+
+
+def lost_lines(path: str, shard: Path) -> frozenset[int]:
+    """The lines of a shard that count no more."""
+    return frozenset(_lost(path).get(str(shard), ()))
+
+
+@functools.cache
+def _lost(path: str) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = orjson.loads(Path(path).read_bytes())
+    return found
 
 
 def _texts(path: Path, number: int) -> Iterator[tuple[str, int, int]]:

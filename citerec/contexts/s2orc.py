@@ -116,6 +116,11 @@ def find_texts(paths: Sequence[Path]) -> list[Path]:
         if not files:
             raise SourceError(f"{folder} holds no shards of S2ORC", "They end in .jsonl or .gz")
         found += files
+    seen: set[Path] = set()
+    for path in found:
+        if (resolved := path.resolve()) in seen:
+            raise SourceError(f"{path} is given twice", "Name each file once.")
+        seen.add(resolved)
     return found
 
 

@@ -2,6 +2,7 @@
 
 import functools
 import importlib.metadata
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -13,8 +14,9 @@ Span = tuple[int, int]
 Splitter = Callable[[str], list[Span]]
 """Gives start and end of each sentence of a text, in order, white space about them left out."""
 
-# pysbd takes time with the square of the text; nothing that has a place in a paper is longer without a full stop.
-_LONGEST = 8000
+# pysbd takes time with the square of a text, or worse: it gets pieces, cut after what surely ends a sentence.
+_PIECE, _LONGEST = 2000, 8000
+_SURE_END = re.compile(r"[^\W\d_]{4}[.?!]\s(?=[A-Z])")
 
 
 @functools.cache
@@ -63,12 +65,15 @@ def _located(text: str) -> list[Span]:
 
 
 def _pieces(text: str) -> list[Span]:
-    """A text in pieces that do not take forever, cut after full stops."""
+    """A text in pieces that do not take forever."""
     pieces: list[Span] = []
     start = 0
-    while len(text) - start > _LONGEST:
-        cut = text.rfind(". ", start, start + _LONGEST)
-        cut = cut + 2 if cut >= 0 else start + _LONGEST
+    while len(text) - start > _PIECE:
+        ends = [match.end() for match in _SURE_END.finditer(text, start, min(start + _LONGEST, len(text)))]
+        near = [end for end in ends if end <= start + _PIECE]
+        if not ends and len(text) - start <= _LONGEST:
+            break
+        cut = near[-1] if near else ends[0] if ends else start + _LONGEST
         pieces.append((start, cut))
         start = cut
     return [*pieces, (start, len(text))]

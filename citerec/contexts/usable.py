@@ -12,6 +12,7 @@ from citerec.contexts.vocabulary import vocabulary
 from citerec.records import MARKER, Context
 
 _FOOTNOTE_DIGITS = frozenset("0123456789⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LONGEST = 3000  # characters: what is longer is a table or a list of references
 _FEWEST_WORDS = 3  # besides the citation
 _CITED = "Xxx"  # stands for a citation while the rest is looked at
 # A word of three letters or more and a full stop, with a capital after it.
@@ -50,6 +51,8 @@ def fate_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, sin
         single: Whether it must hold exactly one.
     """
     start, end = sentence
+    if end - start > _LONGEST:
+        return Fate.DEBRIS
     if here[-1].end == end and follows_stop(whole, here[-1]):
         end = here[-1].start
     if not whole[start:end].endswith(ENDS):

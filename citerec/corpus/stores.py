@@ -50,6 +50,9 @@ def open_store(where: str | Path) -> PaperStore:
     """
     if is_mongodb(where):
         return _mongodb(str(where))
+    if "://" in str(where) or "@" in str(where):
+        # What is meant may be an address with a password in it: it is not shown.
+        raise InputError("the store is no address that citerec knows", "Write mongodb://HOST/DATABASE, or a path.")
     try:
         return SqliteStore(Path(where))
     except sqlite3.Error as error:

@@ -65,7 +65,7 @@ class Sampling(_Part):
         single: Whether each sentence cites exactly one paper, once.
         split: What split sentences.
         funnel: How many were left after each step, from the papers of the corpus to the contexts chosen.
-        fates: What became of the sentences that cite a drawn paper.
+        fates: What became of the sentences that cite, in paragraphs that cite a drawn paper; once a round.
         cells: Classes of cells that were wanted, that are full, and that hold something.
     """
 

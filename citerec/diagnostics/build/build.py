@@ -6,6 +6,7 @@ is not done again.
 
 import contextlib
 import math
+import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +16,7 @@ from typing import Any
 import orjson
 from filelock import FileLock, Timeout
 
-from citerec.contexts.repeats import repeated
+from citerec.contexts.repeats import repeated, write_repeated
 from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.write import as_record
@@ -101,7 +102,7 @@ class _Build:
             raise SourceError(f"{sources.citations[0]} holds no citations", "Give the folder of S2AG's `citations`.")
         self._record = Record()
         self._quarantine: list[Result] = []
-        self._repeated: dict[str, list[int]] = {}
+        self._repeated = ""
         self._models: dict[str, list[str]] = {}
 
     def run(self) -> SetManifest:
@@ -173,9 +174,9 @@ class _Build:
         surveyed = self._stage("surveying texts", "survey", self._texts, stage, {})
         self._quarantine += surveyed
         self._stop_if_mostly_bad(surveyed, "texts")
-        self._repeated = repeated(surveyed)
+        self._repeated = str(write_repeated(surveyed, self._work))
         self._record.funnel["texts"] = sum(result.counts["texts"] for result in surveyed) - sum(
-            map(len, self._repeated.values())
+            map(len, repeated(surveyed).values())
         )
         self._progress("drawing papers", 0, 1)
         needed = {name: sum(self._slots(name, bounds).values()) for name in _fields(bounds)}
@@ -404,9 +405,11 @@ def _locked(work: Path) -> Iterator[None]:
         raise InputError(f"cannot write {work}: {error.strerror or error}", "Give another --out.") from error
     try:
         yield
-    except OSError as error:
+    except (OSError, sqlite3.Error) as error:
+        what = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error)
         raise BuildError(
-            f"cannot go on in {work}: {error.strerror or error}", "Make room; the same command goes on."
+            f"cannot go on in {work} ({what})",
+            "Mend that (is the disk full, are there too few open files?); the same command goes on.",
         ) from error
     finally:
         lock.release()

@@ -166,7 +166,8 @@ def choose(
         options = fitting[paper_id] = {}
         for document in sorted(store.documents("contexts", cited_id=paper_id), key=lambda one: lot(seed, one["id"])):
             for candidate in _candidates(document, cell, slots, store, found, bounds, conditions=conditions):
-                options.setdefault(candidate.slot, []).append(candidate)
+                if len(kept := options.setdefault(candidate.slot, [])) <= RESERVES:
+                    kept.append(candidate)
     chosen = _without_shared(fitting, slots, so_far)
     so_far.used.update(paper_id for candidate in chosen for paper_id in candidate.context.cited_ids)
     so_far.counts.update(candidate.slot for candidate in chosen)
@@ -272,7 +273,7 @@ def _matching(
 ) -> list[Candidate]:
     from scipy.optimize import linear_sum_assignment
 
-    places = [slot for slot, wanted in slots.items() for _ in range(wanted)]
+    places = [slot for slot, wanted in slots.items() for _ in range(min(wanted, len(options)))]
     papers = [paper_id for paper_id, of_paper in options.items() if of_paper]
     if not places or not papers:
         return []

@@ -39,7 +39,7 @@ class BuildOptions:
     model: str | None = None
     field_shares: FieldShares = "corpus"
     conditions: bool = True
-    store: str | None = None
+    store: str | None = field(default=None, repr=False)  # it may hold a password
     max_bad: float = 0.05
     workers: int | None = None
 

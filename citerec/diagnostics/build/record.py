@@ -27,7 +27,7 @@ FUNNEL = {
     "drawn": "papers drawn",
     "citing": "citing papers found",
     "citing_texts": "texts of them found",
-    "sentences": "sentences that cite, in their paragraphs",
+    "sentences": "sentences that cite, in their paragraphs (counted each round)",
     "usable": "usable sentences that cite a drawn paper",
     "chosen": "contexts chosen",
 }

@@ -1,7 +1,7 @@
 """The second pass over the full texts: usable sentences that cite drawn papers, measured by spaCy."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import orjson
 
 from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.read import read_contexts
+from citerec.contexts.repeats import lost_lines
 from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.contexts.usable import Fate, fate_of_context
 from citerec.contexts.write import as_record
@@ -29,7 +30,7 @@ def extract_texts(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapp
     tally = Tally()
 
     def contexts() -> Iterator[Context]:
-        lost = set(parameters["repeated"].get(str(shard), ()))
+        lost = lost_lines(parameters["repeated"], shard)
         for line in read_s2orc(shard):
             if line.number in lost:
                 continue
@@ -49,7 +50,9 @@ def extract_given(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapp
     tally = Tally()
 
     def contexts() -> Iterator[Context]:
-        for context in read_contexts(shard, cited=True):
+        for given in read_contexts(shard, cited=True):
+            # A paper is never recommended to itself.
+            context = replace(given, cited_ids=tuple(paper for paper in given.cited_ids if paper != given.citing_id))
             if drawn.isdisjoint(context.cited_ids):
                 continue
             tally.sentences += 1
@@ -85,17 +88,11 @@ def _write(
 
     def flush() -> None:
         for context, sentence in zip(part, read_sentences(part, model), strict=True):
-            owner = next(paper_id for paper_id in context.cited_ids if paper_id in drawn)
-            write(
-                orjson.dumps(
-                    {
-                        "id": context.context_id,
-                        "cited_id": owner,
-                        "context": as_record(context),
-                        "sentence": asdict(sentence),
-                    }
-                )
-            )
+            measured = {"context": as_record(context), "sentence": asdict(sentence)}
+            for paper_id in context.cited_ids:
+                if paper_id in drawn:  # a group stands for each of its papers, in whatever round they are drawn
+                    own = context.context_id if len(context.cited_ids) == 1 else f"{context.context_id}/{paper_id}"
+                    write(orjson.dumps({"id": own, "cited_id": paper_id, **measured}))
         for text in found:
             write(TEXT + text)
         part.clear()

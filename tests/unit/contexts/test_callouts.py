@@ -129,6 +129,11 @@ def test_repeats_do_not_make_it_stand_still(first: str, second: str, third: str)
     find_callouts((first + second) * 4000 + third)
 
 
+@pytest.mark.parametrize("unit", ["(Lee, 1997 ", "[x (y ", "(1) a "])
+def test_nesting_does_not_make_it_stand_still(unit: str) -> None:
+    find_callouts(unit * 20_000 + ")" * 20_000)
+
+
 @given(st.integers(1, 400), st.integers(0, 5))
 def test_ranges_are_expanded(first: int, more: int) -> None:
     numbers = find_callouts(f"as shown [{first}–{first + more}].")[0].numbers
