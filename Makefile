@@ -50,6 +50,7 @@ demo-set: $(READY)  ## Label the demo's contexts anew (needs ../shared for the s
 bench: $(READY)  ## Measure speed and memory (needs ../shared)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/evaluate.py
+	$(BIN)/python benchmarks/texts.py
 
 constraints:    ## Pin the versions of this environment anew
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' | LC_ALL=C sort -f > constraints.txt

@@ -1,11 +1,14 @@
 """What all tests share: the real corpora, and how the command line is called from outside."""
 
 import gzip
+import importlib
 import json
 import os
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +43,51 @@ def demo_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.fixture(scope="session")
+def s2_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A synthetic release of S2AG and S2ORC whose truth is known, small (benchmarks/release.py)."""
+    out = tmp_path_factory.mktemp("release") / "s2"
+    benchmarks = str(ROOT / "benchmarks")
+    sys.path.insert(0, benchmarks)  # not as a package: another distribution already calls one of its own so
+    try:
+        more = {"sentence_layer": 0.9, "doubled_text": 0.03, "paragraph_outside": 0.1}
+        rates = importlib.import_module("release_rates").Rates(sound=0.25, **more)
+        importlib.import_module("release").write_release(out, papers=1500, texts=70, shards=3, seed=5, rates=rates)
+    finally:
+        sys.path.remove(benchmarks)
+    return out
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def nx_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of MongoDB's wire protocol, in memory: `mongodb://HOST:PORT`."""
+    folder, port = tmp_path_factory.mktemp("nx"), free_port()
+    files = ["--log-file", folder / "log", "--pid-file", folder / "pid"]
+    command = [Path(sys.executable).with_name("nx-27017"), "--db", "memory", "--port", str(port), *files]
+    with (folder / "out").open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as server:
+        try:
+            for _ in range(200):
+                try:
+                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                    break
+                except OSError:
+                    if server.poll() is not None:
+                        break
+                    time.sleep(0.1)
+            else:
+                pytest.fail("nx-27017 does not answer")
+            assert server.poll() is None, (folder / "out").read_text()
+            yield f"mongodb://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+
+
 Citerec = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -59,6 +107,22 @@ def citerec(tmp_path: Path) -> Citerec:
             timeout=120,
             check=False,
         )
+
+    return call
+
+
+@pytest.fixture
+def citerec_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Citerec:
+    """The same within this process: quicker where many calls end early, and whatever they do not catch fails a test."""
+    from citerec.cli.main import main
+
+    def call(*arguments: object) -> "subprocess.CompletedProcess[str]":
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["citerec", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, error = capfd.readouterr()
+        return subprocess.CompletedProcess(sys.argv, int(str(ended.value.code)), out, error)
 
     return call
 

@@ -1,5 +1,6 @@
 """Work shard by shard: several processes, each result kept with a checksum, nothing done twice."""
 
+import contextlib
 import functools
 import hashlib
 import multiprocessing
@@ -155,9 +156,10 @@ def _run(
     # spawn: forking a process that may hold a Java machine and its threads is not safe.
     pool = ProcessPoolExecutor(wanted, mp_context=multiprocessing.get_context("spawn"), initializer=begin_worker)
     try:
-        waiting: dict[Future[Mapping[str, Any]], int] = {
-            pool.submit(_do, folder, shards[number], names[number], work, parameters): number for number in todo
-        }
+        with _ctrl_c_held():
+            waiting: dict[Future[Mapping[str, Any]], int] = {
+                pool.submit(_do, folder, shards[number], names[number], work, parameters): number for number in todo
+            }
         while waiting:
             finished, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in finished:
@@ -173,6 +175,16 @@ def _run(
         pool.shutdown(wait=False, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - others:
             process.terminate()
+
+
+@contextlib.contextmanager
+def _ctrl_c_held() -> Iterator[None]:
+    """Holds Ctrl-C back while processes are begun: they inherit that, and hear of none before they can ignore it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def begin_worker() -> None:

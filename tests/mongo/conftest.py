@@ -2,10 +2,6 @@
 
 import os
 import re
-import socket
-import subprocess
-import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,41 +10,12 @@ import pytest
 
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
+from tests.conftest import free_port as free_port
 
 REAL = "CITEREC_TEST_MONGODB_URI"
 KINDS = ("sqlite", "nx-27017", "mongodb")
 
 NewStore = Callable[[], PaperStore]
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-@pytest.fixture(scope="session")
-def nx_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of MongoDB's wire protocol, in memory: `mongodb://HOST:PORT`."""
-    folder, port = tmp_path_factory.mktemp("nx"), free_port()
-    files = ["--log-file", folder / "log", "--pid-file", folder / "pid"]
-    command = [Path(sys.executable).with_name("nx-27017"), "--db", "memory", "--port", str(port), *files]
-    with (folder / "out").open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as server:
-        try:
-            for _ in range(200):
-                try:
-                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                    break
-                except OSError:
-                    if server.poll() is not None:
-                        break
-                    time.sleep(0.1)
-            else:
-                pytest.fail("nx-27017 does not answer")
-            assert server.poll() is None, (folder / "out").read_text()
-            yield f"mongodb://127.0.0.1:{port}"
-        finally:
-            server.terminate()
 
 
 @pytest.fixture
