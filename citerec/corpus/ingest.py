@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.shard_work import begin_worker
+from citerec.corpus.shard_work import begin_worker, ctrl_c_held
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, ShardCounts, place_of
 from citerec.errors import BuildError, CiterecError

@@ -156,7 +156,7 @@ def _run(
     # spawn: forking a process that may hold a Java machine and its threads is not safe.
     pool = ProcessPoolExecutor(wanted, mp_context=multiprocessing.get_context("spawn"), initializer=begin_worker)
     try:
-        with _ctrl_c_held():
+        with ctrl_c_held():
             waiting: dict[Future[Mapping[str, Any]], int] = {
                 pool.submit(_do, folder, shards[number], names[number], work, parameters): number for number in todo
             }
@@ -178,7 +178,7 @@ def _run(
 
 
 @contextlib.contextmanager
-def _ctrl_c_held() -> Iterator[None]:
+def ctrl_c_held() -> Iterator[None]:
     """Holds Ctrl-C back while processes are begun: they inherit that, and hear of none before they can ignore it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
