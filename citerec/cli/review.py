@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.markup import escape
 
 from citerec.cli.console import contexts as in_words
 from citerec.cli.console import output
@@ -242,6 +241,7 @@ def _of_class(items: "list[Item]", of_class: str, manifest: "SetManifest") -> "l
 
 def _show_item(console: "Console", item: "Item", position: str, manifest: "SetManifest") -> None:
     """A context, what is known of it, and what to check."""
+    from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
@@ -297,6 +297,7 @@ def _marker(context: Context, manifest: "SetManifest") -> str:
 
 def _show_status(console: "Console", path: Path, name: str) -> None:
     """What each reviewer made of each family, and how well they agree."""
+    from rich.markup import escape
     from rich.table import Table
     from rich.text import Text
 
@@ -356,6 +357,8 @@ def _share(found: "Tally") -> str:
 
 def _show_applied(console: "Console", applied: "Applied", path: Path, name: str) -> None:
     """What became of a set whose reviews were applied."""
+    from rich.markup import escape
+
     if not applied.rejected:
         console.print(f"No context of {name} is rejected: nothing to do.", markup=False)
         return

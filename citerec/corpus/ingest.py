@@ -140,7 +140,8 @@ def _read_in_processes(todo: list[tuple[int, Shard]], store: PaperStore, workers
     results: Any = context.Queue(_QUEUED_BATCHES)
     for task in [*todo, *[None] * workers]:
         tasks.put(task)
-    processes = [_started(context, tasks, results, store.encode) for _ in range(workers)]
+    with ctrl_c_held():
+        processes = [_started(context, tasks, results, store.encode) for _ in range(workers)]
     unfinished = {number for number, _ in todo}
     try:
         while unfinished:
