@@ -24,7 +24,9 @@ def cli_reference() -> str:
     """docs/cli.md."""
     parts = ["# Command line\n\nMade by `make docs` from the commands themselves; a test fails when it is stale.\n"]
     for path, command in commands():
-        context = click.Context(command, info_name=path, max_content_width=_WIDTH, terminal_width=_WIDTH)
+        # The names are those of the whole command line: click keeps the option that it made first.
+        names = cli.context_settings["help_option_names"]
+        context = click.Context(command, info_name=path, terminal_width=_WIDTH, help_option_names=names)
         parts.append(f"## {path}\n\n```text\n{command.get_help(context)}\n```\n")
     return "\n".join(parts)
 
