@@ -51,11 +51,11 @@ def find_callouts(
             equation.
     """
     brackets = _Brackets(text)
-    found = [*_in_brackets(text, brackets, hints), *raised(text), *flattened(text, hints)]
+    hinted = Spans(hints)
+    found = [*_in_brackets(text, brackets, hinted), *raised(text), *flattened(text, hints)]
     found = _without_overlaps(found)
     found = _without_overlaps([*found, *_in_running_text(text, brackets, found)])
-    found = _without_enumerations(text, found, hints)
-    hinted = Spans(hints)
+    found = _without_enumerations(text, found, hinted)
     found = [callout for callout in found if callout.style in believed or hinted(callout.start, callout.end)]
     found = [_with_stray(text, brackets, callout) for callout in _joined(text, found)]
     return _with_hints(text, found, hints)
@@ -90,8 +90,7 @@ class _Brackets:
         return place is not None and place not in self.partner
 
 
-def _in_brackets(text: str, brackets: _Brackets, hints: Sequence[tuple[int, int]]) -> Iterator[Callout]:
-    hinted = Spans(hints)
+def _in_brackets(text: str, brackets: _Brackets, hinted: Spans) -> Iterator[Callout]:
     until = 0
     for place in brackets.places:
         if text[place] not in _CLOSER or place < until:
@@ -244,9 +243,8 @@ def _is_within(brackets: _Brackets, place: int, text: str) -> bool:
     return at >= 0 and text[brackets.places[at]] in _CLOSER and brackets.partner.get(brackets.places[at], -1) > place
 
 
-def _without_enumerations(text: str, found: list[Callout], hints: Sequence[tuple[int, int]]) -> list[Callout]:
+def _without_enumerations(text: str, found: list[Callout], hinted: Spans) -> list[Callout]:
     """Leaves out the numbers of a list, `(1) … and (2) …`: they begin at one and count up."""
-    hinted = Spans(hints)
     single = [
         callout
         for callout in found

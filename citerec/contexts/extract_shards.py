@@ -7,16 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from filelock import FileLock, Timeout
 
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.repeats import list_texts, lost_lines, write_repeated
+from citerec.contexts.repeats import list_texts, lost_lines, repeated, write_repeated
 from citerec.contexts.s2orc import find_texts, read_s2orc
 from citerec.contexts.split import splitter, splitter_identity
 from citerec.contexts.write import as_record
 from citerec.corpus.json_lines import BadRecord, bad_record
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.shard_work import run_stage
+from citerec.corpus.shard_work import alone_in, run_stage
 from citerec.errors import BuildError, InputError
 
 
@@ -75,47 +74,38 @@ def extract_shards(
     if out.exists() and any(out.samefile(shard) for shard in shards):
         raise InputError(f"{out} is one of the sources", "Give another --out.")
     work = out.parent / f".{out.name}.work"
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(work / "lock")
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise BuildError(f"another process is writing {out}", "Wait for it, or stop it.") from None
-    except OSError as error:
-        raise InputError(f"cannot write {out}: {error.strerror or error}", "Give another --out.") from error
-    try:
-        listed = run_stage(work, shards, list_texts, {}, workers=workers, told=lambda *_: told(0, 1))
-        parameters = {
-            "single": rules.single,
-            "split": rules.split,
-            "split_is": splitter_identity(rules.split),
-            "repeated": str(write_repeated(listed, work)),
-        }
-        results = run_stage(work, shards, _extract, parameters, workers=workers, told=told)
-        bad = sum(result.counts["bad"] for result in results)
-        texts = sum(result.counts["texts"] for result in results)
-        if bad > max_bad * (bad + texts):
+    with alone_in(work, f"another process is writing {out}"):
+        try:
+            listed = run_stage(work, shards, list_texts, {}, workers=workers, told=lambda *_: told(0, 1))
+            parameters = {
+                "single": rules.single,
+                "split": rules.split,
+                "split_is": splitter_identity(rules.split),
+                "repeated": str(write_repeated(repeated(listed), work)),
+            }
+            results = run_stage(work, shards, _extract, parameters, workers=workers, told=told)
+            bad = sum(result.counts["bad"] for result in results)
+            texts = sum(result.counts["texts"] for result in results)
+            if bad > max_bad * (bad + texts):
+                raise BuildError(
+                    f"{bad:,} of {bad + texts:,} texts are bad, more than {max_bad:.0%}",
+                    "Are these shards of S2ORC? Allow more with --max-bad 0.5",
+                )
+            quarantine = out.parent / f"{out.name}.quarantine.jsonl"
+            partial, aside = work / "contexts", work / "quarantine"
+            with partial.open("wb") as file, aside.open("wb") as aside_file:
+                for result in results:
+                    for line in reading_lines(result.path):
+                        of_quarantine = line.startswith(QUARANTINE)
+                        (aside_file if of_quarantine else file).write(line.removeprefix(QUARANTINE) + b"\n")
+            quarantine.unlink(missing_ok=True)
+            if aside.stat().st_size:
+                aside.replace(quarantine)
+            partial.replace(out)
+        except OSError as error:
             raise BuildError(
-                f"{bad:,} of {bad + texts:,} texts are bad, more than {max_bad:.0%}",
-                "Are these shards of S2ORC? Allow more with --max-bad 0.5",
-            )
-        quarantine = out.parent / f"{out.name}.quarantine.jsonl"
-        partial, aside = work / "contexts", work / "quarantine"
-        with partial.open("wb") as file, aside.open("wb") as aside_file:
-            for result in results:
-                for line in reading_lines(result.path):
-                    of_quarantine = line.startswith(QUARANTINE)
-                    (aside_file if of_quarantine else file).write(line.removeprefix(QUARANTINE) + b"\n")
-        quarantine.unlink(missing_ok=True)
-        if aside.stat().st_size:
-            aside.replace(quarantine)
-        partial.replace(out)
-    except OSError as error:
-        raise BuildError(
-            f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
-        ) from error
-    finally:
-        lock.release()
+                f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
+            ) from error
     fates: Counter[str] = Counter()
     for result in results:
         fates.update(result.counts["fates"])

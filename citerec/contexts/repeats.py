@@ -44,9 +44,8 @@ def repeated(results: Sequence[Result]) -> dict[str, list[int]]:
     return lost
 
 
-def write_repeated(results: Sequence[Result], folder: Path) -> Path:
-    """Writes `repeated` to a file that is named for what it says, for `lost_lines` to read in other processes."""
-    lost = repeated(results)
+def write_repeated(lost: Mapping[str, list[int]], folder: Path) -> Path:
+    """Writes what `repeated` gives to a file that is named for it, for `lost_lines` to read in other processes."""
     path = folder / f"repeated-{digest_of(lost)}"
     path.write_bytes(orjson.dumps(lost))
     return path.resolve()

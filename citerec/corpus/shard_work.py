@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from filelock import FileLock, Timeout
 
-from citerec.errors import BuildError
+from citerec.errors import BuildError, InputError
 
 Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
 """Reads a shard, writes its result to a path, given some parameters; returns counts. A function of a module."""
@@ -79,6 +80,32 @@ def run_stage(
         results[number] = Result(shards[number], folder / names[number], counts)
         told(sum(sizes[done] for done in results), sum(sizes))
     return [results[number] for number in range(len(shards))]
+
+
+@contextlib.contextmanager
+def alone_in(work: Path, busy: str) -> Iterator[None]:
+    """Keeps a folder of kept work to one process; it is made where it is not there.
+
+    Args:
+        work: The folder.
+        busy: What to say if another process is at work there.
+
+    Raises:
+        BuildError: Another process is.
+        InputError: Nothing can be written there.
+    """
+    try:
+        work.mkdir(parents=True, exist_ok=True)
+        lock = FileLock(work / "lock")
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise BuildError(busy, "Wait for it, or stop it.") from None
+    except OSError as error:
+        raise InputError(f"cannot write {work}: {error.strerror or error}", "Give another --out.") from error
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def digest_of(value: Any) -> str:

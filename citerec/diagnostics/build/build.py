@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from filelock import FileLock, Timeout
 
 from citerec.contexts.repeats import repeated, write_repeated
 from citerec.contexts.s2orc import find_texts
@@ -22,7 +21,7 @@ from citerec.contexts.split import splitter_identity
 from citerec.contexts.write import as_record
 from citerec.corpus.ingest import Progress, ingest
 from citerec.corpus.result_lines import writing_lines
-from citerec.corpus.shard_work import Result, digest_of, identity, run_stage
+from citerec.corpus.shard_work import Result, alone_in, digest_of, identity, run_stage
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import is_mongodb, name_of, open_store
@@ -71,7 +70,7 @@ def build_set(
     papers = [shard for shard in find_shards(sources.papers) if shard.format not in _NO_PAPERS]
     if not papers:
         raise SourceError(f"{sources.papers[0]} holds no papers", "Give the folder of S2AG's `papers`: --papers")
-    with _locked(work):
+    with _kept_work(work):
         return _Build(out, work, papers, sources, options, quota, progress).run()
 
 
@@ -174,10 +173,9 @@ class _Build:
         surveyed = self._stage("surveying texts", "survey", self._texts, stage, {})
         self._quarantine += surveyed
         self._stop_if_mostly_bad(surveyed, "texts")
-        self._repeated = str(write_repeated(surveyed, self._work))
-        self._record.funnel["texts"] = sum(result.counts["texts"] for result in surveyed) - sum(
-            map(len, repeated(surveyed).values())
-        )
+        lost = repeated(surveyed)
+        self._repeated = str(write_repeated(lost, self._work))
+        self._record.funnel["texts"] = sum(result.counts["texts"] for result in surveyed) - sum(map(len, lost.values()))
         self._progress("drawing papers", 0, 1)
         needed = {name: sum(self._slots(name, bounds).values()) for name in _fields(bounds)}
         most = {name: self._drawn_by(self._options.rounds, count) for name, count in needed.items()}
@@ -394,22 +392,14 @@ def _fields(bounds: Bounds) -> tuple[str, ...]:
 
 
 @contextlib.contextmanager
-def _locked(work: Path) -> Iterator[None]:
-    try:
-        work.mkdir(parents=True, exist_ok=True)
-        lock = FileLock(work / "lock")
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise BuildError("another process is building this set", "Wait for it, or stop it.") from None
-    except OSError as error:
-        raise InputError(f"cannot write {work}: {error.strerror or error}", "Give another --out.") from error
-    try:
-        yield
-    except (OSError, sqlite3.Error) as error:
-        what = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error)
-        raise BuildError(
-            f"cannot go on in {work} ({what})",
-            "Mend that (is the disk full, are there too few open files?); the same command goes on.",
-        ) from error
-    finally:
-        lock.release()
+def _kept_work(work: Path) -> Iterator[None]:
+    """A build at work; what the disk or the database cannot do ends it in one line."""
+    with alone_in(work, "another process is building this set"):
+        try:
+            yield
+        except (OSError, sqlite3.Error) as error:
+            what = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error)
+            raise BuildError(
+                f"cannot go on in {work} ({what})",
+                "Mend that (is the disk full, are there too few open files?); the same command goes on.",
+            ) from error

@@ -7,11 +7,12 @@ from typing import Any
 from citerec.corpus.shard_work import Result
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.build import intents, texts
+from citerec.records import Paper
 
 _PART = 1000
 
 
-def paper_document(paper: Any) -> dict[str, Any]:
+def paper_document(paper: Paper) -> dict[str, Any]:
     """The metadata of a paper as the collections keep them."""
     return {
         "title": paper.title,
