@@ -56,3 +56,7 @@ class SearchError(CiterecError):
 
 class JavaError(CiterecError):
     """No Java runtime that Lucene can run on."""
+
+
+class ModelError(InputError):
+    """A model cannot be found, loaded, or used for what is asked of it."""

@@ -66,6 +66,8 @@ class Citation:
         intents: For each citance its intents: background, method, result.
         influential: Whether S2AG calls the citation influential.
         citation_id: Identifier of the record: a source may have several for one pair of papers.
+        citing_year: Year of the citing paper, where the record itself gives it; that of the paper's own record counts
+            first.
     """
 
     citing_id: str
@@ -74,6 +76,7 @@ class Citation:
     intents: tuple[tuple[str, ...], ...] = ()
     influential: bool = False
     citation_id: str = ""
+    citing_year: int | None = None
 
 
 Record = Paper | Abstract | Tldr | Citation

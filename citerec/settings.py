@@ -4,7 +4,7 @@ import difflib
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -35,11 +35,80 @@ class Weights(_Settings):
     citances: float = Field(default=1.8, ge=0, le=1000, description="what others wrote when they cited the paper")
 
 
-class RetrievalSettings(_Settings):
-    """How candidates are found and scored."""
+class Dense(_Settings):
+    """How the query becomes a vector, and how the vectors are searched."""
 
+    neighbours: bool = Field(default=True, description="whether the sentences before and after take part")
+    citing: float = Field(
+        default=1.0,
+        ge=0,
+        le=1000,
+        description="weight of the citing paper's own vector, where it is known, against 1 for the sentences",
+    )
+    backend: Literal["torch", "onnx-int8"] = Field(
+        default="torch", description="what encodes the query: torch, or ONNX Runtime with 8-bit weights"
+    )
+    probe: int | None = Field(
+        default=None,
+        ge=1,
+        description="efSearch of HNSW, nprobe of IVF-PQ; what the build found to keep 0.97 of the recall if not said",
+    )
+
+
+class Fusion(_Settings):
+    """How the lists of several retrievers become one. Defaults chosen on dev contexts: docs/results.md."""
+
+    method: Literal["weighted", "rrf"] = Field(
+        default="weighted",
+        description="weighted: scores of each list scaled to 0–1, then summed; rrf: reciprocal ranks",
+    )
+    k: float = Field(default=20, gt=0, description="rrf: a hit scores weight / (k + rank)")
+    lucene: float = Field(default=1.0, ge=0, le=1000, description="weight of Lucene's list")
+    dense: float = Field(default=1.0, ge=0, le=1000, description="weight of the dense list")
+    depth: int = Field(default=1000, ge=1, description="how many hits of each list are fused")
+
+
+class Ltr(_Settings):
+    """How the learnt ranker is used."""
+
+    depth: int = Field(default=200, ge=1, description="how many candidates are ranked anew; the rest stay behind them")
+
+
+class CrossEncoder(_Settings):
+    """How the cross-encoder is used."""
+
+    depth: int = Field(default=50, ge=1, description="how many candidates are read; the rest stay behind them")
+    weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="weight of its score against 1 for the score before, both scaled; tuned in training if not said",
+    )
+    backend: Literal["torch", "onnx-int8"] = Field(
+        default="torch", description="what runs it: torch, or ONNX Runtime with 8-bit weights"
+    )
+
+
+class RetrievalSettings(_Settings):
+    """How candidates are found, scored and ranked."""
+
+    retrievers: tuple[Literal["lucene", "dense"], ...] = Field(
+        default=("lucene",), min_length=1, description="which lists are searched; several are fused"
+    )
+    rerankers: tuple[Literal["ltr", "cross-encoder"], ...] = Field(
+        default=(), description="what ranks the candidates anew, in this order"
+    )
     bm25: Bm25 = Bm25()
     weights: Weights = Weights()
+    dense: Dense = Dense()
+    fusion: Fusion = Fusion()
+    ltr: Ltr = Ltr()
+    cross_encoder: CrossEncoder = CrossEncoder()
+    citing_title: float = Field(
+        default=0.0,
+        ge=0,
+        description="weight of the citing paper's title, where it is known, against 1 for the sentence",
+    )
     neighbours: float = Field(
         default=0.25, ge=0, description="weight of the sentences before and after, against 1 for the sentence"
     )

@@ -9,13 +9,14 @@ from citerec.cli.console import Share, notes, output, with_options
 from citerec.places import INDEXES
 
 if TYPE_CHECKING:
+    from citerec.retrieve.dense.build import DenseOptions
     from citerec.retrieve.index import BuildOptions
     from citerec.retrieve.manifest import Manifest
 
 # Releases of Semantic Scholar have lost most of their rows before.
 _SUSPICIOUS = 0.8
 _FOLDER = click.Path(path_type=Path)
-_FORMATS = ["s2ag-papers", "s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "bibtex", "jsonl", "csv"]
+_FORMATS = ["s2ag-papers", "s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "bibtex", "jsonl", "csv", "contexts"]
 _build_options = [
     click.option(
         "--format",
@@ -31,6 +32,50 @@ _build_options = [
         help="Share of unreadable records above which the work stops.",
     ),
     click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor if not said."),
+    click.option(
+        "--citances",
+        multiple=True,
+        type=_FOLDER,
+        metavar="FILE",
+        help="Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be "
+        "repeated. Contexts that lie beside papers are not read unless they are named here.",
+    ),
+]
+_vector_options = [
+    click.option(
+        "--model",
+        metavar="NAME|FOLDER",
+        help="What encodes papers and queries: a folder or a name; all-MiniLM-L6-v2 if not said.",
+    ),
+    click.option(
+        "--vectors",
+        multiple=True,
+        type=_FOLDER,
+        metavar="PATH",
+        help="Vectors that --model made elsewhere, in place of encoding: a folder with vectors.npy and ids.npy, or "
+        "S2AG's embeddings-specter_v2; may be repeated.",
+    ),
+    click.option(
+        "--kind",
+        type=click.Choice(["auto", "flat", "hnsw", "ivfpq"]),
+        default="auto",
+        show_default=True,
+        help="Kind of FAISS index; auto goes by the number of vectors.",
+    ),
+    click.option(
+        "--max-tokens",
+        type=click.IntRange(8),
+        default=192,
+        show_default=True,
+        help="How much of a paper's text is encoded.",
+    ),
+    click.option(
+        "--backend",
+        type=click.Choice(["torch", "onnx-int8"]),
+        default="torch",
+        show_default=True,
+        help="What encodes the papers: torch, or ONNX Runtime with 8-bit weights.",
+    ),
 ]
 
 
@@ -43,7 +88,16 @@ def index() -> None:
 @click.argument("sources", nargs=-1, required=True, type=_FOLDER)
 @click.option("--out", required=True, type=_FOLDER, help="The index directory to make, or to replace.")
 @with_options(_build_options)
-def build(sources: tuple[Path, ...], out: Path, **options: Any) -> None:
+@click.option(
+    "--engine",
+    type=click.Choice(["lucene", "faiss"]),
+    default="lucene",
+    show_default=True,
+    help="faiss makes vectors too, for dense retrieval. Lucene is always built: it takes seconds, and filters, "
+    "reasons and fusion need it.",
+)
+@with_options(_vector_options)
+def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> None:
     """Read SOURCES and build an index of their papers.
 
     A source is a folder of Semantic Scholar shards (papers/, abstracts/, tldrs/, citations/; plain or
@@ -51,34 +105,70 @@ def build(sources: tuple[Path, ...], out: Path, **options: Any) -> None:
     ready. A build that was stopped goes on where it stopped when the command is given again.
     """
     from citerec.cli.progress import progress_bar
-    from citerec.retrieve.index import build_index
+    from citerec.retrieve.index import DENSE, build_index
 
+    dense = _dense_options(options, wanted=engine == "faiss")
     before = _papers_before(out)
     with progress_bar() as progress:
-        manifest = build_index(sources, out, _options(options), progress)
+        manifest = build_index(sources, out, _options(options, dense), progress)
     _tell(out, manifest, "built")
+    if dense:
+        _tell_vectors(out / DENSE)
     if manifest.counts.papers < _SUSPICIOUS * before:
         notes().print(f"The index that stood there had {before:,} papers: are the sources complete?", markup=False)
 
 
 @index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
-@click.argument("sources", nargs=-1, required=True, type=_FOLDER)
+@click.argument("sources", nargs=-1, type=_FOLDER)
 @click.option("--index", "index_path", type=_FOLDER, help="The index to add to; the only one if not said.")
 @with_options(_build_options)
 def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
     """Add the papers of SOURCES to an index, or bring them up to date in it.
 
     Papers are matched by id; of two records the later one counts. The outcome is that of a build
-    from all sources together.
+    from all sources together. If the index has vectors, what changed is encoded as the rest was.
     """
+    if not sources and not options["citances"]:
+        raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
     from citerec.cli.progress import progress_bar
-    from citerec.retrieve.index import add_to_index
+    from citerec.retrieve.dense.manifest import has_vectors
+    from citerec.retrieve.index import DENSE, add_to_index
     from citerec.retrieve.manifest import find_index
 
     path = find_index(index_path)
     with progress_bar() as progress:
         manifest = add_to_index(sources, path, _options(options), progress)
     _tell(path, manifest, "brought up to date")
+    if has_vectors(path / DENSE):
+        _tell_vectors(path / DENSE)
+
+
+@index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
+@click.argument("path", metavar="[INDEX]", required=False, type=_FOLDER)
+@with_options(_vector_options)
+@click.option(
+    "--max-bad",
+    type=Share(),
+    default=0.05,
+    show_default=True,
+    help="Share of unusable given vectors above which the work stops.",
+)
+def encode(path: Path | None, **options: Any) -> None:
+    """Make the vectors of an index that stands, for dense retrieval.
+
+    Vectors that it has stay until the new ones are whole. Texts that the same model has encoded before
+    are not encoded again, and work that was stopped goes on when the command is given again.
+    """
+    from citerec.cli.progress import progress_bar
+    from citerec.retrieve.index import DENSE, encode_index
+    from citerec.retrieve.manifest import find_index
+
+    found = find_index(path)
+    dense = _dense_options(options, wanted=True)
+    assert dense is not None
+    with progress_bar() as progress:
+        encode_index(found, dense, progress)
+    _tell_vectors(found / DENSE)
 
 
 @index.command(epilog="Example: citerec index info indexes/acm")
@@ -103,7 +193,7 @@ def info(path: Path | None, as_json: bool) -> None:
 @index.command(epilog="Example: citerec index verify indexes/acm")
 @click.argument("path", metavar="[INDEX]", required=False, type=_FOLDER)
 def verify(path: Path | None) -> None:
-    """Check that store and Lucene agree, and that no file has been damaged."""
+    """Check that store, Lucene and vectors agree, and that no file has been damaged."""
     from citerec.cli.progress import progress_bar
     from citerec.errors import CiterecError
     from citerec.retrieve.manifest import find_index
@@ -113,7 +203,7 @@ def verify(path: Path | None) -> None:
     with progress_bar() as progress:
         faults = faults_of(found, progress)
     if not faults:
-        output().print(f"{found}: whole. Store, Lucene and manifest agree.", markup=False)
+        output().print(f"{found}: whole. Store, Lucene, vectors and manifest agree.", markup=False)
         return
     for fault in faults:
         notes().print(f"- {fault}", markup=False)
@@ -144,10 +234,54 @@ def _papers_before(path: Path) -> int:
         return 0
 
 
-def _options(options: dict[str, Any]) -> "BuildOptions":
+def _options(options: dict[str, Any], dense: "DenseOptions | None" = None) -> "BuildOptions":
     from citerec.retrieve.index import BuildOptions
 
-    return BuildOptions(**options)
+    return BuildOptions(**options, dense=dense)
+
+
+def _dense_options(options: dict[str, Any], *, wanted: bool) -> "DenseOptions | None":
+    """Takes the options about vectors out of others; None where no vectors are wanted."""
+    context = click.get_current_context()
+    names = ("model", "vectors", "kind", "max_tokens", "backend")
+    taken = {name: options.pop(name) for name in names}
+    given = [name for name in names if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
+    if not wanted:
+        if given:
+            raise click.UsageError(f"--{given[0].replace('_', '-')} is about vectors: add --engine faiss.")
+        return None
+    if taken["vectors"] and not taken["model"]:
+        raise click.UsageError("--vectors needs --model: name what made them, for it has to encode the queries.")
+    from citerec.models.find import DEFAULT_ENCODER
+    from citerec.retrieve.dense.build import DenseOptions
+
+    taken["model"] = taken["model"] or DEFAULT_ENCODER
+    return DenseOptions(**taken, max_bad=options["max_bad"])
+
+
+def _tell_vectors(folder: Path) -> None:
+    from citerec.retrieve.dense.kinds import RECALL
+    from citerec.retrieve.dense.manifest import DenseManifest
+
+    manifest = DenseManifest.read(folder)
+    faiss = manifest.faiss
+    found = "exact" if faiss.kind == "flat" else f"finds {faiss.recall:.1%} of the exact 100 nearest"
+    output().print(
+        f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); "
+        f"FAISS {faiss.kind}, {found}.",
+        markup=False,
+    )
+    told = notes()
+    if manifest.without_vector:
+        why = "none was given" if manifest.given else "no text"
+        told.print(f"Papers without a vector, {why}: {manifest.without_vector:,}.", markup=False)
+    for reason, count in manifest.faults.items():
+        told.print(f"Given vectors left out, {reason}: {count:,}.", markup=False)
+    if faiss.recall < RECALL:
+        told.print(
+            f"That is less than {RECALL:.0%}: another --kind finds more. Search further with --set dense.probe=…",
+            markup=False,
+        )
 
 
 def _tell(path: Path, manifest: "Manifest", done: str) -> None:

@@ -103,6 +103,15 @@ def show_description(console: Console, description: "Description") -> None:
     facts.add_row(
         "sources", f"{len(manifest.sources)} files, {', '.join(sorted({s.format for s in manifest.sources}))}"
     )
+    if vectors := description.vectors:
+        facts.add_row("vectors", _of(vectors.count, counts.papers) + f", {_size(description.vector_bytes)}")
+        made = "given" if vectors.given else f"{vectors.max_tokens} tokens, {vectors.backend}"
+        facts.add_row("  model", escape(f"{vectors.model} ({vectors.dimension} numbers, {made})"))
+        built = [f"{key} {value}" for key, value in vectors.faiss.build.items()]
+        if vectors.faiss.kind != "flat":
+            built.append(f"{'efSearch' if vectors.faiss.kind == 'hnsw' else 'nprobe'} {vectors.faiss.probe}")
+            built.append(f"recall@100 {vectors.faiss.recall:.3f}")
+        facts.add_row("  index", ", ".join([f"FAISS {vectors.faiss.faiss} {vectors.faiss.kind}", *built]))
     facts.add_row("analyzer", f"{manifest.analyzer} (Lucene {manifest.lucene}, citerec {manifest.citerec})")
     settings = ", ".join(f"{key} {default}" for key, (default, _) in setting_keys().items())
     facts.add_row("default settings", settings)

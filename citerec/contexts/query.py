@@ -28,21 +28,31 @@ class Query:
     Attributes:
         text: The words of the sentence.
         neighbours: The words of the sentences around it; they weigh less.
+        citing_title: The words of the citing paper's title, where it is known.
+        citing_id: The citing paper, where it is in the index.
     """
 
     text: str
     neighbours: str = ""
+    citing_title: str = ""
+    citing_id: str | None = None
+
+    @property
+    def passage(self) -> str:
+        """The sentence, then those around it, as one text: what models read. The sentence is cut last."""
+        return f"{self.text} {self.neighbours}".strip()
 
 
-def query_of(context: Context, *, neighbours: bool = True) -> Query:
+def query_of(context: Context, *, neighbours: bool = True, citing_title: str = "") -> Query:
     """What is searched for a context. Training, serving and evaluation all ask this function.
 
     Args:
         context: A sentence, with or without `<REF>`.
         neighbours: Whether the sentences before and after take part.
+        citing_title: The title of the citing paper, where it is known.
     """
     around = f"{context.before} {context.after}" if neighbours else ""
-    return Query(clean(context.text), clean(around))
+    return Query(clean(context.text), clean(around), clean(citing_title), context.citing_id)
 
 
 def clean(text: str) -> str:

@@ -139,9 +139,11 @@ class MongoStore:
             if not any(part["place"] >= changed_since for joined in of_paper for part in joined if part):
                 continue
             for citing_id, pair in itertools.groupby(of_paper, key=lambda joined: joined[0]["citing_id"]):
-                sentences = ((text, *papers) for citation, *papers in pair for text in citation["contexts"])
-                for position, (text, cited, citing) in enumerate(sentences):
-                    yield SearchableCitance(_searchable(cited), citing_id, citing.get("year"), position, text)
+                citations_of_pair = list(pair)
+                citing_year = _citing_year(citations_of_pair)
+                sentences = ((text, cited) for citation, cited, _ in citations_of_pair for text in citation["contexts"])
+                for position, (text, cited) in enumerate(sentences):
+                    yield SearchableCitance(_searchable(cited), citing_id, citing_year, position, text)
 
     def _joined(self, after: str) -> Iterator[tuple[Fields, Fields, Fields]]:
         """(citation, cited paper, citing paper or nothing) in order, where the cited paper is in the store."""
@@ -325,6 +327,8 @@ def _fields(table: str, row: Row) -> Fields:
         fields["external_ids"] = [{"scheme": scheme, "id": value} for scheme, value in fields["external_ids"].items()]
     if len(KEYS[table]) == 1:
         del fields[KEYS[table][0]]
+    if fields.get("citing_year", 0) is None:
+        del fields["citing_year"]
     return fields
 
 
@@ -332,6 +336,7 @@ def _row(table: str, fields: Fields) -> Row:
     """The row of a document, without its place, equal to the one that SQLite gives."""
     if table == "citations":
         fields["influential"] = int(fields["influential"])
+        fields.setdefault("citing_year", None)
     else:
         fields[KEYS[table][0]] = fields["_id"]
     if table == "papers":
@@ -342,6 +347,15 @@ def _row(table: str, fields: Fields) -> Row:
 def _searchable(fields: Fields, title: str = "", abstract: str = "") -> SearchableText:
     year, venue, fields_of_study, citation_count = (fields[name] for name in _FILTERABLE)
     return SearchableText(fields["_id"], title, abstract, year, venue, json_text(fields_of_study), citation_count)
+
+
+def _citing_year(pair: list[tuple[Fields, Fields, Fields]]) -> int | None:
+    """The year of a citing paper's own record, else the latest that its citations of one paper give it."""
+    (_, _, citing), *_ = pair
+    if citing.get("year") is not None:
+        return int(citing["year"])
+    given = [citation["citing_year"] for citation, _, _ in pair if citation.get("citing_year") is not None]
+    return max(given, default=None)
 
 
 def _quarantined(fields: Fields) -> Quarantined:

@@ -16,7 +16,8 @@ COLUMNS = {
                "external_ids", "bibtex", "place"),
     "abstracts": ("paper_id", "text", "place"),
     "tldrs": ("paper_id", "text", "place"),
-    "citations": ("cited_id", "citing_id", "citation_id", "contexts", "intents", "influential", "place"),
+    "citations": ("cited_id", "citing_id", "citation_id", "contexts", "intents", "influential",
+                  "citing_year", "place"),
 }  # fmt: skip
 """Columns by table, `place` last."""
 
@@ -49,7 +50,8 @@ def rows_of(records: Sequence[NumberedRecord]) -> dict[str, list[Row]]:
             case Citation(citing_id, cited_id) if cited_id and record.contexts:
                 contexts, intents = json_text(record.contexts), json_text(record.intents)
                 key = (cited_id, citing_id, record.citation_id)
-                rows["citations"].append((*key, contexts, intents, record.influential, place))
+                values = (contexts, intents, record.influential, record.citing_year)
+                rows["citations"].append((*key, *values, place))
     return rows
 
 
@@ -81,7 +83,9 @@ def digest(tables: Iterable[tuple[str, Iterable[Row]]]) -> str:
     for table, rows in tables:
         whole.update(table.encode())
         for row in rows:
-            whole.update(repr(row).encode("utf-8", "surrogatepass"))
+            # A citation without a citing year is digested as it was before citations had one.
+            known = row[:-1] if table == "citations" and row[-1] is None else row
+            whole.update(repr(known).encode("utf-8", "surrogatepass"))
     return whole.hexdigest()
 
 

@@ -63,7 +63,7 @@ def parse_citation(record: Mapping[str, Any]) -> Citation:
         if context is not None and not isinstance(context, str):
             raise RecordError(f"contexts holds a {type(context).__name__}: {context!r:.60}")
         if context and (text := " ".join(context.split())):
-            kept.append((text, _intents(nested[position] if position < len(nested) else None)))
+            kept.append((text, known_intents(nested[position] if position < len(nested) else None)))
     return Citation(
         citing_id=read_id(record, "citingcorpusid"),
         cited_id=optional_id(record, "citedcorpusid"),
@@ -131,7 +131,8 @@ def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
     return {scheme: value for scheme in ids if scheme != "CorpusId" and (value := read_external_id(ids, scheme))}
 
 
-def _intents(values: Any) -> tuple[str, ...]:
+def known_intents(values: Any) -> tuple[str, ...]:
+    """The intents of a list by the names that citerec has for them; others, and what is no list, are left out."""
     if not isinstance(values, list):
         return ()
     return tuple(dict.fromkeys(_INTENTS[value] for value in values if isinstance(value, str) and value in _INTENTS))

@@ -9,6 +9,7 @@ import orjson
 
 from citerec.corpus import s2ag, tabular
 from citerec.corpus.bibtex import read_bibtex
+from citerec.corpus.contexts_file import read_citances
 from citerec.corpus.json_lines import Line, raw_lines, read_json_lines
 from citerec.errors import SourceError
 
@@ -17,6 +18,7 @@ READERS: Mapping[str, Callable[[Path], Iterator[Line]]] = {
     "bibtex": read_bibtex,
     "jsonl": partial(read_json_lines, parse=tabular.parse_paper),
     "csv": tabular.read_csv,
+    "contexts": read_citances,
 }
 """Reader of each format, by name. A new format is one file and one line here."""
 
@@ -33,23 +35,33 @@ class Shard:
     format: str
 
 
-def find_shards(sources: Sequence[Path], format_name: str | None = None) -> list[Shard]:
+def find_shards(sources: Sequence[Path], format_name: str | None = None, citances: Sequence[Path] = ()) -> list[Shard]:
     """The shards of some sources, in the order given, each folder's sorted by name.
 
     Args:
         sources: Files, folders of files, or folders of S2AG datasets (`papers/`, `abstracts/`, …).
         format_name: One of READERS, for files only; recognised where None.
+        citances: Files of contexts whose sentences become citances. They are read where they are named as such only:
+            contexts that lie beside papers may be those with which a recommender is tested.
 
     Raises:
         SourceError: A path is missing, or holds nothing that citerec reads.
     """
     shards = [shard for source in sources for shard in _shards_of(source, format_name)]
+    shards += [Shard(_contexts_file(path), "contexts") for path in citances]
     seen: set[Path] = set()
     for shard in shards:
         if (resolved := shard.path.resolve()) in seen:
             raise SourceError(f"{shard.path} is given twice", "Name each file once.")
         seen.add(resolved)
     return shards
+
+
+def _contexts_file(path: Path) -> Path:
+    if not path.is_file():
+        what = "is no file" if path.exists() else "does not exist"
+        raise SourceError(f"{path} {what}", "Give a file of contexts, one a line: docs/formats.md.")
+    return path
 
 
 def _shards_of(source: Path, format_name: str | None) -> list[Shard]:

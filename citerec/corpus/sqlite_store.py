@@ -37,7 +37,7 @@ CREATE TABLE IF NOT EXISTS tldrs (
   paper_id TEXT PRIMARY KEY, text TEXT, place INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS citations (
   cited_id TEXT NOT NULL, citing_id TEXT NOT NULL, citation_id TEXT NOT NULL, contexts TEXT NOT NULL,
-  intents TEXT NOT NULL, influential INTEGER NOT NULL, place INTEGER NOT NULL,
+  intents TEXT NOT NULL, influential INTEGER NOT NULL, citing_year INTEGER, place INTEGER NOT NULL,
   PRIMARY KEY (cited_id, citing_id, citation_id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS shards (
   number INTEGER PRIMARY KEY, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
@@ -80,6 +80,8 @@ class SqliteStore:
             self._database.execute("PRAGMA journal_mode=WAL")
             self._database.execute("PRAGMA synchronous=NORMAL")
             self._database.executescript(_SCHEMA)
+            if not self._has_citing_years():
+                self._database.execute("ALTER TABLE citations ADD COLUMN citing_year INTEGER")
         self._database.execute(f"PRAGMA cache_size=-{_CACHE_KIB if not read_only else _CACHE_KIB // 8}")
 
     def _probe(self) -> None:
@@ -89,6 +91,10 @@ class SqliteStore:
         except sqlite3.Error:
             self._database.close()
             raise
+
+    def _has_citing_years(self) -> bool:
+        """Whether the table has the column: stores written before there was one are still read."""
+        return any(row[1] == "citing_year" for row in self._all("PRAGMA table_info(citations)"))
 
     @staticmethod
     def encode(records: Sequence[NumberedRecord]) -> Encoded:
@@ -153,15 +159,17 @@ class SqliteStore:
                 "WHERE k.place >= ?1 OR x.place >= ?1 OR y.place >= ?1)".replace("?1", str(int(changed_since)))
             )
         cursor = self._database.execute(
-            f"SELECT {_FILTERABLE}, c.citing_id, q.year, c.contexts "
+            f"SELECT {_FILTERABLE}, c.citing_id, COALESCE(q.year, c.citing_year), c.contexts "
             "FROM citations c JOIN papers p ON p.paper_id = c.cited_id "
             "LEFT JOIN papers q ON q.paper_id = c.citing_id "
             f"WHERE c.cited_id > ? {changed} ORDER BY c.cited_id, c.citing_id, c.citation_id",
             (after,),
         )
-        pairs = itertools.groupby(cursor, key=lambda row: row[:-1])
-        for (*cited, citing_id, citing_year), rows in pairs:
-            texts = (text for row in rows for text in orjson.loads(row[-1]))
+        for (*cited, citing_id), rows in itertools.groupby(cursor, key=lambda row: row[:-2]):
+            years, contexts = zip(*(row[-2:] for row in rows), strict=True)
+            # Should records give a paper several years, it is as new as the latest.
+            citing_year = max((year for year in years if year is not None), default=None)
+            texts = (text for listed in contexts for text in orjson.loads(listed))
             for position, text in enumerate(texts):
                 yield SearchableCitance(SearchableText._make(cited), citing_id, citing_year, position, text)
 
@@ -216,6 +224,8 @@ class SqliteStore:
 
     def _keyed(self, table: str) -> Iterator[Row]:
         columns = ", ".join(COLUMNS[table][:-1])
+        if table == "citations" and not self._has_citing_years():
+            columns = columns.replace("citing_year", "NULL")
         return self._database.execute(f"SELECT {columns} FROM {table} ORDER BY {', '.join(KEYS[table])}")
 
     def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:

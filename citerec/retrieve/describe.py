@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from citerec.errors import IndexUnusableError
-from citerec.retrieve.index import open_store, recover
+from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
+from citerec.retrieve.index import DENSE, open_store, recover
 from citerec.retrieve.manifest import Manifest, is_index
 from citerec.settings import RetrievalSettings
 
@@ -23,6 +24,8 @@ class Description:
         years: Papers by year.
         fields: Papers by field of study, the most frequent ones.
         venues: Papers by venue, the most frequent ones.
+        vectors: What its vectors say of themselves, if it has any.
+        vector_bytes: Their size on disk.
     """
 
     path: Path
@@ -31,6 +34,8 @@ class Description:
     years: dict[int, int]
     fields: dict[str, int]
     venues: dict[str, int]
+    vectors: DenseManifest | None = None
+    vector_bytes: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
@@ -41,6 +46,7 @@ class Description:
             "years": {str(year): count for year, count in self.years.items()},
             "fields_of_study": self.fields,
             "venues": self.venues,
+            "vectors": self.vectors and {"bytes": self.vector_bytes, **self.vectors.model_dump()},
             "default_settings": RetrievalSettings().model_dump(),
         }
 
@@ -72,6 +78,8 @@ def describe(index: Path) -> Description:
             years=store.histogram("year"),
             fields=_most(store.histogram("fields_of_study")),
             venues=_most(store.histogram("venue")),
+            vectors=DenseManifest.read(index / DENSE) if has_vectors(index / DENSE) else None,
+            vector_bytes=size_of(index / DENSE),
         )
     finally:
         store.close()

@@ -1,37 +1,36 @@
 """Index directories: building them beside their place, adding to them, opening them (docs/index-format.md)."""
 
 import contextlib
-import errno
-import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 import orjson
-from filelock import FileLock, Timeout
 
 from citerec.corpus.ingest import Progress, ingest, write_quarantine
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, PaperStore, SearchableCitance, SearchableText, place_of
-from citerec.errors import BuildError, IndexUnusableError, SourceError
+from citerec.errors import IndexUnusableError, SourceError
+from citerec.retrieve.dense.build import DenseOptions, build_dense, forget_journal, renewal
+from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.jvm import java_class, java_failures, start
 from citerec.retrieve.lucene_fields import ANALYZER, ID, CitanceDocument, PaperDocument
 from citerec.retrieve.lucene_writer import LuceneWriter, Mark, count_documents
 from citerec.retrieve.manifest import IndexCounts, Manifest, Source, is_index
+from citerec.retrieve.staging import DENSE as DENSE
+from citerec.retrieve.staging import LUCENE as LUCENE
+from citerec.retrieve.staging import PLAN, STORE, beside, disk_failures, followed, locked, plan_of, staging_of, sync
+from citerec.retrieve.staging import recover as recover
 from citerec.version import __version__
 
-STORE = "papers.sqlite"
-LUCENE = "lucene"
 QUARANTINE = "quarantine.jsonl"
-_PLAN = "plan.json"
-_BESIDE_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
+_BESIDE_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "contexts")
 _COMMIT_EVERY = 100_000
 _PROGRESS_EVERY = 2000
-_PATIENCE_SECONDS = 10.0
 
 Item = TypeVar("Item")
 
@@ -44,11 +43,16 @@ class BuildOptions:
         format_name: Format of the files, where it is not to be recognised.
         max_bad: Share of bad records above which the work stops.
         workers: Processes that read; None for one a processor.
+        citances: Files of contexts whose sentences become citances of the papers they cite.
+        dense: How to make vectors beside the Lucene index. Where None, a build makes none, and what is added to an
+            index that has some is encoded as the rest was.
     """
 
     format_name: str | None = None
     max_bad: float = 0.05
     workers: int | None = None
+    citances: tuple[Path, ...] = ()
+    dense: DenseOptions | None = None
 
 
 def no_progress(_doing: str, _done: float, _whole: float) -> None:
@@ -73,12 +77,12 @@ def build_index(
         BuildError: Too many records are bad, or the disk is full, or another build is at work.
     """
     options = options or BuildOptions()
-    out = _followed(out)
+    out = followed(out)
     if out.exists() and not is_index(out) and (not out.is_dir() or any(out.iterdir())):
         raise SourceError(f"{out} exists and is no index", "Give another --out, or remove it first.")
-    shards = find_shards(sources, options.format_name)
-    with _staging(out, _plan(shards, "build")) as staging:
-        return _fill(staging, shards, options, progress)
+    shards = find_shards(sources, options.format_name, options.citances)
+    with staging_of(out, plan_of(shards, "build")) as staging:
+        return _fill(staging, shards, options, out / DENSE, progress)
 
 
 def add_to_index(
@@ -97,27 +101,55 @@ def add_to_index(
         BuildError: Too many records are bad, or the disk is full, or another build is at work.
     """
     options = options or BuildOptions()
-    index = _followed(index)
+    index = followed(index)
     recover(index)
     before = Manifest.read(index)
-    shards = find_shards(sources, options.format_name)
-    with _staging(index, _plan(shards, f"add to {before.fingerprint}"), copy_from=index) as staging:
-        return _fill(staging, shards, options, progress)
+    shards = find_shards(sources, options.format_name, options.citances)
+    if options.dense is None and has_vectors(index / DENSE):
+        options = replace(options, dense=renewal(index / DENSE))
+    with staging_of(index, plan_of(shards, f"add to {before.fingerprint}"), copy_from=index) as staging:
+        return _fill(staging, shards, options, index / DENSE, progress)
 
 
-def recover(index: Path) -> None:
-    """Puts back an index whose exchange for a new one was cut short between two renames."""
-    previous = _beside(index, "previous")
-    if previous.exists() and not index.exists():
-        # Under the lock: a builder may just now be between the two renames, and needs a moment.
-        with _locked(index, patience=_PATIENCE_SECONDS):
-            _put_back(previous, index)
+def encode_index(index: Path, options: DenseOptions, progress: Progress = no_progress) -> DenseManifest:
+    """Makes the vectors of an index that stands, in place of those that it has.
 
+    Those stay whole until the new ones are. Stopped, it goes on where it stopped when it is called again; texts that
+    were encoded with the same model before are not encoded again.
 
-def _put_back(previous: Path, index: Path) -> None:
-    """To be called under the lock."""
-    if previous.exists() and not index.exists():
-        previous.rename(index)
+    Raises:
+        IndexUnusableError: There is no index.
+        ModelError: The model cannot be found or loaded.
+        SourceError: Given vectors are missing or broken.
+        BuildError: Too many given vectors cannot be used, or the disk is full, or another build is at work.
+    """
+    index = followed(index)
+    recover(index)
+    Manifest.read(index)
+    building, previous = beside(index, "encoding"), beside(index, "previous-vectors")
+    with disk_failures(index), locked(index):
+        manifest = Manifest.read(index)
+        store = open_store(index)
+        try:
+            made = build_dense(
+                building,
+                store,
+                manifest.fingerprint,
+                manifest.counts.papers,
+                options,
+                previous=index / DENSE,
+                progress=progress,
+            )
+        finally:
+            store.close()
+        sync(building)
+        shutil.rmtree(previous, ignore_errors=True)
+        if (index / DENSE).exists():
+            (index / DENSE).rename(previous)
+        building.rename(index / DENSE)
+        forget_journal(index / DENSE)
+        shutil.rmtree(previous, ignore_errors=True)
+    return made
 
 
 def open_store(index: Path) -> SqliteStore:
@@ -135,15 +167,12 @@ def open_store(index: Path) -> SqliteStore:
         ) from error
 
 
-def _followed(path: Path) -> Path:
-    """A path whose link is followed: it is the directory that is exchanged, not the link to it."""
-    return path.resolve() if path.is_symlink() else path
-
-
-def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: Progress) -> Manifest:
+def _fill(
+    staging: Path, shards: list[Shard], options: BuildOptions, vectors_before: Path, progress: Progress
+) -> Manifest:
     store = SqliteStore(staging / STORE)
     try:
-        plan = orjson.loads((staging / _PLAN).read_bytes())
+        plan = orjson.loads((staging / PLAN).read_bytes())
         first = int(plan["first_shard"])
         ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, progress=progress)
         counts = store.counts()
@@ -154,13 +183,26 @@ def _fill(staging: Path, shards: list[Shard], options: BuildOptions, progress: P
             write_lucene(store, staging / LUCENE, first, counts, progress)
             _check_lucene(staging, counts)
         progress("checking", 0, 1)
+        fingerprint = store.fingerprint()
+        if options.dense is None:
+            shutil.rmtree(staging / DENSE, ignore_errors=True)
+        else:
+            build_dense(
+                staging / DENSE,
+                store,
+                fingerprint,
+                counts.papers,
+                options.dense,
+                previous=vectors_before,
+                progress=progress,
+            )
         sources = [Source(**asdict(shard)) for shard in store.finished_shards().values()]
         read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)
         manifest = Manifest(
             citerec=__version__,
             lucene=str(java_class("org.apache.lucene.util.Version").LATEST.toString()),
             analyzer=ANALYZER,
-            fingerprint=store.fingerprint(),
+            fingerprint=fingerprint,
             counts=IndexCounts(
                 **asdict(counts),
                 duplicates=read - counts.papers,
@@ -244,103 +286,3 @@ def _write(
 
 def _told(progress: Progress, doing: str, whole: int) -> Callable[[int], None]:
     return lambda done: progress(doing, done, whole)
-
-
-def _plan(shards: list[Shard], what: str) -> dict[str, object]:
-    files = [(str(shard.path.resolve()), shard.format, *_size_and_time(shard.path)) for shard in shards]
-    return {"what": what, "citerec": __version__, "shards": [list(file) for file in files]}
-
-
-def _size_and_time(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
-
-
-def _beside(index: Path, what: str) -> Path:
-    return index.parent / f".{index.name}.{what}"
-
-
-@contextlib.contextmanager
-def _staging(index: Path, plan: dict[str, object], copy_from: Path | None = None) -> Iterator[Path]:
-    """A directory beside the index that takes its place at the end; if stopped, it waits for the same plan."""
-    staging = _beside(index, "building")
-    with _disk_failures(index), _locked(index):
-        previous = _beside(index, "previous")
-        _put_back(previous, index)
-        if not _goes_on(staging, plan):
-            shutil.rmtree(staging, ignore_errors=True)
-            _begin(staging, plan, copy_from)
-        yield staging
-        _sync(staging)
-        shutil.rmtree(previous, ignore_errors=True)
-        if index.exists():
-            index.rename(previous)
-        staging.rename(index)
-        (index / _PLAN).unlink()
-        shutil.rmtree(previous, ignore_errors=True)
-
-
-def _goes_on(staging: Path, plan: dict[str, object]) -> bool:
-    try:
-        written = orjson.loads((staging / _PLAN).read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return False
-    return all(written.get(key) == value for key, value in plan.items())
-
-
-def _begin(staging: Path, plan: dict[str, object], copy_from: Path | None) -> None:
-    staging.mkdir()
-    if copy_from is not None:
-        shutil.copy2(copy_from / STORE, staging / STORE)
-        # Lucene never changes a file that it has written: links do for copies.
-        shutil.copytree(copy_from / LUCENE, staging / LUCENE, copy_function=os.link)
-    store = SqliteStore(staging / STORE)
-    try:
-        first = store.next_shard()
-    finally:
-        store.close()
-    (staging / _PLAN).write_bytes(orjson.dumps({**plan, "first_shard": first}))
-
-
-@contextlib.contextmanager
-def _locked(index: Path, patience: float = 0) -> Iterator[None]:
-    index.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(_beside(index, "lock"))
-    try:
-        lock.acquire(timeout=patience)
-    except Timeout:
-        raise BuildError(
-            f"another process is building {index}",
-            "Wait for it, or stop it, then run the same command again.",
-        ) from None
-    try:
-        yield
-    finally:
-        lock.release()
-
-
-@contextlib.contextmanager
-def _disk_failures(index: Path) -> Iterator[None]:
-    remedy = "Make room, then run the same command: it goes on where it stopped."
-    try:
-        yield
-    except sqlite3.Error as error:
-        if "full" in str(error) or "disk I/O" in str(error):
-            raise BuildError(f"no space left for {index} ({error}); nothing else was touched", remedy) from error
-        raise BuildError(
-            f"the paper store of {index} failed: {error}", "If it goes on, build the index again."
-        ) from error
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
-            raise BuildError(f"no space left for {index}; nothing else was touched", remedy) from error
-        raise BuildError(f"cannot write {index}: {error.strerror or error}", "Check its rights.") from error
-
-
-def _sync(folder: Path) -> None:
-    """Forces a directory's files to the disk, so that the rename that follows never precedes them."""
-    for path in [*folder.rglob("*"), folder]:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -5,7 +5,7 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -127,20 +127,25 @@ class LuceneRetriever:
                 citances_allowed = cited_so and filtered(cited_so, filters, citances=True)
             papers = self._paper_hits(allowed, depth, sort)
             if citances_allowed is None:
-                return [Candidate(hit.paper_id, hit.score) for hit in papers]
+                return [Candidate(hit.paper_id, hit.score, None, {"bm25": hit.score}) for hit in papers]
             return self._added_up(papers, self._citance_hits(citances_allowed, depth), k)
 
     def _added_up(self, papers: list[_PaperHit], citances: list[_CitanceHit], k: int) -> list[Candidate]:
-        scores = defaultdict(float, {hit.paper_id: hit.score for hit in papers})
+        weights, decay = self.settings.weights, self.settings.citance_decay
+        words = {hit.paper_id: hit.score for hit in papers}
+        scores = defaultdict(float, words)
+        said: dict[str, list[float]] = defaultdict(list)
         best: dict[str, CitanceKey] = {}
-        rank: dict[str, int] = defaultdict(int)
         for hit in citances:
-            share = hit.score * self.settings.citance_decay ** rank[hit.paper_id]
-            rank[hit.paper_id] += 1
+            share = weights.citances * hit.score * decay ** len(said[hit.paper_id])
+            said[hit.paper_id].append(hit.score)
             scores[hit.paper_id] += share
             best.setdefault(hit.paper_id, CitanceKey(hit.citing_id, hit.position, share))
         ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0].encode()))
-        return [Candidate(paper_id, score, best.get(paper_id)) for paper_id, score in ordered[:k]]
+        return [
+            Candidate(paper_id, score, best.get(paper_id), _signals(words.get(paper_id), said.get(paper_id, ())))
+            for paper_id, score in ordered[:k]
+        ]
 
     def _paper_hits(self, query: Any | None, depth: int, sort: str) -> list[_PaperHit]:
         printed = self._papers.search(query, depth, sort) if query else ""
@@ -149,9 +154,8 @@ class LuceneRetriever:
     def _citance_hits(self, query: Any, depth: int) -> list[_CitanceHit]:
         assert self._citances is not None
         printed = self._citances.search(query, depth, "citances")
-        weight = self.settings.weights.citances
         return [
-            _CitanceHit(weight * float(score), _text(cited), _text(citing), int(position))
+            _CitanceHit(float(score), _text(cited), _text(citing), int(position))
             for score, cited, citing, position in _CITANCE_HIT.findall(printed)
         ]
 
@@ -203,7 +207,7 @@ class LuceneRetriever:
         with java_lock, java_failures("explaining", SearchError):
             found: dict[str, float] = defaultdict(float)
             where: dict[str, list[str]] = defaultdict(list)
-            words = query_terms(query, self.settings.neighbours)
+            words = query_terms(query, self.settings)
             document = self._papers.document(((fields.ID, candidate.paper_id),))
             for term, (_, times) in words.items():
                 for name in ("title", "abstract", "text"):
@@ -229,6 +233,15 @@ class LuceneRetriever:
                 f"the sentence has {words:,} words, more than {longest:,}",
                 "Give the sentence around <REF>, or allow more with --set max_query_words=…",
             )
+
+
+def _signals(words: float | None, citances: Sequence[float]) -> dict[str, float]:
+    signals = {} if words is None else {"bm25": words}
+    if citances:
+        signals |= {"citance": citances[0], "citances": sum(citances), "citances_found": len(citances)}
+        if len(citances) > 1:
+            signals["citance_2"] = citances[1]
+    return signals
 
 
 class _Searcher:

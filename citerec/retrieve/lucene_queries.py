@@ -1,7 +1,7 @@
 """Lucene queries made of text, filters and orders."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from citerec.contexts.query import Query
@@ -32,28 +32,30 @@ class Parsers:
         weights = settings.weights
         paper = {engine: getattr(weights, name) for name, engine in ENGINE_FIELDS.items()}
         self._longest = settings.max_query_words
-        self._papers = _parser(paper), _parser(_scaled(paper, settings.neighbours))
+        factors = (1.0, settings.neighbours, settings.citing_title)
+        self._papers = [_parser(_scaled(paper, factor)) for factor in factors]
         citance = {fields.CITANCE: 1.0 if weights.citances else 0.0}  # the weight itself is applied to the scores
-        self._citances = _parser(citance), _parser(_scaled(citance, settings.neighbours))
+        self._citances = [_parser(_scaled(citance, factor)) for factor in factors]
 
     def papers(self, query: Query) -> Any | None:
         """The query over papers; None where it has no word."""
-        return self._parse(query, *self._papers)
+        return self._parse(query, self._papers)
 
     def citances(self, query: Query) -> Any | None:
         """The query over citances; None where it has no word."""
-        return self._parse(query, *self._citances)
+        return self._parse(query, self._citances)
 
     def reach(self, *, citances: bool) -> bool:
         """Whether any field has a weight, the citing sentences among them if there are any."""
         return bool(self._papers[0] or (citances and self._citances[0]))
 
-    def _parse(self, query: Query, sentence: Any | None, neighbours: Any | None) -> Any | None:
-        words = _parsed(sentence, query.text)
-        if neighbours is None or not query.neighbours:
-            return words
-        around = _parsed(neighbours, " ".join(query.neighbours.split()[: self._longest]))
-        return _either(words, around) if words and around else words or around
+    def _parse(self, query: Query, parsers: Sequence[Any | None]) -> Any | None:
+        neighbours = " ".join(query.neighbours.split()[: self._longest])
+        texts = (query.text, neighbours, query.citing_title)
+        parts = [
+            parsed for parser, text in zip(parsers, texts, strict=True) if text and (parsed := _parsed(parser, text))
+        ]
+        return _either(*parts) if len(parts) > 1 else parts[0] if parts else None
 
 
 def _parsed(parser: Any | None, text: str) -> Any | None:
@@ -153,11 +155,16 @@ def _phrase(field: str, text: str) -> Any:
     return phrase
 
 
-def query_terms(query: Query, neighbours: float) -> dict[str, tuple[str, float]]:
+def query_terms(query: Query, settings: RetrievalSettings) -> dict[str, tuple[str, float]]:
     """Term → (word as written, how often it counts)."""
     analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
     terms: dict[str, tuple[str, float]] = {}
-    for text, weight in ((query.text, 1.0), (query.neighbours, neighbours)):
+    weighted = (
+        (query.text, 1.0),
+        (query.neighbours, settings.neighbours),
+        (query.citing_title, settings.citing_title),
+    )
+    for text, weight in weighted:
         for word in text.split() if weight else ():
             for term in analyze(fields.analyzer(), word).toArray():
                 shown, times = terms.get(term, (word.strip(".,;:!?()[]\"'“”"), 0.0))

@@ -1,7 +1,7 @@
 """What every retriever takes and gives."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from citerec.contexts.query import Query
@@ -47,11 +47,33 @@ class CitanceKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A paper found, by its id."""
+    """A paper found, by its id.
+
+    Attributes:
+        paper_id: The paper.
+        score: Higher is better; comparable within one list only.
+        citance: The citing sentence that speaks most for it, if one does.
+        signals: What each step said of it, by the names in `SIGNALS`; a signal that is not there was not found.
+    """
 
     paper_id: str
     score: float
     citance: CitanceKey | None = None
+    signals: Mapping[str, float] = field(default_factory=dict, hash=False, compare=False)
+
+
+SIGNALS = {
+    "bm25": "BM25 of title and abstract",
+    "citance": "BM25 of the best citing sentence",
+    "citance_2": "BM25 of the second best citing sentence",
+    "citances": "BM25 of all citing sentences found, summed",
+    "citances_found": "how many citing sentences were found",
+    "dense": "cosine of the vectors",
+    "fused": "score of the fused lists",
+    "ltr": "score of the learnt ranker",
+    "cross_encoder": "score of the cross-encoder",
+}
+"""What a candidate's signals are called, and what they mean."""
 
 
 class Retriever(Protocol):

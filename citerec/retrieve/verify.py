@@ -1,4 +1,4 @@
-"""Whether an index directory is whole: every file sound, store, Lucene and manifest in agreement."""
+"""Whether an index directory is whole: every file sound, store, Lucene, vectors and manifest in agreement."""
 
 import itertools
 import sqlite3
@@ -8,7 +8,8 @@ from pathlib import Path
 from citerec.corpus.ingest import Progress
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
-from citerec.retrieve.index import LUCENE, no_progress, open_store
+from citerec.retrieve.dense.check import dense_faults
+from citerec.retrieve.index import DENSE, LUCENE, no_progress, open_store
 from citerec.retrieve.jvm import cast, java_class, java_failures, java_lock, start
 from citerec.retrieve.lucene_fields import ID, open_directory
 from citerec.retrieve.manifest import Manifest
@@ -39,6 +40,9 @@ def verify(index: Path, progress: Progress = no_progress) -> list[str]:
                 faults += _lucene_faults(path, expected)
         if not faults:
             faults += _id_faults(store, index / LUCENE / "papers")
+        if (index / DENSE).exists():
+            progress("checking vectors", 0, 1)
+            faults += dense_faults(index / DENSE, store, manifest.fingerprint)
     except sqlite3.Error as error:
         return [f"the paper store is damaged: {error}"]
     except IndexUnusableError as error:

@@ -1,0 +1,231 @@
+"""`citerec train`: rankers and encoders that learn from contexts."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from citerec.cli.console import Share, notes, output, with_options
+
+if TYPE_CHECKING:
+    from citerec.train.groups import Choice
+    from citerec.train.loop import Schedule
+
+_PATH = click.Path(path_type=Path)
+# What the models at hand take well: BERT's size at 1e-5 (LCR), small ones more.
+_RATE_OF_RERANKER = 1e-5
+_RATE_OF_ENCODER = 2e-5
+
+_what_to_learn_from = [
+    click.option("--contexts", required=True, type=_PATH, help="Contexts with cited papers, JSON Lines."),
+    click.option("--index", "index_path", type=_PATH, help="Where candidates come from; the only index if not said."),
+    click.option("--out", required=True, type=_PATH, help="The model to make, or to replace: a folder."),
+    click.option(
+        "--system",
+        metavar="NAME|FILE",
+        help="How candidates are found: a recipe, or a system built in.  [default: what recommend does]",
+    ),
+    click.option(
+        "--dev",
+        type=_PATH,
+        help="Contexts to measure on while training. Their citing papers are not learnt from. Results on them say "
+        "nothing new afterwards.",
+    ),
+    click.option(
+        "--dev-share",
+        type=Share(),
+        default=0.1,
+        show_default=True,
+        help="Without --dev: share of the citing papers that is held out to measure on.",
+    ),
+    click.option(
+        "--dev-limit", type=click.IntRange(1), default=300, show_default=True, help="Contexts to measure on, at most."
+    ),
+    click.option("--limit", type=click.IntRange(1), help="Contexts to learn from, at most: drawn by the seed."),
+]
+_how_long = [
+    click.option("--epochs", type=click.IntRange(1), default=1, show_default=True, help="How often all are seen."),
+    click.option("--evaluations", type=click.IntRange(1), default=10, show_default=True, help="Dev values in all."),
+    click.option(
+        "--patience",
+        type=click.IntRange(1),
+        default=3,
+        show_default=True,
+        help="Dev values without gain after which training stops.",
+    ),
+    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn."),
+    click.option("--device", metavar="NAME", help="Such as cpu or cuda:0.  [default: a GPU where there is one]"),
+]
+
+
+@click.group(epilog="Example: citerec train reranker --contexts train.jsonl --index indexes/acl --out models/reranker")
+def train() -> None:
+    """Train rankers and encoders on contexts with cited papers.
+
+    What was stopped goes on when the command is given again.
+    """
+
+
+@train.command(
+    epilog="Example: citerec train reranker --contexts train.jsonl --index indexes/acl --out models/reranker "
+    "--base all-MiniLM-L6-v2 --learning-rate 1e-4 --max-tokens 128"
+)
+@with_options(_what_to_learn_from)
+@click.option(
+    "--base",
+    default="allenai/scibert_scivocab_uncased",
+    show_default=True,
+    help="With what to begin: any encoder, a folder or a name.",
+)
+@click.option(
+    "--loss",
+    type=click.Choice(["softmax", "triplet"]),
+    default="softmax",
+    show_default=True,
+    help="Over a cited paper and all its negatives at once, or one by one with a margin of 0.1.",
+)
+@click.option(
+    "--negatives", type=click.IntRange(1), default=9, show_default=True, help="Candidates not cited, a cited paper."
+)
+@click.option(
+    "--candidates", type=click.IntRange(2), default=100, show_default=True, help="First hits to draw them from."
+)
+@click.option("--depth", type=click.IntRange(2), default=50, show_default=True, help="First hits ranked anew on dev.")
+@click.option("--batch", type=click.IntRange(1), default=8, show_default=True, help="Cited papers a step.")
+@click.option(
+    "--learning-rate",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=_RATE_OF_RERANKER,
+    show_default=True,
+    help="The highest. It suits models of BERT's size; small ones such as MiniLM want 1e-4.",
+)
+@click.option(
+    "--max-tokens", type=click.IntRange(16, 8192), default=512, show_default=True, help="Tokens of a pair, at most."
+)
+@click.option("--citing/--no-citing", default=True, help="Read the citing paper's title and abstract.  [default: on]")
+@click.option(
+    "--citances/--no-citances", default=True, help="Read what others wrote citing the candidate.  [default: on]"
+)
+@with_options(_how_long)
+def reranker(index_path: Path | None, out: Path, system: str | None, device: str | None, **options: Any) -> None:
+    """Train a cross-encoder, which reads a sentence and a candidate together.
+
+    It learns to tell the cited paper from others that the index finds for the sentence, with the
+    citing paper and all that is newer left out. What weight its score is worth beside that of the
+    search is found on dev, and kept with the model.
+    """
+    from citerec.cli.progress import progress_bar
+    from citerec.rerank.cross_encoder_text import TextOptions
+    from citerec.retrieve.manifest import find_index
+    from citerec.train.reranker import RerankerOptions, train_reranker
+
+    text = TextOptions(**{name: options.pop(name) for name in ("max_tokens", "citing", "citances")})
+    choice, schedule = _choice(options), _schedule(options)
+    with progress_bar() as progress:
+        manifest = train_reranker(
+            choice,
+            find_index(index_path),
+            out,
+            RerankerOptions(text=text, **options),
+            schedule,
+            _settings(system),
+            device=device,
+            progress=progress,
+            note=_say,
+        )
+    before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
+    output().print(
+        f"{out} trained: mrr@10 {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} without "
+        f"it; weight {manifest.weight:g}.",
+        markup=False,
+        soft_wrap=True,
+    )
+    if not manifest.weight:
+        notes().print("It did not help: its weight is 0. More contexts or epochs, or another --base, may do better.")
+
+
+@train.command(epilog="Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder")
+@with_options(_what_to_learn_from)
+@click.option(
+    "--base",
+    default="sentence-transformers/all-MiniLM-L6-v2",
+    show_default=True,
+    help="With what to begin: an encoder, a folder or a name.",
+)
+@click.option(
+    "--negatives", type=click.IntRange(1), default=1, show_default=True, help="Candidates not cited, a cited paper."
+)
+@click.option(
+    "--candidates", type=click.IntRange(2), default=100, show_default=True, help="First hits to draw them from."
+)
+@click.option(
+    "--batch",
+    type=click.IntRange(2),
+    default=32,
+    show_default=True,
+    help="Cited papers a step: each is a negative to the others, so that more are better.",
+)
+@click.option(
+    "--learning-rate",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=_RATE_OF_ENCODER,
+    show_default=True,
+    help="The highest.",
+)
+@click.option("--max-tokens", type=click.IntRange(8, 8192), help="Tokens of a text; as many as the base reads.")
+@with_options(_how_long)
+def dense(index_path: Path | None, out: Path, system: str | None, device: str | None, **options: Any) -> None:
+    """Train an encoder, for `citerec index encode --model`.
+
+    It learns to bring a sentence near the papers that it cites, and away from those that the other
+    sentences cite and from others that the index finds for it.
+    """
+    from citerec.cli.progress import progress_bar
+    from citerec.retrieve.manifest import find_index
+    from citerec.train.dense import METRIC, EncoderOptions, train_encoder
+
+    choice, schedule = _choice(options), _schedule(options, first=True)
+    with progress_bar() as progress:
+        manifest = train_encoder(
+            choice,
+            find_index(index_path),
+            out,
+            EncoderOptions(**options),
+            schedule,
+            _settings(system),
+            device=device,
+            progress=progress,
+            note=_say,
+        )
+    before, after = manifest.dev[f"{METRIC} before"], manifest.dev[METRIC]
+    output().print(
+        f"{out} trained: {METRIC} {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} before.",
+        markup=False,
+        soft_wrap=True,
+    )
+    if not manifest.training["best_step"]:
+        notes().print("It did not help: the model is the base. More contexts or epochs may do better.")
+
+
+def _choice(options: dict[str, Any]) -> "Choice":
+    from citerec.train.groups import Choice
+
+    names = ("contexts", "dev", "dev_share", "dev_limit", "limit")
+    return Choice(seed=options["seed"], **{name: options.pop(name) for name in names})
+
+
+def _schedule(options: dict[str, Any], *, first: bool = False) -> "Schedule":
+    from citerec.train.loop import Schedule
+
+    names = ("learning_rate", "epochs", "evaluations", "patience", "seed")
+    return Schedule(first=first, **{name: options.pop(name) for name in names})
+
+
+def _settings(system: str | None) -> Any:
+    from citerec.evaluation.systems import load_settings
+
+    return load_settings(system) if system else None
+
+
+def _say(line: str) -> None:
+    notes().print(line, markup=False)

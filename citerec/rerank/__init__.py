@@ -1,0 +1,1 @@
+"""Ranking candidates anew: learning to rank, cross-encoder."""

@@ -1,0 +1,224 @@
+"""A cross-encoder reads a context and a candidate together, and says how well the one cites the other."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from citerec.directories import Kind
+from citerec.errors import ModelError
+from citerec.models.batches import batches_by_length
+from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
+from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions
+
+if TYPE_CHECKING:
+    import torch
+
+KIND = "citerec-cross-encoder"
+DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
+
+MANIFEST = "manifest.json"
+MODEL_DIRECTORY = Kind(
+    name="cross-encoder",
+    kind=KIND,
+    manifest=MANIFEST,
+    names=frozenset(
+        {
+            MANIFEST,
+            "README.md",
+            "added_tokens.json",
+            "config.json",
+            "merges.txt",
+            "model.safetensors",
+            "onnx",
+            "special_tokens_map.json",
+            "tokenizer.json",
+            "tokenizer_config.json",
+            "vocab.json",
+            "vocab.txt",
+        }
+    ),
+)
+
+_TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
+_PAIRS_AT_ONCE = 1024
+
+Scores = npt.NDArray[np.float32]
+
+
+class Manifest(BaseModel):
+    """`manifest.json`: what a trained cross-encoder says of itself.
+
+    Attributes:
+        base: The model with which training began.
+        text: What the model reads.
+        weight: Of its score against 1 for the score before, both standardised.
+        training: How it was trained: loss, seed, contexts and so on.
+        dev: What it reached on the dev contexts, by metric.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["citerec-cross-encoder"] = "citerec-cross-encoder"
+    version: Literal[1] = 1
+    citerec: str = ""
+    base: str = ""
+    text: TextOptions = TextOptions()
+    weight: float = 1.0
+    training: Mapping[str, Any] = {}
+    dev: Mapping[str, float] = {}
+
+    def write(self, folder: Path) -> None:
+        """Writes the manifest into the directory of a model."""
+        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+class CrossEncoder:
+    """A model with one output for a pair of texts. To open one, use `open` or, to train it, `begin`.
+
+    Args:
+        model: A sequence classifier of transformers with one label.
+        tokenizer: Turns pairs into its tokens.
+        manifest: What it says of itself.
+    """
+
+    def __init__(self, model: Any, tokenizer: PairTokenizer, manifest: Manifest) -> None:
+        self.model = model
+        self.tokenizer = tokenizer
+        self.manifest = manifest
+
+    @classmethod
+    def open(cls, path_or_name: str | Path, *, backend: str = "torch", device: str | None = None) -> Self:
+        """Opens a trained cross-encoder: what `citerec train reranker` made, or one of transformers with one label.
+
+        Args:
+            path_or_name: A folder, or a name on the model hub.
+            backend: `torch`, or `onnx-int8` for 8-bit weights on a CPU.
+            device: Where torch runs it; a GPU where there is one if not said.
+
+        Raises:
+            ModelError: There is none, or it is broken, of another version, or no trained cross-encoder.
+        """
+        found = find_model(str(path_or_name))
+        manifest = _read_manifest(Path(found))
+        with model_failures(str(path_or_name)), quiet_libraries():
+            from transformers import AutoConfig, AutoModelForSequenceClassification
+
+            local = only_local(found)
+            config = AutoConfig.from_pretrained(found, local_files_only=local, trust_remote_code=False)
+            trained = any("SequenceClassification" in name for name in config.architectures or ())
+            if not trained or config.num_labels != 1:
+                raise ModelError(
+                    f"{path_or_name} is no trained cross-encoder",
+                    f"Train one from it: citerec train reranker --base {path_or_name} …",
+                )
+            tokenizer = _tokenizer(found, config, manifest.text, local=local)
+            model = AutoModelForSequenceClassification.from_pretrained(
+                found, config=config, use_safetensors=True, local_files_only=local, trust_remote_code=False
+            )
+        return cls(model.to(_device(device)).eval(), tokenizer, manifest)
+
+    @classmethod
+    def begin(cls, base: str, options: TextOptions, *, seed: int, device: str | None = None) -> Self:
+        """A cross-encoder to be trained: an encoder with a new head, drawn by the seed.
+
+        Args:
+            base: Any encoder: a folder, a wheel or a name on the model hub.
+            options: What it will read.
+            seed: Of the new head.
+            device: Where it will be trained; a GPU where there is one if not said.
+
+        Raises:
+            ModelError: There is none, it cannot be loaded, or it cannot read so many tokens.
+        """
+        found = find_model(base)
+        with model_failures(base), quiet_libraries():
+            import torch
+            from transformers import AutoConfig, AutoModelForSequenceClassification
+
+            local = only_local(found)
+            config = AutoConfig.from_pretrained(found, num_labels=1, local_files_only=local, trust_remote_code=False)
+            tokenizer = _tokenizer(found, config, options, local=local)
+            torch.manual_seed(seed)
+            model = AutoModelForSequenceClassification.from_pretrained(
+                found,
+                config=config,
+                dtype=torch.float32,
+                use_safetensors=True,
+                local_files_only=local,
+                trust_remote_code=False,
+            )
+        return cls(model.to(_device(device)), tokenizer, Manifest(base=base, text=options))
+
+    def scores(self, pairs: Sequence[Pair]) -> Scores:
+        """How well each candidate fits its context.
+
+        Args:
+            pairs: From `pair_texts`, with the options of the manifest. The model must not be in training mode.
+
+        Returns:
+            One score a pair, higher for better; not bounded.
+        """
+        import torch
+
+        encoded = self.tokenizer.encode(pairs)
+        scores = np.empty(len(encoded), np.float32)
+        device_type = self.model.device.type
+        with torch.inference_mode():
+            lengths = [len(pair.ids) for pair in encoded]
+            for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(device_type, 16384), _PAIRS_AT_ONCE):
+                scores[rows] = self.logits([encoded[row] for row in rows]).float().cpu().numpy()
+        return scores
+
+    def logits(self, batch: Sequence[Encoded]) -> "torch.Tensor":
+        """The model's output for some pairs, one number each; bfloat16 inside on a GPU."""
+        import torch
+
+        device = self.model.device
+        arrays = {name: torch.from_numpy(array).to(device) for name, array in self.tokenizer.padded(batch).items()}
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            logits: torch.Tensor = self.model(**arrays).logits[:, 0]
+        return logits.float()
+
+    def save(self, folder: Path, manifest: Manifest) -> None:
+        """Writes transformers' files and the manifest into a folder."""
+        with quiet_libraries():
+            self.model.save_pretrained(folder)
+        self.tokenizer.tokenizer.save_pretrained(folder)
+        manifest.write(folder)
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    path = folder / MANIFEST
+    if not path.is_file():
+        return Manifest()  # a cross-encoder made elsewhere
+    try:
+        return Manifest.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".strip(": ")
+        raise ModelError(
+            f"{path} is not of a cross-encoder that this citerec reads ({what})",
+            "Train it again: citerec train reranker …",
+        ) from None
+
+
+def _tokenizer(found: str, config: Any, options: TextOptions, *, local: bool) -> PairTokenizer:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(found, config=config, local_files_only=local, trust_remote_code=False)
+    longest = min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", None) or 8192)
+    if options.max_tokens > longest:
+        raise ModelError(
+            f"{found} reads {longest} tokens at most, not {options.max_tokens}", f"Say --max-tokens {longest}"
+        )
+    return PairTokenizer(tokenizer, options.max_tokens)
+
+
+def _device(device: str | None) -> str:
+    import torch
+
+    return device or ("cuda" if torch.cuda.is_available() else "cpu")

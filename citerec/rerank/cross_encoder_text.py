@@ -1,0 +1,148 @@
+"""What a cross-encoder reads: the texts of a pair, and how they are cut. Training and serving both ask here."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
+
+from citerec.contexts.query import Query, clean
+from citerec.errors import ModelError
+from citerec.records import Paper
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding
+
+MINOR_SHARE = 0.35
+"""Share of the tokens that the citing paper may take (LCR, Gu et al. 2022, section 4.2), and a citance on its side."""
+
+
+class TextA(NamedTuple):
+    """The side that cites: the citing paper's title and abstract, empty where it is unknown; the passage."""
+
+    citing: str
+    passage: str
+
+
+class TextB(NamedTuple):
+    """The side of the candidate: its title and abstract; a sentence that cites it, empty where there is none."""
+
+    paper: str
+    citance: str
+
+
+Pair = tuple[TextA, TextB]
+
+
+class TextOptions(BaseModel):
+    """Of what the texts are made. A model's manifest keeps them: it is served as it was trained.
+
+    Attributes:
+        max_tokens: How many tokens a pair has at most.
+        citing: Whether the citing paper is read.
+        citances: Whether what others wrote when they cited the candidate is read.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    max_tokens: int = Field(default=512, ge=16, le=8192)
+    citing: bool = True
+    citances: bool = True
+
+
+def pair_texts(
+    query: Query, citing: Paper | None, paper: Paper, citance: str | None, options: TextOptions | None = None
+) -> Pair:
+    """The texts of a context and a candidate.
+
+    Args:
+        query: The context, from `citerec.contexts.query.query_of`.
+        citing: The citing paper, where it is known.
+        paper: The candidate.
+        citance: What another paper wrote when it cited the candidate: one that the search gave under the leak rules.
+        options: What is read; all of it if not said.
+    """
+    options = options or TextOptions()
+    return (
+        TextA(_title_and_abstract(citing) if citing and options.citing else "", query.passage),
+        TextB(_title_and_abstract(paper), clean(citance) if citance and options.citances else ""),
+    )
+
+
+def _title_and_abstract(paper: Paper) -> str:
+    return ". ".join(part for part in (paper.title, paper.abstract) if part)
+
+
+class Encoded(NamedTuple):
+    """A pair in tokens: their ids, and to which side each belongs."""
+
+    ids: list[int]
+    sides: list[int]
+
+
+class PairTokenizer:
+    """Turns pairs into tokens: [CLS] citing paper, passage [SEP] candidate, citance [SEP], or as the model has it.
+
+    Each side may use what the other leaves, and at least half, so that neither is ever cut away. Within a side the
+    lesser part, citing paper or citance, yields first.
+
+    Args:
+        tokenizer: A tokenizer of transformers that stands on the `tokenizers` library.
+        max_tokens: How many tokens a pair has at most.
+
+    Raises:
+        ModelError: The tokenizer cannot do it.
+    """
+
+    def __init__(self, tokenizer: Any, max_tokens: int) -> None:
+        if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token_id is None:
+            raise ModelError(
+                f"the tokenizer of {tokenizer.name_or_path} cannot be used: it is slow, or has no padding",
+                "Take a base model with a tokenizer.json, such as allenai/scibert_scivocab_uncased.",
+            )
+        self.tokenizer = tokenizer
+        self.max_tokens = max_tokens
+        self._room = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
+        # A saved tokenizer may bring a cut and a padding of its own.
+        self._backend = tokenizer.backend_tokenizer
+        self._backend.no_truncation()
+        self._backend.no_padding()
+
+    def encode(self, pairs: Sequence[Pair]) -> list[Encoded]:
+        """The tokens of some pairs."""
+        texts = [text for pair in pairs for side in pair for text in side]
+        parts = iter(self._backend.encode_batch_fast(texts, add_special_tokens=False))
+        return [self._joined(*four) for four in zip(parts, parts, parts, parts, strict=True)]
+
+    def _joined(self, citing: "Encoding", passage: "Encoding", paper: "Encoding", citance: "Encoding") -> Encoded:
+        from tokenizers import Encoding
+
+        citing.truncate(int(MINOR_SHARE * self._room))
+        whole_a, whole_b = len(citing) + len(passage), len(paper) + len(citance)
+        room_a = max(self._room - self._room // 2, self._room - whole_b)
+        room_b = max(self._room // 2, self._room - whole_a)
+        _cut(citing, passage, room_a)
+        _cut(citance, paper, room_b)
+        a = Encoding.merge([citing, passage], growing_offsets=False)
+        b = Encoding.merge([paper, citance], growing_offsets=False)
+        joined = self._backend.post_process(a, b)
+        return Encoded(joined.ids, joined.type_ids)
+
+    def padded(self, batch: Sequence[Encoded]) -> Mapping[str, npt.NDArray[np.int64]]:
+        """What a model takes: arrays of pairs × the longest of them, by name."""
+        longest = max(len(pair.ids) for pair in batch)
+        ids = np.full((len(batch), longest), self.tokenizer.pad_token_id, np.int64)
+        mask, sides = np.zeros_like(ids), np.zeros_like(ids)
+        for row, pair in enumerate(batch):
+            ids[row, : len(pair.ids)] = pair.ids
+            sides[row, : len(pair.ids)] = pair.sides
+            mask[row, : len(pair.ids)] = 1
+        arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": sides}
+        return {name: array for name, array in arrays.items() if name in self.tokenizer.model_input_names}
+
+
+def _cut(minor: "Encoding", major: "Encoding", room: int) -> None:
+    """Cuts both parts of a side to its room: the minor one to its share, or to what the major one leaves."""
+    minor.truncate(min(len(minor), max(int(MINOR_SHARE * room), room - len(major))))
+    major.truncate(min(len(major), room - len(minor)))

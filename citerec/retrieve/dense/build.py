@@ -1,0 +1,202 @@
+"""A folder of vectors, from a paper store to a manifest; what is stopped goes on where it stopped."""
+
+import hashlib
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from citerec.corpus.ingest import Progress
+from citerec.corpus.shard_work import identity
+from citerec.corpus.store import PaperStore
+from citerec.errors import IndexUnusableError, SourceError
+from citerec.models.encoder import Encoder
+from citerec.retrieve.dense.encode import encode_papers
+from citerec.retrieve.dense.given import arrange_given, find_given
+from citerec.retrieve.dense.journal import JOURNAL, Journal
+from citerec.retrieve.dense.kinds import FILE_NAME as FAISS
+from citerec.retrieve.dense.kinds import Asked, build_faiss, choose
+from citerec.retrieve.dense.manifest import FILES, Backend, DenseManifest, FaissSettings, has_vectors
+from citerec.retrieve.dense.vectors import Vectors
+from citerec.version import __version__
+
+_INPUTS = ("ids.npy", "vectors.npy")
+
+
+@dataclass(frozen=True, slots=True)
+class DenseOptions:
+    """How vectors are made and searched.
+
+    Attributes:
+        model: What encodes the papers, and the queries later: a folder, or a name.
+        vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/index-format.md.
+        kind: Kind of FAISS index; chosen by the number of vectors where `auto`.
+        max_tokens: How much of a text is read; what the authors of the model set where None.
+        backend: What runs the model over the papers.
+        max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
+    """
+
+    model: str
+    vectors: tuple[Path, ...] = ()
+    kind: Asked = "auto"
+    max_tokens: int | None = 192
+    backend: Backend = "torch"
+    max_bad: float = 0.05
+
+
+def build_dense(
+    folder: Path,
+    store: PaperStore,
+    fingerprint: str,
+    papers: int,
+    options: DenseOptions,
+    *,
+    previous: Path | None = None,
+    progress: Progress,
+) -> DenseManifest:
+    """Makes the vectors of all papers of a store, and the FAISS index over them, in a folder of their own.
+
+    Stopped, it goes on after the last chunk when it is called with the same again. Texts that `previous` has encoded
+    with the same model are not encoded again.
+
+    Args:
+        folder: Where to; what was begun there for something else is thrown away.
+        store: The papers.
+        fingerprint: The store's.
+        papers: How many papers it has.
+        options: How.
+        previous: A folder of finished vectors, if there is one.
+        progress: Told of the work done.
+
+    Raises:
+        ModelError: The model cannot be found or loaded.
+        SourceError: Given vectors are missing or broken, or no paper has a text.
+        BuildError: Too many given vectors cannot be used.
+    """
+    sources = find_given(options.vectors)
+    encoder = None if sources else _encoder(options)
+    plan: dict[str, Any] = {
+        "citerec": __version__,
+        "store": fingerprint,
+        "model": options.model,
+        "identity": encoder.identity if encoder else None,
+        "backend": options.backend,
+        "max_tokens": encoder.max_tokens if encoder else None,
+        "vectors": [identity(file) for source in sources for file in _files(source)],
+    }
+    journal = Journal(folder, plan)
+    if has_vectors(folder):
+        manifest = DenseManifest.read(folder)
+        if manifest.faiss.asked == options.kind:
+            return manifest
+    old = _opened(previous)
+    faults: dict[str, int] = {}
+    if encoder is None:
+        given = arrange_given(folder, store, sources, options.max_bad, papers, journal, progress)
+        dimension, left_out, faults = given.dimension, given.left_out, given.faults
+    else:
+        same = old if old and _same_model(old.manifest, encoder, options) else None
+        dimension = encoder.dimension
+        left_out = encode_papers(folder, store, encoder, same, papers, journal, progress)
+    count = papers - left_out
+    if not count:
+        raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
+    checksums = {name: _checksum(folder / name) for name in _INPUTS}
+    faiss = _taken_over(folder, old, checksums, options.kind) or build_faiss(folder, options.kind, progress)
+    manifest = DenseManifest(
+        citerec=__version__,
+        model=options.model,
+        identity=plan["identity"],
+        backend=options.backend,
+        max_tokens=plan["max_tokens"],
+        dimension=dimension,
+        count=count,
+        without_vector=left_out,
+        given=encoder is None,
+        faults={reason: number for reason, number in sorted(faults.items()) if number},
+        store=fingerprint,
+        faiss=faiss,
+        checksums=checksums | {name: _checksum(folder / name) for name in FILES if name not in checksums},
+    )
+    manifest.write(folder)
+    return manifest
+
+
+def forget_journal(folder: Path) -> None:
+    """Takes away what only a stopped build would need, once a folder of vectors is in its place."""
+    (folder / JOURNAL).unlink(missing_ok=True)
+
+
+def renewal(previous: Path) -> DenseOptions:
+    """The options with which vectors are brought up to date: those they were made with.
+
+    Vectors that were given stay with their papers; papers that came since have none.
+    """
+    manifest = DenseManifest.read(previous)
+    return DenseOptions(
+        model=manifest.model,
+        vectors=(previous,) if manifest.given else (),
+        kind=manifest.faiss.asked,
+        max_tokens=manifest.max_tokens,
+        backend=manifest.backend,
+    )
+
+
+def checksum_faults(folder: Path, manifest: DenseManifest) -> list[str]:
+    """The files of a folder of vectors that are not as they were written."""
+    faults = []
+    for name in FILES:
+        if not (folder / name).is_file():
+            faults.append(f"{folder / name} is missing")
+        elif _checksum(folder / name) != manifest.checksums.get(name):
+            faults.append(f"{folder / name} is damaged: its checksum is not that of the manifest")
+    return faults
+
+
+def _encoder(options: DenseOptions) -> Encoder:
+    return Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens)
+
+
+def _files(source: Path) -> Sequence[Path]:
+    return [source / name for name in _INPUTS] if source.is_dir() else [source]
+
+
+def _opened(previous: Path | None) -> Vectors | None:
+    """Vectors to take over from; none where they cannot be used any more."""
+    if previous is None or not has_vectors(previous):
+        return None
+    try:
+        return Vectors(previous)
+    except IndexUnusableError:
+        return None
+
+
+def _same_model(manifest: DenseManifest, encoder: Encoder, options: DenseOptions) -> bool:
+    return not manifest.given and (manifest.identity, manifest.max_tokens, manifest.backend, manifest.dimension) == (
+        encoder.identity,
+        encoder.max_tokens,
+        options.backend,
+        encoder.dimension,
+    )
+
+
+def _taken_over(folder: Path, old: Vectors | None, checksums: dict[str, str], asked: Asked) -> FaissSettings | None:
+    """The FAISS index of before, where it is over the very same vectors."""
+    if old is None or any(old.manifest.checksums.get(name) != value for name, value in checksums.items()):
+        return None
+    before = old.manifest.faiss
+    if before.kind != choose(asked, len(old), old.manifest.dimension):
+        return None
+    (folder / FAISS).unlink(missing_ok=True)
+    try:
+        os.link(old.path / FAISS, folder / FAISS)
+    except OSError:
+        shutil.copy2(old.path / FAISS, folder / FAISS)
+    return before.model_copy(update={"asked": asked})
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]

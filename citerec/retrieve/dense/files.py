@@ -1,0 +1,141 @@
+"""Arrays on disk that grow row by row, and are mapped to be read: plain `.npy`, which anyone can open."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+from citerec.errors import IndexUnusableError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import DTypeLike, NDArray
+
+_PART = 1 << 16
+
+
+class ArrayWriter:
+    """Writes a `.npy` file row by row; goes on in one that was left behind.
+
+    Args:
+        path: The file.
+        dtype: Of its values.
+        row: Shape of a row; empty where a row is one number or id.
+        rows: How many rows that stand there already are kept; what comes after them is cut off.
+
+    Attributes:
+        dtype: Of its values.
+        rows: How many rows it has.
+    """
+
+    def __init__(self, path: Path, dtype: "DTypeLike", row: tuple[int, ...] = (), rows: int = 0) -> None:
+        import numpy as np
+
+        self.dtype, self._row = np.dtype(dtype), row
+        self.rows = rows
+        self._file: BinaryIO = path.open("r+b" if rows else "wb")
+        self._write_header()
+        self._file.truncate(self._file.tell() + rows * self.dtype.itemsize * int(np.prod(row, dtype=np.int64)))
+        self._file.seek(0, os.SEEK_END)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.commit()
+        self._file.close()
+
+    def append(self, values: "NDArray[Any]") -> None:
+        """Adds rows."""
+        import numpy as np
+
+        rows = np.ascontiguousarray(values, dtype=self.dtype)
+        self._file.write(rows.data.cast("B") if rows.size else b"")
+        self.rows += len(rows)
+
+    def commit(self) -> None:
+        """Forces to the disk what was added."""
+        self._write_header()
+        self._file.seek(0, os.SEEK_END)
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _write_header(self) -> None:
+        from numpy.lib import format as npy
+
+        # numpy leaves room in the header for as many rows as there may ever be: its length does not change.
+        header = {
+            "descr": npy.dtype_to_descr(self.dtype),
+            "fortran_order": False,
+            "shape": (self.rows, *self._row),
+        }
+        self._file.seek(0)
+        npy.write_array_header_1_0(self._file, header)
+
+
+def mapped(path: Path) -> "NDArray[Any]":
+    """An array of a `.npy` file, mapped: read as it is needed.
+
+    Raises:
+        IndexUnusableError: There is no such file, or it is cut short or damaged.
+    """
+    import numpy as np
+
+    try:
+        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        # numpy cannot map what has no bytes.
+        if isinstance(error, ValueError) and "empty" in str(error):
+            return np.load(path, allow_pickle=False)  # type: ignore[no-any-return]
+        raise IndexUnusableError(
+            f"{path} cannot be read ({error})".replace("\n", " "), "Make the vectors anew: citerec index encode"
+        ) from error
+    return array
+
+
+def write_ids(lines: Path, path: Path) -> None:
+    """Writes ids as a mappable array of fixed width.
+
+    Args:
+        lines: The ids, one a line, in order of their bytes. They hold no white space (`corpus/values.py`).
+        path: The `.npy` file to write, as wide as the longest id.
+    """
+    import numpy as np
+
+    with lines.open("rb") as file:
+        width = max((len(line) - 1 for line in file), default=1)
+    with lines.open("rb") as file, ArrayWriter(path, f"S{width}") as writer:
+        for part in _parts(file):
+            writer.append(np.array([line[:-1] for line in part], dtype=f"S{width}"))
+
+
+def as_keys(ids: Iterable[str], width: int) -> "tuple[NDArray[np.bytes_], NDArray[np.bool_]]":
+    """Ids as an array of a width to search with, and which of them fit into it at all."""
+    import numpy as np
+
+    encoded = [paper_id.encode() for paper_id in ids]
+    fits = np.array([len(key) <= width for key in encoded], dtype=bool)
+    return np.array([key[:width] for key in encoded], dtype=f"S{width}"), fits
+
+
+def rows_of(sorted_ids: "NDArray[np.bytes_]", ids: Iterable[str]) -> "NDArray[np.int64]":
+    """Where ids stand in a sorted array of ids; -1 where they do not. A binary search: nothing is read in."""
+    import numpy as np
+
+    if not len(sorted_ids):
+        return np.full(len(list(ids)), -1, dtype=np.int64)
+    keys, fits = as_keys(ids, sorted_ids.dtype.itemsize)
+    rows = np.searchsorted(sorted_ids, keys)
+    found = fits & (sorted_ids[np.minimum(rows, len(sorted_ids) - 1)] == keys)
+    return np.where(found & (rows < len(sorted_ids)), rows, -1).astype(np.int64)
+
+
+def _parts(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
+    part: list[bytes] = []
+    for line in lines:
+        part.append(line)
+        if len(part) == _PART:
+            yield part
+            part = []
+    if part:
+        yield part

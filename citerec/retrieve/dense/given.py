@@ -1,0 +1,330 @@
+"""Vectors that were made elsewhere: arrays with ids, or the `embeddings-specter_v2` of S2AG (docs/index-format.md).
+
+They come in any order and are put into place by a binary search for their id. Nothing is sorted, and nothing of them is
+held in memory: `given.npy` has a row for every paper of the store, and is drawn together at the end.
+"""
+
+import contextlib
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from citerec.corpus.ingest import Progress
+from citerec.corpus.json_lines import RecordError, raw_lines
+from citerec.corpus.store import PaperStore
+from citerec.corpus.values import read_id
+from citerec.errors import BuildError, SourceError
+from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of
+from citerec.retrieve.dense.journal import Journal
+from citerec.retrieve.dense.listing import COLUMNS, list_papers
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_BATCH = 4096
+_COMMIT_BATCHES = 16
+_SOON = 1000
+# float16 keeps three digits: what is so near to length one was normalised before, and is taken as it is.
+_NORMALISED = 2e-3
+_FORMS = (
+    "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/index-format.md."
+)
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Vectors with their ids, those that cannot be used counted by reason."""
+
+    ids: list[str]
+    vectors: "NDArray[np.float32]"
+    faults: Counter[str]
+    position: int
+    read: float
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was found.
+
+    Attributes:
+        dimension: Of the vectors.
+        left_out: Papers of the store for which none was given.
+        faults: Vectors that could not be used, by reason; those of papers that are not in the store among them.
+    """
+
+    dimension: int
+    left_out: int
+    faults: dict[str, int]
+
+
+def find_given(paths: Sequence[Path]) -> list[Path]:
+    """The sources of vectors that some paths hold: folders of arrays, shards of JSON Lines.
+
+    Raises:
+        SourceError: A path holds none.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir() and (path / "vectors.npy").is_file() and (path / "ids.npy").is_file():
+            found.append(path)
+        elif path.is_dir():
+            shards = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+            if not shards:
+                raise SourceError(f"{path} holds no vectors", _FORMS)
+            found += shards
+        elif path.is_file():
+            found.append(path)
+        else:
+            raise SourceError(f"{path} does not exist", _FORMS)
+    return found
+
+
+def arrange_given(
+    folder: Path,
+    store: PaperStore,
+    sources: Sequence[Path],
+    max_bad: float,
+    papers: int,
+    journal: Journal,
+    progress: Progress,
+) -> Given:
+    """Writes ids and vectors of all papers of a store for which a vector is given; goes on where it stopped.
+
+    Of several vectors of a paper the last one counts.
+
+    Args:
+        folder: Where to.
+        store: The papers; the same ones as when the work began.
+        sources: What `find_given` found.
+        max_bad: Share of unusable vectors, 0 to 1, above which the work stops.
+        papers: How many papers the store has.
+        journal: Knows what was done.
+        progress: Told of the sources read.
+
+    Raises:
+        SourceError: A source cannot be read, or holds no vector of a paper of the store.
+        BuildError: Too many vectors cannot be used.
+    """
+    whole = folder / "given"
+    if journal.get("arranged") is None:
+        if journal.get("listed") is None:
+            whole.mkdir(exist_ok=True)
+            list_papers(whole, store, lambda _: True, papers, progress)
+            journal.note(listed=True)
+        _scatter(whole, sources, max_bad, journal, progress)
+        journal.note(arranged=_draw_together(whole, folder, progress))
+    shutil.rmtree(whole, ignore_errors=True)
+    dimension, left_out = journal.get("arranged")
+    return Given(dimension, left_out, dict(journal.get("faults")))
+
+
+def _scatter(whole: Path, sources: Sequence[Path], max_bad: float, journal: Journal, progress: Progress) -> None:
+    """Puts every vector into the row of its paper."""
+    import numpy as np
+
+    ids = mapped(whole / "ids.npy")
+    first, after = journal.get("position") or (0, 0)
+    tally = Counter(journal.get("faults") or {})
+    used = int(journal.get("used") or 0)
+    dimension = journal.get("dimension") or _dimension(sources)
+    rows: Any = _opened(whole / "rows.npy", (len(ids), dimension), "<f2", fresh=journal.get("dimension") is None)
+    present: Any = _opened(whole / "present.npy", (len(ids),), "|b1", fresh=journal.get("dimension") is None)
+    journal.note(dimension=dimension)
+
+    def commit(number: int, position: int) -> None:
+        rows.flush()
+        present.flush()
+        journal.note(position=(number, position), faults=dict(tally), used=used)
+
+    for number in range(first, len(sources)):
+        source = sources[number]
+        for count, batch in enumerate(_batches(source, dimension, after if number == first else 0), 1):
+            at = rows_of(ids, batch.ids)
+            known = at >= 0
+            rows[at[known]] = batch.vectors[known]
+            present[at[known]] = True
+            used += int(known.sum())
+            tally += batch.faults
+            tally["of papers not in the index"] += int(np.count_nonzero(~known))
+            _stop_if_mostly_bad(source, tally, used, max_bad, at_end=False)
+            if count % _COMMIT_BATCHES == 0:
+                commit(number, batch.position)
+            progress("taking vectors", number + batch.read, len(sources))
+        commit(number + 1, 0)
+    _stop_if_mostly_bad(sources[-1], tally, used, max_bad, at_end=True)
+    if not used:
+        raise SourceError(
+            f"none of the {tally['of papers not in the index']:,} vectors belongs to a paper of the index",
+            "Do their ids come from the same corpus?",
+        )
+
+
+def _draw_together(whole: Path, folder: Path, progress: Progress) -> tuple[int, int]:
+    """Writes the rows that have a vector, in order; returns their dimension, and how many papers have none."""
+    import numpy as np
+
+    present, rows, ids = mapped(whole / "present.npy"), mapped(whole / "rows.npy"), mapped(whole / "ids.npy")
+    dimension = rows.shape[1]
+    arrays: dict[str, tuple[NDArray[Any], Any, tuple[int, ...]]] = {
+        "ids.npy": (ids, ids.dtype, ()),
+        "vectors.npy": (rows, "<f2", (dimension,)),
+    }
+    arrays |= {name: (mapped(whole / name), dtype, ()) for name, dtype in COLUMNS.items()}
+    with contextlib.ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(ArrayWriter(folder / name, dtype, row))
+            for name, (_, dtype, row) in arrays.items()
+        }
+        for begin in range(0, len(present), _BATCH):
+            part = slice(begin, begin + _BATCH)
+            kept = np.asarray(present[part])
+            for name, (array, _, _) in arrays.items():
+                writers[name].append(array[part][kept])
+            progress("arranging", min(begin + _BATCH, len(present)), len(present))
+    return dimension, int(len(present) - np.count_nonzero(present))
+
+
+def _opened(path: Path, shape: tuple[int, ...], dtype: str, *, fresh: bool) -> Any:
+    """A mapped array to write into: sparse on the disk until it is filled."""
+    import numpy as np
+
+    if fresh:
+        return np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
+    return np.load(path, mmap_mode="r+", allow_pickle=False)
+
+
+def _stop_if_mostly_bad(source: Path, tally: Counter[str], used: int, max_bad: float, *, at_end: bool) -> None:
+    bad = sum(count for reason, count in tally.items() if reason != "of papers not in the index")
+    whole = used + tally.total()
+    if bad > max_bad * whole and (at_end or whole >= _SOON):
+        listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(tally.items()) if count)
+        raise BuildError(
+            f"{bad:,} of {whole:,} vectors cannot be used, more than {max_bad:.0%} ({listed}); "
+            f"the last read is {source}",
+            "Mend the source, or allow more with --max-bad 0.5",
+        )
+
+
+def _batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
+    return _array_batches(source, dimension, after) if source.is_dir() else _line_batches(source, dimension, after)
+
+
+def _dimension(sources: Sequence[Path]) -> int:
+    """Of the first vector."""
+    for source in sources:
+        if source.is_dir():
+            return int(_arrays(source)[1].shape[1])
+        for _, raw, _ in raw_lines(source):
+            try:
+                return len(_parsed(raw)[1])
+            except RecordError:
+                continue
+    raise SourceError(f"{sources[0]} holds no vector", _FORMS)
+
+
+def _arrays(source: Path) -> "tuple[NDArray[Any], NDArray[Any]]":
+    import numpy as np
+
+    try:
+        names = ("ids.npy", "vectors.npy")
+        ids, vectors = (np.load(source / name, mmap_mode="r", allow_pickle=False) for name in names)
+    except (OSError, ValueError, EOFError) as error:
+        raise SourceError(f"{source}: its arrays cannot be read ({error})".replace("\n", " "), _FORMS) from error
+    if vectors.ndim != 2 or vectors.dtype.kind != "f" or ids.shape != vectors.shape[:1] or ids.dtype.kind not in "iuSU":
+        raise SourceError(
+            f"{source}: vectors.npy is {vectors.dtype} {vectors.shape} and ids.npy {ids.dtype} {ids.shape}",
+            "vectors.npy must hold numbers with a point, (papers, dimension), and ids.npy an id for each of its rows.",
+        )
+    return ids, vectors
+
+
+def _array_batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
+    import numpy as np
+
+    ids, vectors = _arrays(source)
+    for begin in range(after, len(ids), _BATCH):
+        end = min(begin + _BATCH, len(ids))
+        names = ids[begin:end].astype("U").tolist() if ids.dtype.kind in "iu" else ids[begin:end].tolist()
+        names = [name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in names]
+        faults: Counter[str] = Counter()
+        part = np.asarray(vectors[begin:end], dtype=np.float32)
+        if vectors.shape[1] != dimension:
+            faults[_other_dimension(dimension)] = end - begin
+            names, part = [], np.empty((0, dimension), dtype=np.float32)
+        yield _Batch(*_usable(names, part, faults), faults, end, end / len(ids))
+
+
+def _line_batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
+    import numpy as np
+
+    size = source.stat().st_size
+    ids: list[str] = []
+    rows: list[list[float]] = []
+    faults: Counter[str] = Counter()
+    number = read = 0
+
+    def taken() -> _Batch:
+        part = np.array(rows, dtype=np.float32).reshape(len(rows), dimension)
+        return _Batch(*_usable(ids, part, faults), faults, number, read / max(1, size))
+
+    for line in raw_lines(source):
+        number, raw, read = line
+        if number <= after:
+            continue
+        try:
+            paper_id, vector = _parsed(raw)
+            if len(vector) == dimension:
+                ids.append(paper_id)
+                rows.append(vector)
+            else:
+                faults[_other_dimension(dimension)] += 1
+        except RecordError:
+            faults["unreadable"] += 1
+        if len(ids) + faults.total() >= _BATCH:
+            yield taken()
+            ids, rows, faults = [], [], Counter()
+    yield taken()
+
+
+def _parsed(raw: bytes) -> tuple[str, list[float]]:
+    """Id and vector of a line; the vector is a list, or JSON in a string.
+
+    Raises:
+        RecordError: It has none.
+    """
+    try:
+        record = orjson.loads(raw)
+        paper_id = read_id(record, "corpusid")
+        vector = record["vector"]
+        values = orjson.loads(vector) if isinstance(vector, str) else vector
+        if not values or not all(isinstance(value, float | int) for value in values):
+            raise RecordError("no vector")
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise RecordError(str(error)) from error
+    return paper_id, values
+
+
+def _usable(
+    ids: list[str], vectors: "NDArray[np.float32]", faults: "Counter[str]"
+) -> "tuple[list[str], NDArray[np.float32]]":
+    """What has a direction, at length one; the rest is counted."""
+    import numpy as np
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.linalg.norm(vectors.astype(np.float64), axis=1)
+    finite, zero = np.isfinite(lengths), lengths == 0
+    faults["not finite"] += int(np.count_nonzero(~finite))
+    faults["zero"] += int(np.count_nonzero(zero))
+    good = finite & ~zero
+    scale = np.where(np.abs(lengths - 1) < _NORMALISED, 1.0, lengths)[good]
+    return [ids[at] for at in np.flatnonzero(good)], (vectors[good] / scale[:, None]).astype(np.float32)
+
+
+def _other_dimension(dimension: int) -> str:
+    return f"not of dimension {dimension}"

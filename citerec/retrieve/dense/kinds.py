@@ -1,0 +1,227 @@
+"""FAISS indexes over vectors on disk: flat, HNSW, IVF-PQ; which of them, how built, and how much they find."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from citerec.corpus.ingest import Progress
+from citerec.retrieve.dense.engine import faiss_module
+from citerec.retrieve.dense.files import mapped
+from citerec.retrieve.dense.manifest import FaissSettings, IndexKind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Asked = Literal["auto", "flat", "hnsw", "ivfpq"]
+
+FILE_NAME = "index.faiss"
+RECALL = 0.97
+"""Share of the exact 100 nearest that an index has to find."""
+
+K = 100
+"""How many hits `probe` is measured for."""
+
+# Numbers (vectors times dimension) up to which a kind is quick enough: benchmarks/vectors.py. A flat search reads all
+# of them, 0.09 ms a million; HNSW wants all of them, and its graph, in memory.
+_FLAT_NUMBERS = 100e6
+_HNSW_NUMBERS = 4e9
+
+_LINKS, _CONSTRUCTION = 32, 100
+_PROBES: dict[IndexKind, tuple[int, ...]] = {
+    "flat": (0,),
+    "hnsw": (64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096),
+    "ivfpq": (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096),
+}
+REFINE = 10
+"""IVF-PQ: how many candidates for each hit are scored anew with their own vectors."""
+
+_MOST_LISTS = 65_536
+_VECTORS_PER_LIST = 64  # FAISS warns under 39
+_PQ_DIMENSIONS = 8  # numbers that one byte of a code stands for
+_CHUNK = 16_384
+_QUERIES = 300
+# Noise as long as the vector itself: the nearest of such a query is as far as that of a real sentence (docs/dense.md).
+_NOISE = 1.0
+
+
+def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
+    """The kind of index for so many vectors, unless one is asked for."""
+    if asked != "auto":
+        return asked
+    numbers = count * dimension
+    return "flat" if numbers <= _FLAT_NUMBERS else "hnsw" if numbers <= _HNSW_NUMBERS else "ivfpq"
+
+
+def build_faiss(folder: Path, asked: Asked, progress: Progress) -> FaissSettings:
+    """Builds `index.faiss` over `vectors.npy`, and finds how far it must search to keep the recall.
+
+    HNSW is built by all processors at once: which of two links comes first is left to chance, so that its bytes, and
+    one hit in a few hundred, differ from build to build. With OMP_NUM_THREADS=1 they do not. The others never do.
+
+    Args:
+        folder: Has `vectors.npy`, float16, each of length one.
+        asked: The kind, or `auto`.
+        progress: Told of vectors done.
+    """
+    faiss = faiss_module()
+    vectors = mapped(folder / "vectors.npy")
+    kind = choose(asked, *vectors.shape)
+    index, build = _BUILDERS[kind](vectors, progress)
+    for begin in range(0, len(vectors), _CHUNK):
+        index.add(decoded(vectors[begin : begin + _CHUNK]))
+        progress(f"building {kind}", min(begin + _CHUNK, len(vectors)), len(vectors))
+    faiss.write_index(index, str(folder / FILE_NAME))
+    del index
+    probe, recall = _probe(open_faiss(folder), kind, vectors, progress)
+    return FaissSettings(kind=kind, asked=asked, build=build, probe=probe, recall=recall, faiss=faiss.__version__)
+
+
+def open_faiss(folder: Path) -> Any:
+    """The index of a folder, mapped: read as it is searched."""
+    faiss = faiss_module()
+    return faiss.read_index(str(folder / FILE_NAME), faiss.IO_FLAG_MMAP_IFC)
+
+
+def decoded(halves: "NDArray[np.float16]") -> "NDArray[np.float32]":
+    """Vectors (n, dimension) as float32."""
+    import numpy as np
+
+    faiss = faiss_module()
+    decoder = faiss.IndexScalarQuantizer(halves.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
+    # FAISS decodes with the instructions that a processor has for it: ten times as fast as numpy.
+    floats: NDArray[np.float32] = decoder.sa_decode(np.ascontiguousarray(halves).view(np.uint8))
+    return floats
+
+
+def nearest(
+    vectors: "NDArray[np.float16]", queries: "NDArray[np.float32]", k: int, progress: Progress
+) -> "NDArray[np.int64]":
+    """The rows of the k nearest of some queries (n, dimension), exactly: every vector is looked at."""
+    import numpy as np
+
+    faiss = faiss_module()
+    best = np.empty((len(queries), 0), dtype=np.float32)
+    rows = np.empty((len(queries), 0), dtype=np.int64)
+    for begin in range(0, len(vectors), _CHUNK):
+        part = decoded(vectors[begin : begin + _CHUNK])
+        flat = on_gpus(faiss.IndexFlatIP(part.shape[1]))
+        flat.add(part)
+        scores, found = flat.search(queries, min(k, len(part)))
+        best, rows = np.hstack([best, scores]), np.hstack([rows, found + begin])
+        order = np.argsort(-best, axis=1, kind="stable")[:, :k]
+        best, rows = np.take_along_axis(best, order, 1), np.take_along_axis(rows, order, 1)
+        progress("searching all", min(begin + _CHUNK, len(vectors)), len(vectors))
+    return rows
+
+
+def on_gpus(index: Any) -> Any:
+    """An index on all GPUs that FAISS can use (`faiss-gpu-cu12`); itself where there is none."""
+    faiss = faiss_module()
+    return faiss.index_cpu_to_all_gpus(index) if faiss.get_num_gpus() else index
+
+
+def parameters(kind: IndexKind, probe: int, k: int, selector: Any) -> Any:
+    """FAISS's search parameters: how far to search for k hits, among what a selector lets pass."""
+    faiss = faiss_module()
+    if kind == "hnsw":
+        return faiss.SearchParametersHNSW(sel=selector, efSearch=-(-probe * max(k, K) // K))
+    if kind == "ivfpq":
+        return faiss.SearchParametersIVF(sel=selector, nprobe=probe)
+    return faiss.SearchParameters(sel=selector)
+
+
+def noisy(vectors: "NDArray[np.float16]", count: int, seed: int = 0) -> "NDArray[np.float32]":
+    """Queries like real ones: vectors drawn at random, each with noise, at length one."""
+    import numpy as np
+
+    random = np.random.default_rng(seed)
+    rows = np.sort(random.choice(len(vectors), min(count, len(vectors)), replace=False))
+    drawn = vectors[rows].astype(np.float32)
+    drawn += _NOISE / drawn.shape[1] ** 0.5 * random.standard_normal(drawn.shape, dtype=np.float32)
+    normalised: NDArray[np.float32] = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    return normalised
+
+
+def _flat(vectors: "NDArray[np.float16]", _progress: Progress) -> tuple[Any, dict[str, int]]:
+    """Half floats: half the bytes of floats, and a search takes less time, not more."""
+    faiss = faiss_module()
+    half = faiss.ScalarQuantizer.QT_fp16
+    return faiss.IndexScalarQuantizer(vectors.shape[1], half, faiss.METRIC_INNER_PRODUCT), {}
+
+
+def _hnsw(vectors: "NDArray[np.float16]", _progress: Progress) -> tuple[Any, dict[str, int]]:
+    faiss = faiss_module()
+    half = faiss.ScalarQuantizer.QT_fp16
+    index = faiss.IndexHNSWSQ(vectors.shape[1], half, _LINKS, faiss.METRIC_INNER_PRODUCT)
+    index.hnsw.efConstruction = _CONSTRUCTION
+    index.train(decoded(vectors[:1]))  # half floats have nothing to learn, but ask for it
+    return index, {"M": _LINKS, "efConstruction": _CONSTRUCTION}
+
+
+def _ivfpq(vectors: "NDArray[np.float16]", progress: Progress) -> tuple[Any, dict[str, int]]:
+    """Four times the root of the number of vectors as lists, as FAISS's guide has it; a byte for 8 numbers."""
+    import numpy as np
+
+    faiss = faiss_module()
+    count, dimension = vectors.shape
+    lists = min(_MOST_LISTS, 2 ** max(0, round(np.log2(4 * count**0.5))), max(1, count // 39))
+    code = next(size for size in range(max(1, dimension // _PQ_DIMENSIONS), 0, -1) if dimension % size == 0)
+    bits = 8 if count >= 39 * 256 else max(1, int(np.log2(max(2, count // 39))))
+    quantizer = faiss.IndexFlatIP(dimension)
+    index = faiss.IndexIVFPQ(quantizer, dimension, lists, code, bits, faiss.METRIC_INNER_PRODUCT)
+    index.cp.seed = index.pq.cp.seed = 1
+    if faiss.get_num_gpus():
+        index.clustering_index = on_gpus(faiss.IndexFlatIP(dimension))
+    sample = min(count, max(_VECTORS_PER_LIST * lists, 256 * 256))
+    rows = np.sort(np.random.default_rng(0).choice(count, sample, replace=False))
+    progress("training ivfpq", 0, 1)
+    index.train(decoded(vectors[rows]))
+    progress("training ivfpq", 1, 1)
+    index.clustering_index = None
+    return index, {"lists": lists, "code_bytes": int(index.code_size), "trained_on": sample, "refine": REFINE}
+
+
+_BUILDERS: dict[IndexKind, Callable[["NDArray[np.float16]", Progress], tuple[Any, dict[str, int]]]] = {
+    "flat": _flat,
+    "hnsw": _hnsw,
+    "ivfpq": _ivfpq,
+}
+
+
+def _probe(index: Any, kind: IndexKind, vectors: "NDArray[np.float16]", progress: Progress) -> tuple[int, float]:
+    """How far to search so that the recall is kept, and the recall then; as far as it goes if it never is."""
+    if kind == "flat":
+        return 0, 1.0
+    queries, k = noisy(vectors, _QUERIES), min(K, len(vectors))
+    exact = nearest(vectors, queries, k, progress)
+    recall, lists = 0.0, getattr(index, "nlist", None)
+    for probe in _PROBES[kind]:
+        recall = recall_at(index, kind, probe, vectors, queries, exact)
+        if recall >= RECALL or (lists is not None and probe >= lists):
+            break
+    return probe, round(recall, 4)
+
+
+def recall_at(
+    index: Any,
+    kind: IndexKind,
+    probe: int,
+    vectors: "NDArray[np.float16]",
+    queries: "NDArray[np.float32]",
+    exact: "NDArray[np.int64]",
+) -> float:
+    """Share of the exact nearest rows (queries, k) that an index finds."""
+    import numpy as np
+
+    k = exact.shape[1]
+    found = 0
+    for query, right in zip(queries, exact, strict=True):
+        wanted = min(k * REFINE, len(vectors)) if kind == "ivfpq" else k
+        rows = index.search(query[None], wanted, params=parameters(kind, probe, k, None))[1][0]
+        rows = rows[rows >= 0]
+        if kind == "ivfpq":
+            scores = decoded(vectors[rows]) @ query
+            rows = rows[np.argsort(-scores, kind="stable")[:k]]
+        found += len(np.intersect1d(rows, right))
+    return found / exact.size if exact.size else 1.0

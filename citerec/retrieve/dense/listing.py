@@ -1,0 +1,83 @@
+"""Which papers get a vector, with what the filters need of them: one pass over the store, before any encoding."""
+
+import contextlib
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+from citerec.corpus.ingest import Progress
+from citerec.corpus.store import PaperStore, SearchableText
+from citerec.retrieve.dense.files import ArrayWriter, write_ids
+
+UNKNOWN = -1
+"""Stands for an unknown year or count."""
+
+COLUMNS = {"digests.npy": "<u8", "years.npy": "<i4", "citations.npy": "<i4"}
+"""Arrays with a number a paper, beside `ids.npy`, and their types."""
+
+_PART = 10_000
+
+
+def paper_text(paper: SearchableText) -> str:
+    """What is encoded of a paper: its title, and its abstract where it has one."""
+    if not paper.abstract:
+        return paper.title
+    return f"{paper.title}. {paper.abstract}" if paper.title else paper.abstract
+
+
+def text_digest(text: str) -> int:
+    """Tells whether a text is still the one that was encoded: 8 bytes of its BLAKE2 digest."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+def list_papers(
+    folder: Path, store: PaperStore, listed: Callable[[SearchableText], bool], papers: int, progress: Progress
+) -> int:
+    """Writes ids, digests of the texts, years and citation counts of papers, in order of id.
+
+    Args:
+        folder: Where to.
+        store: The papers.
+        listed: Whether a paper gets a row.
+        papers: How many papers the store has.
+        progress: Told of papers seen.
+
+    Returns:
+        How many were left out.
+    """
+    import numpy as np
+
+    lines = folder / "ids.txt"
+    left_out = 0
+    with contextlib.ExitStack() as stack:
+        ids = stack.enter_context(lines.open("wb"))
+        columns = [stack.enter_context(ArrayWriter(folder / name, dtype)) for name, dtype in COLUMNS.items()]
+        part: list[SearchableText] = []
+
+        def write() -> None:
+            ids.writelines(paper.paper_id.encode() + b"\n" for paper in part)
+            values = (
+                [text_digest(paper_text(paper)) for paper in part],
+                [_known(paper.year) for paper in part],
+                [_known(paper.citation_count) for paper in part],
+            )
+            for column, numbers in zip(columns, values, strict=True):
+                column.append(np.array(numbers, dtype=column.dtype))
+            part.clear()
+
+        for seen, paper in enumerate(store.searchable_texts(), 1):
+            if listed(paper):
+                part.append(paper)
+            else:
+                left_out += 1
+            if seen % _PART == 0:
+                write()
+                progress("listing papers", seen, papers)
+        write()
+    write_ids(lines, folder / "ids.npy")
+    lines.unlink()
+    return left_out
+
+
+def _known(number: int | None) -> int:
+    return UNKNOWN if number is None else number

@@ -1,0 +1,115 @@
+"""What a folder of vectors says of itself."""
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from citerec.errors import IndexUnusableError
+
+KIND = "citerec-vectors"
+VERSION = 1
+"""Rises when vectors written before can no longer be read."""
+
+FILE_NAME = "manifest.json"
+FILES = ("ids.npy", "vectors.npy", "digests.npy", "years.npy", "citations.npy", "index.faiss")
+
+IndexKind = Literal["flat", "hnsw", "ivfpq"]
+Backend = Literal["torch", "onnx-int8"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class FaissSettings(_Part):
+    """How the vectors are searched.
+
+    Attributes:
+        kind: What stands in index.faiss.
+        asked: The kind that was asked for; `auto` where the number of vectors decided.
+        build: What it was built with: M and efConstruction, or lists and code bytes.
+        probe: efSearch of HNSW for a hundred hits, or nprobe of IVF-PQ; 0 for flat.
+        recall: Share of the exact 100 nearest that it finds with that, measured after it was built.
+        faiss: Version of FAISS that built it.
+    """
+
+    kind: IndexKind
+    asked: Literal["auto", "flat", "hnsw", "ivfpq"]
+    build: dict[str, int]
+    probe: int
+    recall: float
+    faiss: str
+
+
+class DenseManifest(_Part):
+    """`dense/manifest.json`. It is written last: a folder without it holds no vectors.
+
+    Attributes:
+        kind: Always `citerec-vectors`.
+        version: Of this format.
+        citerec: Version that wrote it.
+        model: What encodes queries, by the name it was asked for.
+        identity: What tells that model from another: `citerec.models.encoder`; None where the vectors were given.
+        backend: What encoded the papers.
+        max_tokens: How much of a text was read; None where the vectors were given.
+        dimension: Of the vectors.
+        normalised: Whether each has length one; always so.
+        count: Papers with a vector.
+        without_vector: Papers of the index that have none.
+        given: Whether the vectors were given, not encoded here.
+        faults: What was wrong with given vectors, counted.
+        store: Fingerprint of the paper store for which they were made.
+        faiss: How they are searched.
+        checksums: BLAKE2 digest of each file.
+    """
+
+    kind: str = KIND
+    version: int = VERSION
+    citerec: str
+    model: str
+    identity: str | None
+    backend: Backend
+    max_tokens: int | None
+    dimension: int
+    normalised: bool = True
+    count: int
+    without_vector: int
+    given: bool
+    faults: dict[str, int]
+    store: str
+    faiss: FaissSettings
+    checksums: dict[str, str]
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The manifest of a folder of vectors.
+
+        Raises:
+            IndexUnusableError: There are no vectors, or they are half made, broken, or of another version.
+        """
+        remedy = f"Make them: citerec index encode {folder.parent}"
+        path = folder / FILE_NAME
+        if not path.is_file():
+            raise IndexUnusableError(f"{folder.parent} has no vectors", remedy)
+        try:
+            manifest = cls.model_validate_json(path.read_bytes())
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".strip(": ")
+            raise IndexUnusableError(f"{path} is broken or of another version ({what})", remedy) from None
+        if manifest.kind != KIND or manifest.version != VERSION:
+            raise IndexUnusableError(
+                f"{path} is a {manifest.kind} of version {manifest.version}; this citerec reads version {VERSION}",
+                remedy,
+            )
+        return manifest
+
+    def write(self, folder: Path) -> None:
+        """Writes the manifest into a folder of vectors."""
+        (folder / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def has_vectors(folder: Path) -> bool:
+    """Whether a folder holds finished vectors, of whatever version."""
+    return (folder / FILE_NAME).is_file()

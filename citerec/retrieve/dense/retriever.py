@@ -1,0 +1,295 @@
+"""Dense retrieval: the papers whose vectors are nearest to that of the query, under exact filters."""
+
+import itertools
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from citerec.contexts.query import Query
+from citerec.errors import FilterError, IndexUnusableError, QueryError
+from citerec.records import Match
+from citerec.retrieve.dense.engine import faiss_module
+from citerec.retrieve.dense.filters import Matching, Passing, RowFilter
+from citerec.retrieve.dense.kinds import REFINE, open_faiss, parameters
+from citerec.retrieve.dense.vectors import Vectors
+from citerec.retrieve.manifest import Manifest, is_index
+from citerec.retrieve.protocol import NO_FILTERS, Candidate, Filters
+from citerec.settings import RetrievalSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from citerec.models.encoder import Encoder
+
+_ENCODED_AT_ONCE = 256
+# Papers of one text have one vector: so many more are asked for that ties at the end are settled by id.
+_SLACK = 16
+# A step through the graph costs about as much as scoring 60 rows that lie side by side: benchmarks/vectors.py.
+_STEP = 60
+# IVF-PQ: under so many passing rows all of them are scored with their own vectors.
+_FEW = 20_000
+_WIDEST = 16
+
+
+class DenseRetriever:
+    """Finds papers by their vectors. Safe to call from several threads; ties break by paper id.
+
+    A paper scores the cosine of its vector with the query's, computed from the vectors themselves whatever the kind
+    of index: scores of flat, HNSW and IVF-PQ are equal, what they find may differ.
+
+    Args:
+        path: The folder `dense` of an index directory.
+        settings: How the query becomes a vector, and how far is searched.
+        matching: The ids of the papers that pass filters by field of study and venue.
+
+    Attributes:
+        settings: As given.
+        vectors: The papers' vectors.
+
+    Raises:
+        IndexUnusableError: There are no vectors, or they are damaged, or were made for other papers.
+    """
+
+    def __init__(self, path: Path, settings: RetrievalSettings | None, matching: Matching) -> None:
+        self.settings = settings or RetrievalSettings()
+        self.vectors = Vectors(path)
+        self._check_store(path.parent)
+        self._kind = self.vectors.manifest.faiss.kind
+        self._probe = self.settings.dense.probe or self.vectors.manifest.faiss.probe
+        self._index = _opened(path)
+        if self._index.ntotal != len(self.vectors) or self._index.d != self.vectors.manifest.dimension:
+            raise IndexUnusableError(f"{path / 'index.faiss'} is not over these vectors", _remedy(path))
+        self._filter = RowFilter(self.vectors, matching)
+        self._opened_encoder: Encoder | None = None
+        self._opening = threading.Lock()
+
+    def close(self) -> None:
+        """Lets go of the model and of the index."""
+        self._opened_encoder = None
+        del self._index
+
+    def vectors_of(self, queries: Sequence[Query]) -> "NDArray[np.float32]":
+        """The vectors of some queries, (queries, dimension), each of length one.
+
+        The encoded sentence, with those around it where the settings say so; the citing paper's own vector is added
+        to it by its weight, or the encoding of its title where it is not in the index.
+
+        Raises:
+            ModelError: The model cannot be loaded, or is not the one that made the vectors.
+        """
+        import numpy as np
+
+        dense = self.settings.dense
+        texts = [query.passage if dense.neighbours else query.text for query in queries]
+        encoder = self._encoder()
+        if not dense.citing:
+            return encoder.encode(texts)
+        rows = self.vectors.rows([query.citing_id or "" for query in queries])
+        titled = [at for at, query in enumerate(queries) if rows[at] < 0 and query.citing_title]
+        encoded = encoder.encode([*texts, *(queries[at].citing_title for at in titled)])
+        vectors, titles = encoded[: len(queries)], encoded[len(queries) :]
+        citing = np.zeros_like(vectors)
+        citing[rows >= 0] = self.vectors.values[rows[rows >= 0]]
+        citing[titled] = titles
+        return _normalised(vectors + np.float32(dense.citing) * citing)
+
+    def search(
+        self,
+        query: Query,
+        k: int,
+        filters: Filters = NO_FILTERS,
+        vector: "NDArray[np.float32] | None" = None,
+    ) -> list[Candidate]:
+        """The k nearest papers, nearest first; fewer only where fewer pass the filters.
+
+        Args:
+            query: What to search for.
+            k: How many papers, from 1.
+            filters: Which papers may be found; exact.
+            vector: The query's vector (dimension,), where it is known; else it is encoded.
+
+        Raises:
+            QueryError: The query is blank.
+            FilterError: k is under 1.
+        """
+        if k < 1:
+            raise FilterError(f"k is {k}", "Ask for at least one paper.")
+        if vector is None:
+            if not _has_words(query):
+                raise QueryError("the sentence is empty", "Write one with words of its own.")
+            vector = self.vectors_of([query])[0]
+        passing = self._filter.passing(filters)
+        excluded = {paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None}
+        wanted = min(k + len(excluded) + _SLACK, len(self.vectors) if passing is None else passing.count)
+        rows = self._nearest(vector, wanted, passing)
+        return self._candidates(vector, rows, excluded)[:k]
+
+    def search_many(
+        self,
+        queries: Iterable[tuple[Query, Filters]],
+        k: int,
+        threads: int = 2,
+        latencies: list[float] | None = None,
+    ) -> Iterator[list[Candidate]]:
+        """Answers many queries, in order, several at once. A blank query finds nothing.
+
+        Args:
+            queries: What to search for, and where.
+            k: How many candidates each.
+            threads: How many searches run at once; queries are encoded together.
+            latencies: Takes the seconds that each search took, in no order: with its share of the encoding.
+        """
+
+        def answer(task: tuple[Query, Filters, "NDArray[np.float32]", float]) -> list[Candidate]:
+            query, filters, vector, encoding = task
+            begun = time.perf_counter()
+            found = self.search(query, k, filters, vector) if _has_words(query) else []
+            if latencies is not None:
+                latencies.append(encoding + time.perf_counter() - begun)
+            return found
+
+        remaining = iter(queries)
+        with ThreadPoolExecutor(threads, thread_name_prefix="nearest", initializer=_one_thread) as pool:
+            while part := list(itertools.islice(remaining, _ENCODED_AT_ONCE)):
+                begun = time.perf_counter()
+                vectors = self.vectors_of([query for query, _ in part])
+                share = (time.perf_counter() - begun) / len(part)
+                tasks = ((*task, vector, share) for task, vector in zip(part, vectors, strict=True))
+                yield from pool.map(answer, tasks)
+
+    def cosines(self, vector: "NDArray[np.float32]", paper_ids: Sequence[str]) -> "NDArray[np.float32]":
+        """The cosine of a vector (dimension,) with each paper's, (papers,); NaN where a paper has none."""
+        import numpy as np
+
+        rows = self.vectors.rows(paper_ids)
+        cosines = np.full(len(rows), np.nan, dtype=np.float32)
+        cosines[rows >= 0] = self.vectors.scores(vector, rows[rows >= 0])
+        return cosines
+
+    def explain(self, _query: Query, _candidate: Candidate) -> tuple[Match, ...]:
+        """Nothing: no single word speaks for a vector."""
+        return ()
+
+    def _candidates(
+        self, vector: "NDArray[np.float32]", rows: "NDArray[np.int64]", excluded: set[str]
+    ) -> list[Candidate]:
+        """Papers by score, then by row, which is by id."""
+        import numpy as np
+
+        scores = self.vectors.scores(vector, rows)
+        order = np.lexsort((rows, -scores))
+        found = zip(self.vectors.paper_ids(rows[order]), scores[order].tolist(), strict=True)
+        return [
+            Candidate(paper_id, score, None, {"dense": score}) for paper_id, score in found if paper_id not in excluded
+        ]
+
+    def _nearest(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "NDArray[np.int64]":
+        """The rows of the k nearest that pass."""
+        import numpy as np
+
+        if k <= 0:
+            return np.empty(0, dtype=np.int64)
+        if self._kind == "hnsw":
+            return self._by_graph(vector, k, passing)
+        if self._kind == "ivfpq":
+            return self._by_lists(vector, k, passing)
+        return _searched(self._index, vector, k, parameters("flat", 0, k, passing and passing.selector))
+
+    def _by_graph(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "NDArray[np.int64]":
+        """Through the graph, or through all rows that pass where a walk that meets few of them takes longer."""
+        faiss = faiss_module()
+        if passing is None:
+            rows = _searched(self._index, vector, k, parameters("hnsw", self._probe, k, None))
+        elif passing.count**2 > _STEP * self._probe * len(self.vectors):
+            probe = -(-self._probe * len(self.vectors) // passing.count)
+            rows = _searched(self._index, vector, k, parameters("hnsw", probe, k, passing.selector))
+        else:
+            rows = vector[:0].astype("int64")
+        if len(rows) == k:
+            return rows
+        everything = faiss.downcast_index(self._index.storage)
+        return _searched(everything, vector, k, parameters("flat", 0, k, passing and passing.selector))
+
+    def _by_lists(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "NDArray[np.int64]":
+        """Candidates by their codes, then by their vectors; all rows that pass where they are few."""
+        import numpy as np
+
+        if passing is not None and passing.count <= max(_FEW, REFINE * k):
+            rows = passing.rows()
+        else:
+            count = len(self.vectors) if passing is None else passing.count
+            probe = min(self._index.nlist, self._probe * min(_WIDEST, -(-len(self.vectors) // count)))
+            selector = passing and passing.selector
+            for lists in (probe, self._index.nlist):
+                rows = _searched(self._index, vector, min(count, REFINE * k), parameters("ivfpq", lists, k, selector))
+                if len(rows) >= k:
+                    break
+        scores = self.vectors.scores(vector, rows)
+        return rows[np.lexsort((rows, -scores))[:k]]
+
+    def _encoder(self) -> "Encoder":
+        with self._opening:
+            if self._opened_encoder is None:
+                self._opened_encoder = self._open_encoder()
+            return self._opened_encoder
+
+    def _open_encoder(self) -> "Encoder":
+        from citerec.models.encoder import Encoder
+
+        manifest = self.vectors.manifest
+        encoder = Encoder.open(manifest.model, backend=self.settings.dense.backend, max_tokens=manifest.max_tokens)
+        remedy = f"Give the right one: citerec index encode {self.vectors.path.parent} --model …"
+        if encoder.dimension != manifest.dimension:
+            raise IndexUnusableError(
+                f"{manifest.model} makes vectors of dimension {encoder.dimension}, and those of the index have "
+                f"{manifest.dimension}",
+                remedy,
+            )
+        if manifest.identity not in (None, encoder.identity):
+            raise IndexUnusableError(
+                f"{manifest.model} is no longer the model that made the vectors of the index",
+                f"Make them anew: citerec index encode {self.vectors.path.parent}",
+            )
+        return encoder
+
+    def _check_store(self, index: Path) -> None:
+        if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
+            raise IndexUnusableError(f"the vectors of {index} were made for other papers", _remedy(self.vectors.path))
+
+
+def _opened(path: Path) -> Any:
+    try:
+        return open_faiss(path)
+    except RuntimeError as error:
+        raise IndexUnusableError(f"{path / 'index.faiss'} cannot be read", _remedy(path)) from error
+
+
+def _remedy(path: Path) -> str:
+    return f"Make the vectors anew: citerec index encode {path.parent}"
+
+
+def _searched(index: Any, vector: "NDArray[np.float32]", k: int, parameters: Any) -> "NDArray[np.int64]":
+    rows: NDArray[np.int64] = index.search(vector[None], k, params=parameters)[1][0]
+    return rows[rows >= 0]
+
+
+def _has_words(query: Query) -> bool:
+    return bool(query.passage)
+
+
+def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    import numpy as np
+
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    normalised: NDArray[np.float32] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+    return normalised
+
+
+def _one_thread() -> None:
+    """Searches run beside one another: none of them takes several processors for itself."""
+    faiss = faiss_module()
+    faiss.omp_set_num_threads(1)

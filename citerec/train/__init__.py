@@ -1,0 +1,1 @@
+"""What learns: rankers, rerankers, encoders."""

@@ -1,0 +1,123 @@
+"""Checkpoints: where training stands, in safetensors and JSON, so that a resumed run ends as an unbroken one."""
+
+import os
+import re
+import shutil
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+_STATE = "state.json"
+_MODEL = "model.safetensors"
+_OPTIMIZER = "optimizer.safetensors"
+_STEP = re.compile(r"step-(\d{8})")
+
+
+@dataclass(slots=True)
+class State:
+    """Where training stands.
+
+    Attributes:
+        step: Steps done.
+        best: The best dev value, and the step after which it was measured; None before the first.
+        best_step: That step.
+        found: What else was found on dev then.
+        without_gain: Dev values since the best one.
+        values: Every dev value, by step.
+        losses: Mean training loss between two dev values, by the step of the later.
+        running: Sum and count of the losses since the last dev value.
+    """
+
+    step: int = 0
+    best: float | None = None
+    best_step: int = 0
+    found: dict[str, float] = field(default_factory=dict)
+    without_gain: int = 0
+    values: dict[str, float] = field(default_factory=dict)
+    losses: dict[str, float] = field(default_factory=dict)
+    running: tuple[float, int] = (0.0, 0)
+
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says of it."""
+        return {"steps": self.step, "best_step": self.best_step, "dev_values": self.values, "losses": self.losses}
+
+
+class Checkpoints:
+    """The checkpoints of one training in a folder: the last one, and the weights that were best on dev."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def save(self, model: Any, optimizer: Any, state: State) -> None:
+        """Writes a checkpoint beside its place, puts it there, and removes those before it."""
+        from safetensors.torch import save_file, save_model
+
+        partial = self._folder / ".writing"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        save_model(model, str(partial / _MODEL))
+        moments = {
+            f"{parameter}.{name}": value
+            for parameter, values in optimizer.state_dict()["state"].items()
+            for name, value in values.items()
+        }
+        save_file(moments, partial / _OPTIMIZER)
+        (partial / _STATE).write_bytes(orjson.dumps(asdict(state)))
+        for path in [*partial.iterdir(), partial]:
+            _sync(path)
+        place = self._folder / f"step-{state.step:08}"
+        shutil.rmtree(place, ignore_errors=True)
+        partial.rename(place)
+        for path in self._all()[:-1]:
+            shutil.rmtree(path)
+        for path in self._folder.glob("best-*.safetensors"):
+            if path != self._best(state.best_step):
+                path.unlink()
+
+    def load(self, model: Any, optimizer: Any) -> State:
+        """Brings model and optimizer to the last checkpoint; a fresh state where there is none."""
+        from safetensors.torch import load_file, load_model
+
+        standing = self._all()
+        if not standing:
+            return State()
+        last = standing[-1]
+        load_model(model, last / _MODEL)
+        moments: dict[int, dict[str, Any]] = {}
+        for key, value in load_file(last / _OPTIMIZER).items():
+            parameter, _, name = key.partition(".")
+            moments.setdefault(int(parameter), {})[name] = value
+        groups = optimizer.state_dict()["param_groups"]
+        optimizer.load_state_dict({"state": moments, "param_groups": groups})
+        values = orjson.loads((last / _STATE).read_bytes())
+        return State(**{**values, "running": tuple(values["running"])})
+
+    def keep_best(self, model: Any, step: int) -> None:
+        """Keeps the weights as they are now. Those kept before stay until the next checkpoint, which needs them not."""
+        from safetensors.torch import save_model
+
+        save_model(model, str(self._best(step)))
+        _sync(self._best(step))
+
+    def load_best(self, model: Any, state: State) -> None:
+        """Brings the model to the weights that were best on dev."""
+        from safetensors.torch import load_model
+
+        load_model(model, self._best(state.best_step))
+
+    def _all(self) -> list[Path]:
+        return sorted(path for path in self._folder.iterdir() if _STEP.fullmatch(path.name))
+
+    def _best(self, step: int) -> Path:
+        return self._folder / f"best-{step:08}.safetensors"
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

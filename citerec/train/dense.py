@@ -1,0 +1,268 @@
+"""Training an encoder: multiple negatives ranking (Henderson et al. 2017) with mined hard negatives."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from citerec.corpus.ingest import Progress
+from citerec.corpus.store import PaperStore, SearchableText
+from citerec.directories import Kind
+from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.models.encoder import open_sentence_transformer
+from citerec.models.find import DEFAULT_ENCODER
+from citerec.recommend import Recommender
+from citerec.records import Paper
+from citerec.retrieve.dense.listing import paper_text
+from citerec.retrieve.index import no_progress
+from citerec.settings import RetrievalSettings
+from citerec.train.groups import Choice, Groups, mine_groups
+from citerec.train.loop import Note, Schedule, learn, no_note
+from citerec.train.workplace import described, workplace
+from citerec.version import __version__
+
+KIND = "citerec-encoder"
+MANIFEST = "manifest.json"
+# What sentence-transformers writes for an encoder: its files, and a folder for each module.
+_FILES = (
+    "README.md added_tokens.json config.json config_sentence_transformers.json merges.txt model.safetensors "
+    "modules.json sentence_bert_config.json special_tokens_map.json tokenizer.json tokenizer_config.json vocab.json "
+    "vocab.txt 1_Pooling 2_Dense 2_Normalize 3_Normalize"
+)
+ENCODER_DIRECTORY = Kind(
+    name="trained encoder", kind=KIND, manifest=MANIFEST, names=frozenset({MANIFEST, *_FILES.split()})
+)
+
+METRIC = "recall@10"
+_CUTOFF = 10
+_POOL_DEPTH = 10
+_ROWS_AT_ONCE = {"cpu": 16, "cuda": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderOptions:
+    """How to train an encoder.
+
+    Attributes:
+        base: With what to begin: `citerec.models.find.find_model`.
+        max_tokens: How much of a text it reads; what its authors set if not said.
+        negatives: Hard negatives for each cited paper, drawn anew in each epoch.
+        candidates: From among how many.
+        batch: How many cited papers a step: each is a negative to the others' contexts.
+    """
+
+    base: str = DEFAULT_ENCODER
+    max_tokens: int | None = None
+    negatives: int = 1
+    candidates: int = 100
+    batch: int = 32
+
+
+class EncoderManifest(BaseModel):
+    """`manifest.json`: what a trained encoder says of itself.
+
+    Attributes:
+        base: The model with which training began.
+        training: How it was trained.
+        dev: What it reached on the dev contexts, and what the base had reached.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["citerec-encoder"] = "citerec-encoder"
+    version: Literal[1] = 1
+    citerec: str
+    base: str
+    training: dict[str, Any]
+    dev: dict[str, float]
+
+
+def train_encoder(
+    choice: Choice,
+    index: Path,
+    out: Path,
+    options: EncoderOptions,
+    schedule: Schedule,
+    settings: RetrievalSettings | None = None,
+    *,
+    device: str | None = None,
+    progress: Progress = no_progress,
+    note: Note = no_note,
+) -> EncoderManifest:
+    """Trains an encoder, in place of what stood at `out`. A training that was stopped goes on where it stopped.
+
+    The outcome is a folder of sentence-transformers. Where no step did the base any good on dev, it is the base.
+
+    Args:
+        choice: From which contexts to learn, and on which to measure.
+        index: Where their candidates come from.
+        out: The directory of the model.
+        options: What to learn, and how.
+        schedule: How long, and how fast.
+        settings: How candidates are found.
+        device: Where; a GPU where there is one if not said.
+        progress: Told of the work done.
+        note: Told of each dev value.
+
+    Raises:
+        ModelError: There is no such base, or it cannot be trained.
+        SourceError: A file of contexts cannot be read.
+        InputError: A line of it is no context, or no cited paper is in the index, or something else stands at `out`.
+        BuildError: The loss is no number any more, or another process trains this model, or the disk is full.
+    """
+    ENCODER_DIRECTORY.check_place(out)
+    with Recommender.open(index, settings) as recommender:
+        model = open_sentence_transformer(options.base, device)
+        if options.max_tokens:
+            model.max_seq_length = options.max_tokens
+        plan = {
+            "citerec": __version__,
+            "contexts": described(choice.contexts),
+            "dev": described(choice.dev) if choice.dev else None,
+            "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
+            "index": recommender.manifest.fingerprint,
+            "settings": recommender.settings.model_dump(mode="json"),
+            "options": asdict(options),
+            "schedule": asdict(schedule),
+        }
+        with workplace(out, plan) as folder:
+            train, dev = mine_groups(choice, recommender, options.candidates, folder, progress)
+            learner = _Learner(model, train, dev, recommender.store, options, schedule.seed)
+            state = learn(learner, schedule, folder / "checkpoints", progress, note)
+            manifest = EncoderManifest(
+                citerec=__version__,
+                base=options.base,
+                training={
+                    **choice.facts(),
+                    "groups": len(train),
+                    "dev_groups": len(dev),
+                    "index": recommender.manifest.fingerprint,
+                    "retrieval": recommender.settings.model_dump(mode="json", exclude_defaults=True),
+                    **{name: value for name, value in asdict(options).items() if name != "base"},
+                    **asdict(schedule),
+                    **state.facts(),
+                },
+                dev={METRIC: state.best or 0.0, f"{METRIC} before": state.values["0"]},
+            )
+            with ENCODER_DIRECTORY.writing(out) as partial:
+                model.save_pretrained(str(partial), create_model_card=False)
+                (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return manifest
+
+
+class _Learner:
+    """An encoder, and the groups from which it learns."""
+
+    def __init__(
+        self, model: Any, train: Groups, dev: Groups, store: PaperStore, options: EncoderOptions, seed: int
+    ) -> None:
+        from sentence_transformers.sentence_transformer.losses import CachedMultipleNegativesRankingLoss
+
+        self.model = model
+        self._train = train
+        self._dev = dev
+        self._store = store
+        self._options = options
+        self._seed = seed
+        self._gold = [group.gold for group in train]
+        self._examples = [(number, slot) for number, gold in enumerate(self._gold) for slot in range(len(gold))]
+        # With cached gradients memory does not grow with the batch (Gao et al. 2021).
+        self._loss = CachedMultipleNegativesRankingLoss(model, mini_batch_size=_ROWS_AT_ONCE.get(model.device.type, 16))
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """No paper that one context of a batch cites is cited by another: it would be its negative."""
+        order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples))
+        whole: list[list[int]] = []
+        begun: list[tuple[list[int], set[str]]] = []
+        for example in order.tolist():
+            gold = self._gold[self._examples[example][0]]
+            for batch, cited in begun:
+                if cited.isdisjoint(gold):
+                    break
+            else:
+                batch, cited = [], set()
+                begun.append((batch, cited))
+            batch.append(example)
+            cited.update(gold)
+            if len(batch) == self._options.batch:
+                whole.append(batch)
+                begun.remove((batch, cited))
+        return whole + [batch for batch, _ in begun]
+
+    def backward(self, batch: Sequence[int], step: int) -> float:
+        import torch
+
+        device = self.model.device
+        columns = self._columns(batch, np.random.default_rng((self._seed, 1, step)))
+        # Gradients are cached: the texts are encoded again, under the same conditions, within backward.
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            features = [
+                {name: value.to(device) for name, value in self.model.preprocess(texts).items() if hasattr(value, "to")}
+                for texts in columns
+            ]
+            loss = self._loss(features, None)
+            loss.backward()
+        return float(loss.item())
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        """Recall on dev, in a pool of the papers cited there and the first candidates of each context."""
+        groups = list(self._dev)
+        pool = sorted(
+            {paper_id for group in groups for paper_id in group.gold}
+            | {candidate.paper_id for group in groups for candidate in group.candidates[:_POOL_DEPTH]}
+        )
+        papers = self._store.papers(pool)
+        contexts = self._encoded([group.query.passage for group in groups])
+        similarities = contexts @ self._encoded([_text(papers[paper_id]) for paper_id in pool]).T
+        years = np.array([papers[paper_id].year or 0 for paper_id in pool])
+        places = {paper_id: place for place, paper_id in enumerate(pool)}
+        gold = np.full((len(groups), max(len(group.gold) for group in groups)), -1, np.int32)
+        for row, group in enumerate(groups):
+            # The leak rules of the search.
+            if group.context.citing_year:
+                similarities[row, years > group.context.citing_year] = -np.inf
+            if group.context.citing_id in places:
+                similarities[row, places[group.context.citing_id]] = -np.inf
+            ranks = np.empty(len(pool), np.int32)
+            ranks[np.argsort(-similarities[row], kind="stable")] = np.arange(1, len(pool) + 1)
+            for slot, paper_id in enumerate(group.gold):
+                gold[row, slot] = ranks[places[paper_id]] if ranks[places[paper_id]] <= _CUTOFF else 0
+        return round(float(measure(parse_metrics(METRIC, _CUTOFF), gold, _CUTOFF).mean()), 4), {}
+
+    def _columns(self, batch: Sequence[int], random: np.random.Generator) -> list[list[str]]:
+        """Texts: the contexts, the papers that they cite, and as many columns of hard negatives as asked for."""
+        examples = [self._examples[example] for example in batch]
+        cited = {paper_id for number, _ in examples for paper_id in self._gold[number]}
+        contexts, chosen = [], []
+        for number, slot in examples:
+            group = self._train[number]
+            negatives = group.negatives(cited) or group.negatives()
+            drawn = random.permutation(len(negatives))
+            # Where there are too few, some stand twice.
+            drawn = np.resize(drawn, self._options.negatives)
+            contexts.append(group.query.passage)
+            chosen.append([group.gold[slot], *(negatives[place].paper_id for place in drawn)])
+        papers = self._store.papers({paper_id for row in chosen for paper_id in row})
+        return [contexts, *([_text(papers[paper_id]) for paper_id in column] for column in zip(*chosen, strict=True))]
+
+    def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
+        vectors: npt.NDArray[np.float32] = self.model.encode(
+            texts,
+            batch_size=_ROWS_AT_ONCE.get(self.model.device.type, 16),
+            normalize_embeddings=True,
+            show_progress_bar=False,
+        )
+        return vectors
+
+
+def _text(paper: Paper) -> str:
+    """The text that `citerec index encode` encodes."""
+    return paper_text(
+        SearchableText(
+            paper.paper_id, paper.title, paper.abstract or "", paper.year, paper.venue, "", paper.citation_count
+        )
+    )

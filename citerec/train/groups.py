@@ -1,0 +1,254 @@
+"""What rerankers and encoders learn from: a context, the papers it cites, and what the search gives beside them."""
+
+import functools
+import hashlib
+import heapq
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import orjson
+
+from citerec.contexts.query import Query, query_of
+from citerec.contexts.read import read_contexts
+from citerec.corpus.ingest import Progress
+from citerec.corpus.store import PaperStore
+from citerec.errors import InputError
+from citerec.recommend import Recommender
+from citerec.records import Context
+from citerec.retrieve.protocol import Candidate, CitanceKey
+
+_PROGRESS_EVERY = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which contexts to learn from, and which to measure on while learning.
+
+    Attributes:
+        contexts: A file of contexts with cited papers.
+        dev: Another one to measure on; else a share of the citing papers of the first is held out.
+        dev_share: That share.
+        dev_limit: How many contexts to measure on at most.
+        limit: How many to learn from at most, drawn by the seed; all if not said.
+        seed: Of what is drawn.
+    """
+
+    contexts: Path
+    dev: Path | None = None
+    dev_share: float = 0.1
+    dev_limit: int = 300
+    limit: int | None = None
+    seed: int = 0
+
+    def facts(self) -> dict[str, str | None]:
+        """What a manifest says of it."""
+        held_out = f"citing papers held out of {self.contexts.name}"
+        return {"contexts": self.contexts.name, "dev": self.dev.name if self.dev else held_out}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A context with the papers it cites and the candidates that the search gives, under the leak rules.
+
+    Attributes:
+        context: The context.
+        gold: The papers cited that are in the index; never the citing paper.
+        candidates: Best first; never the citing paper, nor anything newer than it.
+    """
+
+    context: Context
+    gold: tuple[str, ...]
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def query(self) -> Query:
+        """What is searched for."""
+        return query_of(self.context)
+
+    def positive(self, paper_id: str) -> Candidate:
+        """A cited paper as the search found it; without score and citance where it did not."""
+        found = (candidate for candidate in self.candidates if candidate.paper_id == paper_id)
+        return next(found, Candidate(paper_id, 0.0))
+
+    def negatives(self, but: Iterable[str] = ()) -> list[Candidate]:
+        """The candidates that are not cited, and are none of some others."""
+        out = {*self.gold, *but}
+        return [candidate for candidate in self.candidates if candidate.paper_id not in out]
+
+
+class Groups:
+    """The groups of a file, JSON Lines; each is read when it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("rb")
+        begin, starts = 0, []
+        for line in self._file:
+            if line != b"null\n":
+                starts.append(begin)
+            begin += len(line)
+        self._starts = np.array(starts, np.int64)
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def __getitem__(self, number: int) -> Group:
+        self._file.seek(self._starts[number])
+        record = orjson.loads(self._file.readline())
+        context = Context(**{**record["context"], "cited_ids": tuple(record["context"]["cited_ids"])})
+        candidates = (
+            Candidate(paper_id, score, CitanceKey(*key) if key else None)
+            for paper_id, score, key in record["candidates"]
+        )
+        return Group(context, tuple(record["gold"]), tuple(candidates))
+
+    def __iter__(self) -> Iterator[Group]:
+        return (self[number] for number in range(len(self)))
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._file.close()
+
+
+def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[Context]]:
+    """The contexts to learn from, how many they are, and those to measure on. No citing paper is on both sides.
+
+    Raises:
+        SourceError: A file cannot be read.
+        InputError: A line is no context with cited papers, or a side has none.
+    """
+    if choice.dev:
+        held_out = {citing_paper(context) for context in read_contexts(choice.dev, cited=True)}
+        of_dev = read_contexts(choice.dev, cited=True)
+    else:
+        held_out = set()
+        of_dev = (context for context in read_contexts(choice.contexts, cited=True) if _drawn(choice, context))
+    dev = heapq.nsmallest(choice.dev_limit, of_dev, key=lambda context: _lot(choice.seed, context.context_id))
+    if not dev:
+        raise InputError(f"no citing paper of {choice.contexts} was held out", "Raise --dev-share, or give --dev FILE.")
+
+    def to_learn_from() -> Iterator[Context]:
+        for context in read_contexts(choice.contexts, cited=True):
+            if citing_paper(context) not in held_out if choice.dev else not _drawn(choice, context):
+                yield context
+
+    if choice.limit is None:
+        chosen, number = to_learn_from, sum(1 for _ in to_learn_from())
+    else:
+        lots = heapq.nsmallest(choice.limit, to_learn_from(), key=lambda context: _lot(choice.seed, context.context_id))
+        chosen, number = lambda: iter(lots), len(lots)
+    if not number:
+        raise InputError(
+            f"{choice.contexts} leaves nothing to learn from: all its citing papers are held out",
+            "Give other contexts to --dev, or lower --dev-share.",
+        )
+    return chosen, number, dev
+
+
+def mine(
+    contexts: Iterator[Context], recommender: Recommender, k: int, path: Path, told: Callable[[int], None]
+) -> None:
+    """Writes the groups of some contexts to a file; goes on where it stopped. A context of no use is a null.
+
+    Args:
+        contexts: The same, in the same order, each time.
+        recommender: Finds the candidates; its leak rules hold.
+        k: How many of them.
+        path: The file.
+        told: Told how many contexts are done.
+    """
+    done = _whole_lines(path)
+    with path.open("ab") as file:
+        rest = itertools.islice(contexts, done, None)
+        for number, (context, candidates) in enumerate(recommender.recommend_many(rest, k), done + 1):
+            file.write(orjson.dumps(_record(context, candidates, recommender.store)) + b"\n")
+            if number % _PROGRESS_EVERY == 0:
+                told(number)
+
+
+def mine_groups(
+    choice: Choice, recommender: Recommender, k: int, folder: Path, progress: Progress
+) -> tuple[Groups, Groups]:
+    """The groups to learn from and those to measure on, written to a folder; what stands there is gone on with.
+
+    Raises:
+        SourceError: A file cannot be read.
+        InputError: A line is no context with cited papers, or no cited paper of a side is in the index.
+    """
+    chosen, number, dev = choose(choice)
+    k = min(k, recommender.manifest.counts.papers)
+    found = []
+    for name, contexts, whole in (("train", chosen(), number), ("dev", iter(dev), len(dev))):
+        doing = f"searching, {name}"
+        path = folder / f"{name}.jsonl"
+        mine(contexts, recommender, k, path, functools.partial(_tell, progress, doing, whole))
+        groups = Groups(path)
+        if not len(groups):
+            raise InputError(
+                f"no context to {'learn from' if name == 'train' else 'measure on'} cites a paper of "
+                f"{recommender.path}, with others found beside it",
+                "Give an index that holds the cited papers: cited_ids must be its paper ids.",
+            )
+        found.append(groups)
+    return found[0], found[1]
+
+
+def _tell(progress: Progress, doing: str, whole: int, done: int) -> None:
+    progress(doing, done, whole)
+
+
+def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:
+    """What others wrote when they cited some candidates: what the search found for each, by paper id."""
+    return {
+        candidate.paper_id: store.citances(candidate.paper_id, candidate.citance.citing_id)[candidate.citance.position]
+        for candidate in candidates
+        if candidate.citance
+    }
+
+
+def citing_paper(context: Context) -> tuple[str, str]:
+    """What tells one citing paper from another; a context without one is a paper of its own."""
+    if context.citing_id:
+        return "id", context.citing_id
+    return ("key", context.citing_key) if context.citing_key else ("context", context.context_id)
+
+
+def _record(context: Context, candidates: Iterable[Candidate], store: PaperStore) -> dict[str, object] | None:
+    others = [candidate for candidate in candidates if candidate.paper_id != context.citing_id]
+    gold = [paper_id for paper_id in context.cited_ids if paper_id != context.citing_id]
+    known = store.years(gold)
+    gold = [paper_id for paper_id in gold if paper_id in known]
+    if not gold or all(candidate.paper_id in gold for candidate in others):
+        return None
+    kept = ("text", "before", "after", "context_id", "citing_id", "citing_key", "citing_year", "cited_ids")
+    values = asdict(context)
+    return {
+        "context": {name: values[name] for name in kept},
+        "gold": gold,
+        "candidates": [
+            [candidate.paper_id, candidate.score, candidate.citance and list(candidate.citance)] for candidate in others
+        ],
+    }
+
+
+def _whole_lines(path: Path) -> int:
+    """How many lines a file has; what a killed process left of a last one is cut off."""
+    lines = end = 0
+    if path.exists():
+        with path.open("r+b") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    lines, end = lines + 1, end + len(line)
+            file.truncate(end)
+    return lines
+
+
+def _drawn(choice: Choice, context: Context) -> bool:
+    """Whether a context's citing paper is held out: as a lot decides, whatever else is in the file."""
+    return _lot(choice.seed, *citing_paper(context)) < choice.dev_share * 2**64
+
+
+def _lot(seed: int, *names: str) -> int:
+    return int.from_bytes(hashlib.blake2b("\0".join((str(seed), *names)).encode(), digest_size=8).digest())

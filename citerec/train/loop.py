@@ -1,0 +1,148 @@
+"""The loop in which models learn: AdamW, linear warm-up and decay, early stopping, checkpoints.
+
+Nothing random is kept between two steps: order, negatives and dropout of a step follow from the seed and its number. So
+a checkpoint needs weights and moments only, and no pickle, which the trainers of transformers write.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from citerec.corpus.ingest import Progress
+from citerec.errors import BuildError
+from citerec.train.checkpoint import Checkpoints, State
+
+Note = Callable[[str], None]
+"""Told one line at a time of how training goes."""
+
+
+def no_note(_line: str) -> None:
+    """Tells nobody."""
+
+
+_DECAY = 0.01  # weight decay of LCR and of BERT
+_WARM_UP = 0.1  # share of the steps in which the learning rate rises
+_CLIP = 1.0  # longest gradient
+
+
+class Learner(Protocol):
+    """What learns."""
+
+    model: Any
+    """The torch module."""
+
+    def batches(self, epoch: int) -> Sequence[Sequence[int]]:
+        """The numbers of the examples of each step of an epoch, in an order that follows from seed and epoch."""
+
+    def backward(self, batch: Sequence[int], step: int) -> float:
+        """Computes the loss of a step and adds its gradients; returns it."""
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        """The value on dev, higher for better, and what else was found there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How long and how fast to learn.
+
+    Attributes:
+        learning_rate: The highest.
+        epochs: How often each example is seen.
+        evaluations: Dev values over the whole run.
+        patience: Dev values without gain after which training stops.
+        checkpoint_every: Steps between two checkpoints; each dev value makes one too.
+        seed: Of everything that is drawn.
+        first: Whether the model is measured before it learns, and kept where learning does it no good.
+    """
+
+    learning_rate: float
+    epochs: int = 1
+    evaluations: int = 10
+    patience: int = 3
+    checkpoint_every: int = 100
+    seed: int = 0
+    first: bool = False
+
+
+def learn(learner: Learner, schedule: Schedule, folder: Path, progress: Progress, note: Note) -> State:
+    """Trains a model, or goes on training it; it then has the weights that were best on dev.
+
+    Args:
+        learner: The model and its examples.
+        schedule: How long and how fast.
+        folder: Where checkpoints are kept. What stands there must be of the same training.
+        progress: Told of steps.
+        note: Told of each dev value.
+
+    Raises:
+        BuildError: The loss is no number any more.
+    """
+    import torch
+
+    steps = [batch for epoch in range(schedule.epochs) for batch in learner.batches(epoch)]
+    optimizer = _optimizer(learner.model, schedule.learning_rate)
+    checkpoints = Checkpoints(folder)
+    state = checkpoints.load(learner.model, optimizer)
+    evaluate_every = math.ceil(len(steps) / schedule.evaluations)
+    if state.step == 0 and schedule.first:
+        _measure(learner, state, checkpoints, note)
+    learner.model.train()
+    while state.step < len(steps) and state.without_gain < schedule.patience:
+        progress("training", state.step, len(steps))
+        torch.manual_seed(schedule.seed * 1_000_003 + state.step)
+        for group in optimizer.param_groups:
+            group["lr"] = schedule.learning_rate * _rate(state.step, len(steps))
+        optimizer.zero_grad()
+        loss = learner.backward(steps[state.step], state.step)
+        if not math.isfinite(loss):
+            raise BuildError(f"the loss of step {state.step + 1} is {loss}", "Give a lower --learning-rate.")
+        torch.nn.utils.clip_grad_norm_(learner.model.parameters(), _CLIP)
+        optimizer.step()
+        state.step += 1
+        state.running = (state.running[0] + loss, state.running[1] + 1)
+        if measured := state.step % evaluate_every == 0 or state.step == len(steps):
+            _measure(learner, state, checkpoints, note)
+            learner.model.train()
+        if measured or state.step % schedule.checkpoint_every == 0:
+            checkpoints.save(learner.model, optimizer, state)
+    progress("training", len(steps), len(steps))
+    checkpoints.load_best(learner.model, state)
+    learner.model.eval()
+    return state
+
+
+def _measure(learner: Learner, state: State, checkpoints: Checkpoints, note: Note) -> None:
+    learner.model.eval()
+    value, found = learner.evaluate()
+    total, count = state.running
+    state.running = (0.0, 0)
+    state.values[str(state.step)] = value
+    if count:
+        state.losses[str(state.step)] = total / count
+    if state.best is None or value > state.best:
+        state.best, state.best_step, state.found, state.without_gain = value, state.step, found, 0
+        checkpoints.keep_best(learner.model, state.step)
+    else:
+        state.without_gain += 1
+    loss = f"loss {total / count:.4f}, " if count else ""
+    note(f"step {state.step:,}: {loss}dev {value:.4f}{'' if state.without_gain else ', the best so far'}")
+
+
+def _optimizer(model: Any, learning_rate: float) -> Any:
+    """AdamW. Biases and the scales of normalisation do not decay, as in BERT."""
+    import torch
+
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    groups = [
+        {"params": [parameter for parameter in parameters if parameter.ndim > 1], "weight_decay": _DECAY},
+        {"params": [parameter for parameter in parameters if parameter.ndim <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=learning_rate)
+
+
+def _rate(step: int, steps: int) -> float:
+    """Share of the learning rate: up in a straight line, then down to 0."""
+    warm_up = max(1, round(_WARM_UP * steps))
+    return (step + 1) / warm_up if step < warm_up else (steps - step) / max(1, steps - warm_up)

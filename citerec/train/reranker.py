@@ -1,0 +1,273 @@
+"""Training a cross-encoder after LCR (Gu et al. 2022): hard negatives from the candidates that it will have to rank."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.corpus.ingest import Progress
+from citerec.corpus.store import PaperStore
+from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.models.batches import batches_by_length
+from citerec.recommend import Recommender
+from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest
+from citerec.rerank.cross_encoder_rerank import Ranked, interpolated, read
+from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
+from citerec.retrieve.index import no_progress
+from citerec.retrieve.protocol import Candidate
+from citerec.settings import RetrievalSettings
+from citerec.train.groups import Choice, Group, Groups, citance_texts, mine_groups
+from citerec.train.loop import Note, Schedule, learn, no_note
+from citerec.train.workplace import described, workplace
+from citerec.version import __version__
+
+if TYPE_CHECKING:
+    import torch
+
+WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
+"""Weights of the cross-encoder's score that are tried on dev."""
+
+METRICS = ("mrr@10", "recall@10")
+_CUTOFF = 10
+# Tokens, padding included, whose activations are held at once.
+_TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 65536}
+_ROWS_AT_ONCE = {"cpu": 16, "cuda": 256}  # on a CPU little padding is worth more than large batches
+_GROUPS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class RerankerOptions:
+    """How to train a cross-encoder.
+
+    Attributes:
+        base: With what to begin: an encoder.
+        text: What it reads.
+        loss: `softmax` over the cited paper and its negatives, or `triplet` on scores from 0 to 1.
+        negatives: How many for each cited paper, drawn anew in each epoch.
+        candidates: From among how many.
+        depth: How many candidates it ranks on dev.
+        batch: How many cited papers a step.
+        margin: Of the triplet loss; 0.1 in LCR.
+    """
+
+    base: str = DEFAULT_BASE
+    text: TextOptions = field(default_factory=TextOptions)
+    loss: Literal["softmax", "triplet"] = "softmax"
+    negatives: int = 9
+    candidates: int = 100
+    depth: int = 50
+    batch: int = 8
+    margin: float = 0.1
+
+
+def train_reranker(
+    choice: Choice,
+    index: Path,
+    out: Path,
+    options: RerankerOptions,
+    schedule: Schedule,
+    settings: RetrievalSettings | None = None,
+    *,
+    device: str | None = None,
+    progress: Progress = no_progress,
+    note: Note = no_note,
+) -> Manifest:
+    """Trains a cross-encoder, in place of what stood at `out`. A training that was stopped goes on where it stopped.
+
+    Args:
+        choice: From which contexts to learn, and on which to measure.
+        index: Where their candidates come from.
+        out: The directory of the model.
+        options: What to learn, and how.
+        schedule: How long, and how fast.
+        settings: How candidates are found.
+        device: Where; a GPU where there is one if not said.
+        progress: Told of the work done.
+        note: Told of each dev value.
+
+    Raises:
+        ModelError: There is no such base, or it cannot be trained.
+        SourceError: A file of contexts cannot be read.
+        InputError: A line of it is no context, or no cited paper is in the index, or something else stands at `out`.
+        BuildError: The loss is no number any more, or another process trains this model, or the disk is full.
+    """
+    MODEL_DIRECTORY.check_place(out)
+    with Recommender.open(index, settings) as recommender:
+        model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
+        with workplace(out, _plan(choice, recommender, options, schedule)) as folder:
+            train, dev = mine_groups(choice, recommender, options.candidates, folder, progress)
+            learner = _Learner(model, train, dev, recommender.store, options, schedule.seed, progress)
+            state = learn(learner, schedule, folder / "checkpoints", progress, note)
+            facts = {
+                **choice.facts(),
+                "groups": len(train),
+                "dev_groups": len(dev),
+                "index": recommender.manifest.fingerprint,
+                "retrieval": recommender.settings.model_dump(mode="json", exclude_defaults=True),
+                **{name: value for name, value in asdict(options).items() if name not in ("base", "text")},
+                **asdict(schedule),
+                **state.facts(),
+            }
+            manifest = model.manifest.model_copy(
+                update={
+                    "citerec": __version__,
+                    "weight": state.found["weight"],
+                    "training": facts,
+                    "dev": {name: value for name, value in state.found.items() if name != "weight"},
+                }
+            )
+            with MODEL_DIRECTORY.writing(out) as partial:
+                model.save(partial, manifest)
+    return manifest
+
+
+def _plan(choice: Choice, recommender: Recommender, options: RerankerOptions, schedule: Schedule) -> dict[str, Any]:
+    return {
+        "citerec": __version__,
+        "contexts": described(choice.contexts),
+        "dev": described(choice.dev) if choice.dev else None,
+        "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
+        "index": recommender.manifest.fingerprint,
+        "settings": recommender.settings.model_dump(mode="json"),
+        "options": {**asdict(options), "text": options.text.model_dump()},
+        "schedule": asdict(schedule),
+    }
+
+
+class _Learner:
+    """A cross-encoder, and the groups from which it learns."""
+
+    def __init__(
+        self,
+        reader: CrossEncoder,
+        train: Groups,
+        dev: Groups,
+        store: PaperStore,
+        options: RerankerOptions,
+        seed: int,
+        progress: Progress,
+    ) -> None:
+        self.model = reader.model
+        self._reader = reader
+        self._train = train
+        self._dev = dev
+        self._store = store
+        self._options = options
+        self._seed = seed
+        self._progress = progress
+        # One example for each paper that a context cites.
+        self._examples = [(number, slot) for number, group in enumerate(train) for slot in range(len(group.gold))]
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples))
+        size = self._options.batch
+        return [order[begin : begin + size].tolist() for begin in range(0, len(order), size)]
+
+    def backward(self, batch: Sequence[int], step: int) -> float:
+        import torch
+
+        random = np.random.default_rng((self._seed, 1, step))
+        groups = [self._pairs(*self._examples[example], random) for example in batch]
+        total = 0.0
+        for part in _parts(groups, _TOKENS_AT_ONCE.get(self.model.device.type, 16384)):
+            loss = torch.stack([self._loss(logits) for logits in self._logits(part)]).sum() / len(batch)
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
+        return total
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        """The best mrr@10 on dev that some weight of the cross-encoder's score gives, and that weight."""
+        ranked: list[tuple[Group, npt.NDArray[np.float32]]] = []
+        for begin in range(0, len(self._dev), _GROUPS_AT_ONCE):
+            self._progress("measuring", begin, len(self._dev))
+            groups = [self._dev[number] for number in range(begin, min(begin + _GROUPS_AT_ONCE, len(self._dev)))]
+            heads = [group.candidates[: self._options.depth] for group in groups]
+            papers = self._store.papers(
+                {candidate.paper_id for head in heads for candidate in head}
+                | {group.context.citing_id for group in groups if group.context.citing_id}
+            )
+            asked = [
+                Ranked(group.query, papers.get(group.context.citing_id or ""), head)
+                for group, head in zip(groups, heads, strict=True)
+            ]
+            citances = [citance_texts(self._store, head) for head in heads]
+            ranked += zip(groups, read(self._reader, asked, papers, citances), strict=True)
+        values = {weight: _measured(ranked, weight) for weight in WEIGHTS}
+        weight = max(WEIGHTS, key=lambda weight: (values[weight]["mrr@10"], -weight))
+        before = {f"{name} before": value for name, value in values[0.0].items()}
+        # A model that does not help yet may be getting better all the same: with weight 0 that would not be seen.
+        best = max(values[weight]["mrr@10"] for weight in WEIGHTS[1:])
+        return best, {"weight": weight, **values[weight], **before}
+
+    def _pairs(self, number: int, slot: int, random: np.random.Generator) -> list[Encoded]:
+        """A cited paper and its negatives with their context, the cited paper first."""
+        group = self._train[number]
+        negatives = group.negatives()
+        drawn = random.permutation(len(negatives))[: self._options.negatives]
+        chosen = [group.positive(group.gold[slot]), *(negatives[place] for place in drawn)]
+        return self._reader.tokenizer.encode(self._texts(group, chosen))
+
+    def _texts(self, group: Group, candidates: Sequence[Candidate]) -> list[Any]:
+        citing_id = group.context.citing_id or ""
+        papers = self._store.papers({citing_id, *(candidate.paper_id for candidate in candidates)} - {""})
+        citances = citance_texts(self._store, candidates)
+        return [
+            pair_texts(
+                group.query,
+                papers.get(citing_id),
+                papers[candidate.paper_id],
+                citances.get(candidate.paper_id),
+                self._options.text,
+            )
+            for candidate in candidates
+        ]
+
+    def _logits(self, groups: Sequence[Sequence[Encoded]]) -> "Sequence[torch.Tensor]":
+        """The model's outputs, group by group."""
+        import torch
+
+        pairs = [pair for group in groups for pair in group]
+        device = self.model.device.type
+        rows, outputs = [], []
+        for part in batches_by_length([len(pair.ids) for pair in pairs], 65536, _ROWS_AT_ONCE.get(device, 64)):
+            rows += part
+            outputs.append(self._reader.logits([pairs[row] for row in part]))
+        places = torch.tensor(np.argsort(rows), device=self.model.device)
+        return torch.split(torch.cat(outputs)[places], [len(group) for group in groups])
+
+    def _loss(self, logits: "torch.Tensor") -> "torch.Tensor":
+        """The loss of one group, whose first pair is the cited paper."""
+        import torch
+
+        if self._options.loss == "softmax":
+            return -torch.log_softmax(logits, 0)[0]
+        scores = torch.sigmoid(logits)
+        return torch.relu(self._options.margin - scores[0] + scores[1:]).mean()
+
+
+def _parts(groups: Sequence[list[Encoded]], tokens: int) -> list[list[list[Encoded]]]:
+    """Groups side by side, as many as fit into memory at once."""
+    parts: list[list[list[Encoded]]] = []
+    used = tokens
+    for group in groups:
+        cost = len(group) * max(len(pair.ids) for pair in group)
+        if used + cost > tokens:
+            parts.append([])
+            used = 0
+        parts[-1].append(group)
+        used += cost
+    return parts
+
+
+def _measured(ranked: Sequence[tuple[Group, npt.NDArray[np.float32]]], weight: float) -> dict[str, float]:
+    """The metrics on dev with some weight."""
+    gold = np.full((len(ranked), max(len(group.gold) for group, _ in ranked)), -1, np.int32)
+    for row, (group, scores) in enumerate(ranked):
+        order = interpolated(group.candidates, scores, weight)
+        ranks = {candidate.paper_id: rank for rank, candidate in enumerate(order, 1)}
+        gold[row, : len(group.gold)] = [ranks.get(paper_id, 0) for paper_id in group.gold]
+    means = measure(parse_metrics(METRICS, _CUTOFF), gold, _CUTOFF).mean(axis=0)
+    return {name: round(float(mean), 4) for name, mean in zip(METRICS, means, strict=True)}

@@ -1,0 +1,58 @@
+"""Where a training keeps what it has done so far: a folder beside the model to be, gone when that stands."""
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+from filelock import FileLock, Timeout
+
+from citerec.errors import BuildError
+
+_PLAN = "plan.json"
+
+
+@contextlib.contextmanager
+def workplace(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
+    """A folder to work in. What a stopped training of the same plan left there stands; of another one it is removed.
+
+    Args:
+        out: The model to be.
+        plan: All that the outcome depends on, as JSON takes it.
+
+    Raises:
+        BuildError: Another process trains this model, or the disk is full.
+    """
+    out = out.resolve()
+    folder = out.parent / f".{out.name}.training"
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(out.parent / f".{out.name}.lock", timeout=0):
+            written = orjson.dumps(plan, option=orjson.OPT_SORT_KEYS)
+            if _standing(folder) != written:
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                (folder / _PLAN).write_bytes(written)
+            yield folder
+            shutil.rmtree(folder)
+    except Timeout:
+        raise BuildError(f"another process trains {out}", "Wait for it, or stop it, then run this again.") from None
+    except OSError as error:
+        raise BuildError(
+            f"cannot train {out}: {error.strerror or error}", "Make room, then run the same command: it goes on."
+        ) from error
+
+
+def described(path: Path) -> list[Any]:
+    """What tells whether a file has changed, for a plan."""
+    status = path.stat()
+    return [str(path.resolve()), status.st_size, status.st_mtime_ns]
+
+
+def _standing(folder: Path) -> bytes:
+    try:
+        return (folder / _PLAN).read_bytes()
+    except OSError:
+        return b""
