@@ -1,22 +1,26 @@
 """The road from a sentence to ranked papers: query, retrieve, fill in the records."""
 
 import itertools
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from citerec.contexts.query import Query, query_of
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.records import MARKER, Citance, Context, Hit, Paper
-from citerec.retrieve.index import LUCENE, open_store, recover
-from citerec.retrieve.lucene import LuceneRetriever
+from citerec.rerank.reranker import Asked, Reranker
+from citerec.rerank.systems import best_system, open_rerankers
+from citerec.retrieve.hybrid import HybridRetriever
+from citerec.retrieve.index import open_store, recover
+from citerec.retrieve.lucene import answered_in_threads
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.protocol import NO_FILTERS, Candidate, Filters
 from citerec.retrieve.validate import check_filters, checked_k
-from citerec.settings import RetrievalSettings
+from citerec.settings import RetrievalSettings, find_recipe
 
 _PART = 1000
 
@@ -34,13 +38,22 @@ class Recommender:
 
     Args:
         retriever: Finds candidates.
+        rerankers: Rank the candidates anew, one after the other.
         store: Has the full records.
         manifest: What the index holds.
         path: Where it lies.
     """
 
-    def __init__(self, retriever: LuceneRetriever, store: PaperStore, manifest: Manifest, path: Path) -> None:
+    def __init__(
+        self,
+        retriever: HybridRetriever,
+        rerankers: Sequence[Reranker],
+        store: PaperStore,
+        manifest: Manifest,
+        path: Path,
+    ) -> None:
         self._retriever = retriever
+        self._rerankers = rerankers
         self.store = store
         self.manifest = manifest
         self.path = path
@@ -54,14 +67,21 @@ class Recommender:
     def open(cls, index: str | Path, settings: RetrievalSettings | None = None) -> Self:
         """Opens an index directory.
 
+        Args:
+            index: The directory.
+            settings: How to find and rank; the best that the index supports if not said (`best_system`).
+
         Raises:
             IndexUnusableError: There is none, or it is half built, broken, or of another version.
+            SettingsError: The settings ask for what the index has not.
             JavaError: There is no Java to run Lucene on.
         """
         path = Path(index)
         recover(path)
         manifest = Manifest.read(path)
-        return cls(LuceneRetriever(path / LUCENE, settings), open_store(path), manifest, path)
+        settings = settings or RetrievalSettings.load(find_recipe(best_system(path)))
+        rerankers = open_rerankers(path, settings)
+        return cls(HybridRetriever.open(path, settings), rerankers, open_store(path), manifest, path)
 
     def __enter__(self) -> Self:
         return self
@@ -106,9 +126,9 @@ class Recommender:
             sentence = contexts[0]
         k = checked_k(k, self.manifest)
         check_filters(filters, self.store, self._retriever.matches_nothing)
-        query = query_of(sentence)
-        candidates = self._retriever.search(query, k, _with_leak_rules(filters, sentence), sort)
-        return self._hits(query, candidates, explain=explain)
+        asked = self.asked([sentence], neighbours=True)[0]
+        candidates = self._candidates(asked, k, _with_leak_rules(filters, sentence), sort)
+        return self._hits(asked.query, candidates, explain=explain)
 
     def recommend_text(
         self,
@@ -159,20 +179,32 @@ class Recommender:
         # A part at a time: a thread pool would take in all of them at once.
         remaining = iter(contexts)
         while part := list(itertools.islice(remaining, _PART)):
-            queries = [
-                (
-                    query_of(context, neighbours=neighbours),
-                    _with_leak_rules(filters, context, exclude_citing=exclude_citing, as_of_year=as_of_year),
-                )
-                for context in part
-            ]
-            yield from zip(part, self._retriever.search_many(queries, k, threads, latencies), strict=True)
+            begun = time.perf_counter()
+            questions = self.asked(part, neighbours=neighbours)
+            vectors = self._retriever.vectors_of([asked.query for asked in questions])
+            share = (time.perf_counter() - begun) / len(part)
+
+            def answer(task: tuple[Asked, Any], share: float = share) -> list[Candidate]:
+                asked, vector = task
+                begun = time.perf_counter()
+                fair = _with_leak_rules(filters, asked.context, exclude_citing=exclude_citing, as_of_year=as_of_year)
+                try:
+                    return self._candidates(asked, k, fair, vector=vector)
+                except QueryError:
+                    return []
+                finally:
+                    if latencies is not None:
+                        latencies.append(share + time.perf_counter() - begun)
+
+            yield from zip(
+                part, answered_in_threads(answer, zip(questions, vectors, strict=True), threads), strict=True
+            )
 
     def hits(
         self, context: Context, candidates: Sequence[Candidate], *, explain: bool = False, neighbours: bool = True
     ) -> list[Hit]:
         """Candidates with their full records; `neighbours` as they were found with."""
-        return self._hits(query_of(context, neighbours=neighbours), candidates, explain=explain)
+        return self._hits(self.asked([context], neighbours=neighbours)[0].query, candidates, explain=explain)
 
     def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
         """Titles of the papers whose citing sentences speak for some hits, by id."""
@@ -182,6 +214,33 @@ class Recommender:
     def nothing_passes(self, filters: Filters) -> bool:
         """Whether the filters leave no paper of the index."""
         return self._retriever.matches_nothing(filters)
+
+    def asked(self, contexts: Sequence[Context], *, neighbours: bool = True) -> list[Asked]:
+        """Contexts with their queries, and their citing papers where the index has them."""
+        citing = self.store.papers({context.citing_id for context in contexts if context.citing_id})
+        found = [citing.get(context.citing_id or "") for context in contexts]
+        return [
+            Asked(context, query_of(context, neighbours=neighbours, citing_title=paper.title if paper else ""), paper)
+            for context, paper in zip(contexts, found, strict=True)
+        ]
+
+    def _candidates(
+        self, asked: Asked, k: int, filters: Filters, sort: str = "relevance", vector: Any = None
+    ) -> list[Candidate]:
+        rerankers = self._rerankers if sort == "relevance" else ()
+        # What is ranked anew must not depend on how many are asked for.
+        depth = max([k, *(reranker.depth for reranker in rerankers)])
+        candidates = self._retriever.search(asked.query, depth, filters, sort, vector)
+        for reranker in rerankers:
+            head = candidates[: reranker.depth]
+            papers = self.store.papers(candidate.paper_id for candidate in head)
+            citances = (
+                {candidate.paper_id: citance.text for candidate in head if (citance := self._citance(candidate))}
+                if reranker.reads_citances
+                else {}
+            )
+            candidates = reranker.rerank(asked, candidates, papers, citances)
+        return candidates[:k]
 
     def _hits(self, query: Query, candidates: Sequence[Candidate], *, explain: bool) -> list[Hit]:
         papers = self.store.papers(candidate.paper_id for candidate in candidates)

@@ -72,12 +72,14 @@ class Ltr(_Settings):
     """How the learnt ranker is used."""
 
     depth: int = Field(default=200, ge=1, description="how many candidates are ranked anew; the rest stay behind them")
+    model: str | None = Field(default=None, description="folder of the learnt ranker; that of the index if not said")
 
 
 class CrossEncoder(_Settings):
     """How the cross-encoder is used."""
 
     depth: int = Field(default=50, ge=1, description="how many candidates are read; the rest stay behind them")
+    model: str | None = Field(default=None, description="folder of the cross-encoder; that of the index if not said")
     weight: float | None = Field(
         default=None,
         ge=0,

@@ -11,6 +11,7 @@ from citerec.cli.diagnostics import diagnostics
 from citerec.cli.evaluate import evaluate, report
 from citerec.cli.index import index
 from citerec.cli.recommend import recommend
+from citerec.cli.train import train
 from citerec.errors import CiterecError
 from citerec.version import __version__
 
@@ -34,6 +35,7 @@ cli.add_command(evaluate)
 cli.add_command(index)
 cli.add_command(recommend)
 cli.add_command(report)
+cli.add_command(train)
 
 
 def main() -> None:

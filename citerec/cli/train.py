@@ -199,7 +199,8 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
         )
     before, after = manifest.dev[f"{METRIC} before"], manifest.dev[METRIC]
     output().print(
-        f"{out} trained: {METRIC} {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} before.",
+        f"{out} trained: {METRIC} {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, "
+        f"{before:.3f} before.",
         markup=False,
         soft_wrap=True,
     )

@@ -28,6 +28,7 @@ from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
 from citerec.evaluation.systems import Answered, Conditions, System, answer, check, named
 from citerec.recommend import Recommender
 from citerec.records import Context
+from citerec.rerank.systems import best_system
 from citerec.retrieve.describe import size_of
 from citerec.retrieve.index import no_progress, open_store, recover
 from citerec.retrieve.manifest import Manifest, find_index
@@ -108,7 +109,7 @@ def evaluate(
     path = Path(index) if index is not None else _pool(given, source.labelled)
     recover(path)
     manifest = Manifest.read(path)
-    given = given or named("bm25+citances" if manifest.counts.citances else "bm25")
+    given = given or named(best_system(path))
     papers = manifest.counts.papers
     k = min(DEFAULT_K, papers) if chosen.k is None else chosen.k
     if not 1 <= k <= papers:

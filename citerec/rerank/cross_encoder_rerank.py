@@ -12,6 +12,7 @@ from citerec.contexts.query import Query
 from citerec.records import Paper
 from citerec.rerank.cross_encoder import CrossEncoder
 from citerec.rerank.cross_encoder_text import pair_texts
+from citerec.rerank.reranker import Asked
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import CrossEncoder as CrossEncoderSettings
 
@@ -47,11 +48,12 @@ class CrossEncoderReranker:
         self.model = CrossEncoder.open(path, backend=self.settings.backend)
         weight = self.settings.weight
         self.weight = self.model.manifest.weight if weight is None else weight
+        self.depth = self.settings.depth
+        self.reads_citances = True
 
     def rerank(
         self,
-        query: Query,
-        citing: Paper | None,
+        asked: Asked,
         candidates: Sequence[Candidate],
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
@@ -59,13 +61,12 @@ class CrossEncoderReranker:
         """Candidates in their new order, with new scores; those beyond `depth` stay behind, in theirs.
 
         Args:
-            query: The context.
-            citing: The citing paper, where it is known.
+            asked: The context, its query, and the citing paper where it is known.
             candidates: Best first.
             papers: The records of the first `depth` candidates.
             citances: Their citing sentences that the search found under the leak rules, where it found some.
         """
-        return self.rerank_many([Ranked(query, citing, candidates)], papers, [citances])[0]
+        return self.rerank_many([Ranked(asked.query, asked.citing, candidates)], papers, [citances])[0]
 
     def rerank_many(
         self, asked: Sequence[Ranked], papers: Mapping[str, Paper], citances: Sequence[Mapping[str, str]]

@@ -5,10 +5,10 @@ import re
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from citerec.contexts.query import Query
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchError, SettingsError
@@ -25,6 +25,7 @@ from citerec.retrieve.jvm import (
     method_handle,
     start,
 )
+from citerec.retrieve.lucene_ids import matching_ids
 from citerec.retrieve.lucene_queries import (
     ENGINE_FIELDS,
     SORTS,
@@ -47,6 +48,10 @@ _PAPER_HIT = re.compile(r"doc=\d+ [^=]*=[^=]*=-?\d+ fields=\[(?:[^=]*, )?([-+.E\
 _CITANCE_HIT = re.compile(
     r"doc=\d+ [^=]*=[^=]*=-?\d+ fields=\[([-+.E\d]+), \[([ 0-9a-f]*)\], \[([ 0-9a-f]*)\], (\d+)\]"
 )
+
+
+Task = TypeVar("Task")
+Found = TypeVar("Found")
 
 
 class _PaperHit(NamedTuple):
@@ -185,17 +190,17 @@ class LuceneRetriever:
                 if latencies is not None:
                     latencies.append(time.perf_counter() - begun)
 
-        with ThreadPoolExecutor(threads, thread_name_prefix="search") as pool:
-            try:
-                yield from pool.map(answer, queries)
-            finally:
-                _detach_all(pool, threads)
+        yield from answered_in_threads(answer, queries, threads)
 
     def matches_nothing(self, filters: Filters) -> bool:
         """Whether no paper of the index passes the filters."""
         with java_lock, java_failures("filtering", SearchError):
             everything = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
             return self._papers.count(filtered(everything, filters)) == 0
+
+    def matching_ids(self, filters: Filters) -> list[str]:
+        """The ids of all papers that pass some filters, in order of id."""
+        return matching_ids(self._papers, filters)
 
     def explain(self, query: Query, candidate: Candidate) -> tuple[Match, ...]:
         """The words of the query that speak for a candidate, best first.
@@ -242,6 +247,15 @@ def _signals(words: float | None, citances: Sequence[float]) -> dict[str, float]
         if len(citances) > 1:
             signals["citance_2"] = citances[1]
     return signals
+
+
+def answered_in_threads(answer: Callable[[Task], Found], tasks: Iterable[Task], threads: int) -> Iterator[Found]:
+    """Answers in order, several at once, in threads that let go of Java at their end."""
+    with ThreadPoolExecutor(threads, thread_name_prefix="search") as pool:
+        try:
+            yield from pool.map(answer, tasks)
+        finally:
+            _detach_all(pool, threads)
 
 
 class _Searcher:

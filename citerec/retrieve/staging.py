@@ -1,4 +1,4 @@
-"""Building beside the place, and taking it at the end: what a crash leaves is the old or nothing (docs/index-format.md)."""
+"""Building beside the place and taking it at the end: a crash leaves the old or nothing (docs/index-format.md)."""
 
 import contextlib
 import errno
@@ -45,6 +45,7 @@ def followed(path: Path) -> Path:
 
 
 def plan_of(shards: list[Shard], what: str) -> dict[str, object]:
+    """What is to be built of what: a build that was stopped goes on where this is the same."""
     files = [(str(shard.path.resolve()), shard.format, *_size_and_time(shard.path)) for shard in shards]
     return {"what": what, "citerec": __version__, "shards": [list(file) for file in files]}
 
@@ -55,6 +56,7 @@ def _size_and_time(path: Path) -> tuple[int, int]:
 
 
 def beside(index: Path, what: str) -> Path:
+    """A hidden path beside an index, on the same disk."""
     return index.parent / f".{index.name}.{what}"
 
 
@@ -75,6 +77,7 @@ def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = No
             index.rename(previous)
         staging.rename(index)
         (index / PLAN).unlink()
+        shutil.rmtree(beside(index, "previous-vectors"), ignore_errors=True)
         forget_journal(index / DENSE)
         shutil.rmtree(previous, ignore_errors=True)
 
@@ -103,6 +106,11 @@ def _begin(staging: Path, plan: dict[str, object], copy_from: Path | None) -> No
 
 @contextlib.contextmanager
 def locked(index: Path, patience: float = 0) -> Iterator[None]:
+    """Keeps other builds away from an index.
+
+    Raises:
+        BuildError: Another process has it, and does not let go within so many seconds.
+    """
     index.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(beside(index, "lock"))
     try:
@@ -120,6 +128,11 @@ def locked(index: Path, patience: float = 0) -> Iterator[None]:
 
 @contextlib.contextmanager
 def disk_failures(index: Path) -> Iterator[None]:
+    """Turns failures of disk and database into one line with its remedy.
+
+    Raises:
+        BuildError: There was one.
+    """
     remedy = "Make room, then run the same command: it goes on where it stopped."
     try:
         yield

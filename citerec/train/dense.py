@@ -180,17 +180,14 @@ class _Learner:
         begun: list[tuple[list[int], set[str]]] = []
         for example in order.tolist():
             gold = self._gold[self._examples[example][0]]
-            for batch, cited in begun:
-                if cited.isdisjoint(gold):
-                    break
-            else:
-                batch, cited = [], set()
-                begun.append((batch, cited))
+            place = next((place for place, (_, cited) in enumerate(begun) if cited.isdisjoint(gold)), len(begun))
+            if place == len(begun):
+                begun.append(([], set()))
+            batch, cited = begun[place]
             batch.append(example)
             cited.update(gold)
             if len(batch) == self._options.batch:
-                whole.append(batch)
-                begun.remove((batch, cited))
+                whole.append(begun.pop(place)[0])
         return whole + [batch for batch, _ in begun]
 
     def backward(self, batch: Sequence[int], step: int) -> float:

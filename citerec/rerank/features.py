@@ -1,0 +1,134 @@
+"""What learning to rank sees of a candidate. Nothing here knows more than the search did under its leak rules."""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.records import Paper
+from citerec.rerank.reranker import Asked
+from citerec.retrieve.protocol import SIGNALS, Candidate
+
+Floats = npt.NDArray[np.float32]
+
+_RANKED = ("fused", "bm25", "citance", "citances", "dense")
+_FOUND = ("fused", "bm25", "citance", "citance_2", "citances", "citances_found", "dense")
+_WORD = re.compile(r"[^\W_]+")
+_SECTIONS = ("introduction", "related", "background", "method", "experiment", "result", "discussion", "conclusion")
+_INTENTS = ("background", "method", "result")
+_UNKNOWN = math.nan
+
+
+def _year_gap(asked: Asked, paper: Paper) -> float:
+    year = asked.context.citing_year
+    return _UNKNOWN if year is None or paper.year is None else year - paper.year
+
+
+def _citations(_asked: Asked, paper: Paper) -> float:
+    return _UNKNOWN if paper.citation_count is None else math.log1p(paper.citation_count)
+
+
+def _common_authors(asked: Asked, paper: Paper) -> float:
+    if asked.citing is None or not asked.citing.authors:
+        return _UNKNOWN
+    return len(set(asked.citing.authors) & set(paper.authors))
+
+
+def _same_venue(asked: Asked, paper: Paper) -> float:
+    if asked.citing is None or not asked.citing.venue or not paper.venue:
+        return _UNKNOWN
+    return float(asked.citing.venue.casefold() == paper.venue.casefold())
+
+
+_OF_PAPER: dict[str, tuple[str, Callable[[Asked, Paper], float]]] = {
+    "log citations": ("logarithm of 1 + the citation count that the corpus gives", _citations),
+    "age": ("years from the paper to the citing paper", _year_gap),
+    "common authors": ("authors whom the paper shares with the citing paper", _common_authors),
+    "same venue": ("whether both are of one venue", _same_venue),
+    "has abstract": ("whether the corpus has its abstract", lambda _, paper: float(bool(paper.abstract))),
+}
+_OF_WORDS = {
+    "title words found": "share of the title's words that the sentence has",
+    "title words shared": "how many words the title shares with the sentence",
+    "authors named": "authors whose last name the sentence has",
+}
+_OF_CONTEXT = {
+    "sentence words": "how many different words the sentence has",
+    "section": "the section of the sentence, as a number",
+    "intent": "why is cited, as a number",
+}
+
+FEATURES: dict[str, str] = {
+    **{name: SIGNALS[name] for name in _FOUND},
+    **{f"{name} rank": f"rank by that among the candidates: {SIGNALS[name]}" for name in _RANKED},
+    **{f"{name} share": f"that against the best candidate's: {SIGNALS[name]}" for name in _RANKED},
+    **{name: meaning for name, (meaning, _) in _OF_PAPER.items()},
+    **_OF_WORDS,
+    **_OF_CONTEXT,
+}
+"""The features by name, in the order of their columns, and what they mean."""
+
+
+def features_of(asked: Asked, candidates: Sequence[Candidate], papers: Mapping[str, Paper]) -> Floats:
+    """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where nothing is known.
+
+    Args:
+        asked: What they were found for.
+        candidates: Best first; ranks are among these.
+        papers: Their records.
+    """
+    records = [papers.get(candidate.paper_id) or Paper(candidate.paper_id) for candidate in candidates]
+    signals = {
+        name: np.array([candidate.signals.get(name, _UNKNOWN) for candidate in candidates], np.float32)
+        for name in _FOUND
+    }
+    ranks = [_ranks(signals[name]) for name in _RANKED]
+    shares = [_shares(signals[name]) for name in _RANKED]
+    of_paper = [[measure(asked, paper) for paper in records] for _, measure in _OF_PAPER.values()]
+    sentence = words_of(asked.query.text)
+    of_words = np.array([_shared_words(sentence, paper) for paper in records], np.float32).reshape(-1, len(_OF_WORDS)).T
+    of_context = (len(sentence), _section(asked.context.section), _place(asked.context.intent, _INTENTS))
+    columns = [*signals.values(), *ranks, *shares, *of_paper, *of_words]
+    columns += [np.full(len(candidates), value) for value in of_context]
+    return np.array(columns, np.float32).T
+
+
+def words_of(text: str) -> frozenset[str]:
+    """The different words of a text, without regard to case."""
+    return frozenset(_WORD.findall(text.casefold()))
+
+
+def _ranks(values: Floats) -> Floats:
+    """Ranks from 1, best first; NaN where there is no value."""
+    order = np.argsort(-values, kind="stable")
+    ranks = np.empty(len(values), np.float32)
+    ranks[order] = np.arange(1, len(values) + 1)
+    ranks[np.isnan(values)] = _UNKNOWN
+    return ranks
+
+
+def _shares(values: Floats) -> Floats:
+    known = values[~np.isnan(values)]
+    best = float(known.max()) if len(known) else 0.0
+    return values / best if best > 0 else np.full_like(values, _UNKNOWN)
+
+
+def _shared_words(sentence: frozenset[str], paper: Paper) -> tuple[float, float, float]:
+    title = words_of(paper.title)
+    shared = len(title & sentence)
+    last_names = {author.split()[-1].casefold() for author in paper.authors if author.strip()}
+    return shared / len(title) if title else _UNKNOWN, shared, len(last_names & sentence)
+
+
+def _section(heading: str | None) -> float:
+    if heading:
+        for number, name in enumerate(_SECTIONS):
+            if name in heading.casefold():
+                return number
+    return _UNKNOWN
+
+
+def _place(name: str | None, names: Sequence[str]) -> float:
+    return names.index(name) if name in names else _UNKNOWN

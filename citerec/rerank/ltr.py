@@ -1,0 +1,117 @@
+"""Candidates ranked anew by a learnt ranker: gradient-boosted trees over `features.FEATURES`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from citerec.errors import ModelError
+from citerec.records import Paper
+from citerec.rerank.features import FEATURES, features_of
+from citerec.rerank.reranker import Asked
+from citerec.retrieve.protocol import Candidate
+from citerec.settings import Ltr
+
+KIND = "citerec-ltr"
+MODEL = "model.txt"
+MANIFEST = "manifest.json"
+
+
+class LtrManifest(BaseModel):
+    """`manifest.json` of a learnt ranker: what it was made of, how well it did, what its features are worth."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["citerec-ltr"] = "citerec-ltr"
+    version: Literal[1] = 1
+    citerec: str
+    corpus: str
+    """Fingerprint of the index that it learnt on."""
+    system: str
+    depth: int
+    features: tuple[str, ...]
+    gain: dict[str, float]
+    """Share of each feature in what the trees gained."""
+    training: dict[str, Any]
+    dev: dict[str, float]
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The manifest of a ranker.
+
+        Raises:
+            ModelError: There is none, or it is broken, or of another version.
+        """
+        remedy = "Train it: citerec train ltr --contexts FILE --index INDEX"
+        try:
+            return cls.model_validate_json((folder / MANIFEST).read_bytes())
+        except OSError as error:
+            raise ModelError(f"there is no learnt ranker in {folder}", remedy) from error
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            where = ".".join(map(str, first["loc"]))
+            raise ModelError(
+                f"{folder / MANIFEST} is no manifest of a ranker ({where}: {first['msg']})", remedy
+            ) from None
+
+
+class LtrReranker:
+    """Ranks candidates by gradient-boosted trees. Safe to call from several threads.
+
+    Args:
+        path: Folder of a trained ranker.
+        settings: How it is used.
+
+    Raises:
+        ModelError: There is none, it is damaged, or it was trained on other features.
+    """
+
+    def __init__(self, path: Path, settings: Ltr | None = None) -> None:
+        import lightgbm
+
+        self.manifest = LtrManifest.read(path)
+        if self.manifest.features != tuple(FEATURES):
+            raise ModelError(f"{path} was trained on other features", "Train it anew: citerec train ltr")
+        try:
+            self._trees = lightgbm.Booster(model_file=path / MODEL)
+        except lightgbm.basic.LightGBMError as error:
+            raise ModelError(f"{path / MODEL} cannot be read", "Train it anew: citerec train ltr") from error
+        self.depth = (settings or Ltr()).depth
+        self.reads_citances = False
+
+    def rerank(
+        self,
+        asked: Asked,
+        candidates: Sequence[Candidate],
+        papers: Mapping[str, Paper],
+        _citances: Mapping[str, str],
+    ) -> list[Candidate]:
+        """Candidates in their new order, with new scores; those beyond `depth` stay behind, in theirs."""
+        head = candidates[: self.depth]
+        if not head:
+            return []
+        scores = self.scores(features_of(asked, head, papers))
+        ranked = [
+            replace(candidate, score=score, signals={**candidate.signals, "ltr": score})
+            for candidate, score in zip(head, scores.tolist(), strict=True)
+        ]
+        ranked.sort(key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
+        lowest = ranked[-1].score
+        # Their own scores are of another scale: only their order is kept.
+        rest = [replace(candidate, score=lowest - place) for place, candidate in enumerate(candidates[self.depth :], 1)]
+        return ranked + rest
+
+    def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+        """What the trees say of each row of features, (rows,)."""
+        # One thread: several contexts are ranked at once, and 200 rows are too few to share.
+        scores: npt.NDArray[np.float64] = self._trees.predict(features, num_threads=1)
+        return scores
+
+    def contributions(self, features: npt.NDArray[np.float32]) -> list[dict[str, float]]:
+        """What each feature adds to the score of each row (SHAP values of the trees); a row's sum and bias make it."""
+        values = self._trees.predict(features, num_threads=1, pred_contrib=True)
+        return [dict(zip(FEATURES, map(float, row[:-1]), strict=True)) for row in values]

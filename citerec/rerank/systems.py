@@ -1,0 +1,47 @@
+"""Which rerankers an index has, and what is the best that it supports."""
+
+from pathlib import Path
+
+from citerec.errors import SettingsError
+from citerec.rerank.reranker import Reranker
+from citerec.retrieve.hybrid import DENSE
+from citerec.retrieve.manifest import Manifest
+from citerec.settings import RetrievalSettings
+
+LTR = "ltr"
+CROSS_ENCODER = "cross-encoder"
+
+
+def best_system(index: Path) -> str:
+    """The name of the best built-in system that an index supports: docs/results.md says by how much."""
+    if not (index / DENSE / "manifest.json").is_file():
+        return "bm25+citances" if Manifest.read(index).counts.citances else "bm25"
+    has = [name for name in (LTR, CROSS_ENCODER) if (index / name / "manifest.json").is_file()]
+    return "+".join(["hybrid", *has])
+
+
+def open_rerankers(index: Path, settings: RetrievalSettings) -> list[Reranker]:
+    """The rerankers that the settings name, in their order.
+
+    Raises:
+        SettingsError: The index has none of this kind, and no other folder is given.
+        ModelError: It cannot be opened.
+    """
+    opened: list[Reranker] = []
+    for name in settings.rerankers:
+        given = settings.ltr.model if name == LTR else settings.cross_encoder.model
+        path = Path(given) if given else index / name
+        if not given and not path.is_dir():
+            command = "ltr" if name == LTR else "reranker"
+            raise SettingsError(
+                f"{index} has no {name}", f"Train one: citerec train {command} --contexts FILE --index {index}"
+            )
+        if name == LTR:
+            from citerec.rerank.ltr import LtrReranker
+
+            opened.append(LtrReranker(path, settings.ltr))
+        else:
+            from citerec.rerank.cross_encoder_rerank import CrossEncoderReranker
+
+            opened.append(CrossEncoderReranker(path, settings.cross_encoder))
+    return opened

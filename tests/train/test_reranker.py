@@ -1,0 +1,224 @@
+"""Training a cross-encoder: it learns, it goes on, it does not leak, and it says what is wrong."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import orjson
+import pytest
+
+from citerec.contexts.read import read_contexts
+from citerec.errors import CiterecError, InputError, ModelError, SourceError
+from citerec.recommend import Recommender
+from citerec.rerank.cross_encoder import CrossEncoder, Manifest
+from citerec.rerank.cross_encoder_text import TextOptions
+from citerec.train.groups import Choice, Group, citing_paper, mine_groups
+from citerec.train.loop import Schedule
+from citerec.train.reranker import RerankerOptions, train_reranker
+from tests.conftest import Citerec, write_lines
+
+Train = Callable[..., Manifest]
+
+
+@pytest.fixture
+def train(toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> Train:
+    """Trains with what the test changes."""
+
+    def call(out: Path, *, contexts: Path = toy_contexts, **changes: object) -> Manifest:
+        def of(kind: type) -> dict[str, object]:
+            return {name: value for name, value in changes.items() if name in kind.__dataclass_fields__}  # type: ignore[attr-defined]
+
+        return train_reranker(
+            Choice(contexts, **{"dev_share": 0.3, "dev_limit": 10, **of(Choice)}),  # type: ignore[arg-type]
+            demo_index,
+            out,
+            RerankerOptions(
+                **{  # type: ignore[arg-type]
+                    "base": str(tiny_scibert),
+                    "text": TextOptions(max_tokens=48),
+                    "negatives": 4,
+                    "candidates": 20,
+                    "depth": 10,
+                    "batch": 4,
+                    **of(RerankerOptions),
+                }
+            ),
+            Schedule(**{"learning_rate": 1e-3, "evaluations": 2, "checkpoint_every": 2, **of(Schedule)}),  # type: ignore[arg-type]
+            **{name: changes[name] for name in ("progress", "note") if name in changes},  # type: ignore[arg-type]
+        )
+
+    return call
+
+
+@pytest.mark.parametrize("loss", ["softmax", "triplet"])
+def test_it_learns_which_papers_are_cited(train: Train, tmp_path: Path, loss: str) -> None:
+    said: list[str] = []
+    manifest = train(tmp_path / "model", loss=loss, epochs=8, evaluations=8, patience=8, note=said.append)
+    losses = list(manifest.training["losses"].values())
+    assert losses[-1] < 0.8 * losses[0]
+    assert len(said) == len(manifest.training["dev_values"]) == 8
+    assert manifest.dev["mrr@10"] >= manifest.dev["mrr@10 before"]
+    model = CrossEncoder.open(tmp_path / "model")
+    assert model.manifest == manifest
+    assert manifest.kind == "citerec-cross-encoder"
+    assert manifest.text == TextOptions(max_tokens=48)
+
+
+def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:
+    whole = train(tmp_path / "whole", epochs=2)
+    steps = whole.training["steps"]
+    assert steps > 8
+
+    def stops_at(doing: str, step: int) -> Callable[[str, float, float], None]:
+        def progress(now: str, done: float, _whole: float) -> None:
+            if now == doing and done >= step:
+                raise KeyboardInterrupt
+
+        return progress
+
+    # Between two checkpoints, and while measuring.
+    for doing, step in (("training", 5), ("training", steps - 1), ("measuring", 0)):
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "broken", epochs=2, progress=stops_at(doing, step))
+        assert not (tmp_path / "broken").exists()
+    assert train(tmp_path / "broken", epochs=2) == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".broken.lock", ".whole.lock", "broken", "whole"]
+    for path in (tmp_path / "whole").iterdir():
+        assert path.read_bytes() == (tmp_path / "broken" / path.name).read_bytes()
+
+
+def test_another_seed_makes_another_model(train: Train, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        train(tmp_path / str(seed), seed=seed, limit=6)
+    first, second = ((tmp_path / str(seed) / "model.safetensors").read_bytes() for seed in (0, 1))
+    assert first != second
+
+
+def test_what_was_begun_otherwise_is_not_gone_on_with(train: Train, tmp_path: Path) -> None:
+    def stop(now: str, done: float, _whole: float) -> None:
+        if now == "training" and done >= 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "model", progress=stop, seed=1)
+    begun_anew = train(tmp_path / "model", seed=0)
+    assert begun_anew == train(tmp_path / "other", seed=0)
+
+
+def test_training_stops_where_dev_gains_no_more(train: Train, tmp_path: Path) -> None:
+    # A rate at which nothing is learnt: every dev value after the first is without gain.
+    manifest = train(tmp_path / "model", epochs=6, evaluations=6, patience=2, learning_rate=1e-12)
+    assert len(manifest.training["dev_values"]) == 3
+    assert manifest.training["best_step"] == min(map(int, manifest.training["dev_values"]))
+
+
+def test_neither_gold_nor_negatives_leak(toy_contexts: Path, demo_index: Path, tmp_path: Path) -> None:
+    contexts = list(read_contexts(toy_contexts))
+    years = {context.context_id: 1980 for context in contexts[::2]}
+    # A context that cites its own paper, and one of a time before most others.
+    changed = [
+        replace(
+            context,
+            citing_year=years.get(context.context_id, 2024),
+            cited_ids=(*context.cited_ids, str(context.citing_id)),
+        )
+        for context in contexts
+    ]
+    path = write_lines(tmp_path / "changed.jsonl", [_as_json(context) for context in changed])
+    with Recommender.open(demo_index) as recommender:
+        sides = mine_groups(Choice(path, dev_share=0.3), recommender, 50, tmp_path, lambda *_: None)
+        groups: list[Group] = [group for side in sides for group in side]
+        papers = recommender.store.papers(
+            candidate.paper_id for group in groups for candidate in group.candidates
+        )
+    assert len(groups) > 20
+    for group in groups:
+        assert group.context.citing_id not in group.gold
+        negatives = {candidate.paper_id for candidate in group.negatives()}
+        assert negatives.isdisjoint(group.gold)
+        assert group.context.citing_id not in negatives
+        assert all((papers[paper_id].year or 0) <= (group.context.citing_year or 0) for paper_id in negatives)
+    learnt_from, measured_on = ({citing_paper(group.context) for group in side} for side in sides)
+    assert learnt_from and measured_on and learnt_from.isdisjoint(measured_on)
+
+
+def test_citing_papers_of_given_dev_contexts_are_not_learnt_from(
+    toy_contexts: Path, demo_index: Path, tmp_path: Path
+) -> None:
+    lines = toy_contexts.read_bytes().splitlines()
+    (tmp_path / "dev.jsonl").write_bytes(b"\n".join(lines[::4]) + b"\n")  # one of two contexts of every second paper
+    with Recommender.open(demo_index) as recommender:
+        train, dev = mine_groups(
+            Choice(toy_contexts, tmp_path / "dev.jsonl"), recommender, 50, tmp_path, lambda *_: None
+        )
+    assert {citing_paper(group.context) for group in dev}.isdisjoint(citing_paper(group.context) for group in train)
+    assert len(dev) == len(lines[::4])
+
+
+def test_mining_goes_on_after_a_kill(toy_contexts: Path, demo_index: Path, tmp_path: Path) -> None:
+    choice = Choice(toy_contexts, dev_share=0.3)
+    with Recommender.open(demo_index) as recommender:
+        (tmp_path / "whole").mkdir()
+        (tmp_path / "broken").mkdir()
+        mine_groups(choice, recommender, 20, tmp_path / "whole", lambda *_: None)
+        whole = (tmp_path / "whole" / "train.jsonl").read_bytes()
+        lines = whole.splitlines(keepends=True)
+        (tmp_path / "broken" / "train.jsonl").write_bytes(b"".join(lines[:3]) + lines[3][:50])
+        mine_groups(choice, recommender, 20, tmp_path / "broken", lambda *_: None)
+    assert (tmp_path / "broken" / "train.jsonl").read_bytes() == whole
+
+
+def test_a_paper_that_was_not_retrieved_is_learnt_from_all_the_same(
+    toy_contexts: Path, demo_index: Path, tmp_path: Path
+) -> None:
+    contexts = [replace(context, text="Nothing that helps is said here <REF>.") for context in read_contexts(toy_contexts)]
+    path = write_lines(tmp_path / "contexts.jsonl", [_as_json(context) for context in contexts])
+    with Recommender.open(demo_index) as recommender:
+        train, _ = mine_groups(Choice(path, dev_share=0.3), recommender, 5, tmp_path, lambda *_: None)
+    missed = [group for group in train if group.gold[0] not in {candidate.paper_id for candidate in group.candidates}]
+    assert missed
+    assert missed[0].positive(missed[0].gold[0]).citance is None
+
+
+def test_what_is_wrong_is_said_in_one_line(train: Train, toy_contexts: Path, tmp_path: Path) -> None:
+    unknown = [{**orjson.loads(line), "cited_ids": ["nowhere"]} for line in toy_contexts.read_bytes().splitlines()]
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    out = tmp_path / "model"
+    cases: list[tuple[type[CiterecError], str, dict[str, object]]] = [
+        (InputError, "cites a paper of", {"contexts": write_lines(tmp_path / "unknown.jsonl", unknown)}),
+        (SourceError, "is empty", {"contexts": tmp_path / "empty.jsonl"}),
+        (SourceError, "none.jsonl", {"contexts": tmp_path / "none.jsonl"}),
+        (ModelError, "no model folder", {"base": "./nowhere"}),
+        (ModelError, "512 tokens at most", {"text": TextOptions(max_tokens=1000)}),
+        (InputError, "held out", {"dev_share": 0.0}),
+        (InputError, "held out", {"dev_share": 1.0}),
+    ]
+    for kind, words, changes in cases:
+        with pytest.raises(kind, match=words):
+            train(out, **changes)
+        assert not out.exists()
+    with pytest.raises(InputError, match="is no cross-encoder"):
+        train(tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
+
+
+def test_the_command_trains(citerec: Citerec, toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> None:
+    done = citerec(
+        *("train", "reranker", "--contexts", toy_contexts, "--index", demo_index, "--out", "model"),
+        *("--base", tiny_scibert, "--max-tokens", 48, "--limit", 8, "--dev-share", 0.3, "--dev-limit", 5),
+        *("--negatives", 3, "--evaluations", 1, "--system", "bm25"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "model trained: mrr@10" in done.stdout
+    assert "dev" in done.stderr
+    wrong = citerec("train", "reranker", "--contexts", toy_contexts, "--index", demo_index, "--out", "m", "--system", "x")
+    assert wrong.returncode == 2
+    assert "there is no system 'x'" in wrong.stderr
+
+
+def _as_json(context: object) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return asdict(context)  # type: ignore[call-overload, no-any-return]
