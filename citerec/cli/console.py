@@ -18,9 +18,12 @@ settings_options: list[Callable[[Any], Any]] = [
         help="Change one setting, for example bm25.k1=0.9; may be repeated. Keys: docs/settings.md.",
     ),
     click.option(
+        "--system",
         "--recipe",
+        "recipe",
         metavar="NAME|FILE",
-        help="Take settings from a recipe: a TOML file, or one that is shipped.",
+        help="bm25, citances, dense, hybrid, hybrid+ltr, hybrid+cross-encoder, hybrid+ltr+cross-encoder, or a TOML "
+        "file of settings.  [default: the best that the index supports]",
     ),
 ]
 

@@ -104,6 +104,7 @@ def recommend(
         raise click.UsageError("--explain goes with the table and with --json only")
     text = None if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
+    from citerec.rerank.systems import best_system
     from citerec.retrieve.manifest import find_index
     from citerec.retrieve.protocol import Filters
     from citerec.settings import RetrievalSettings, find_recipe
@@ -116,8 +117,11 @@ def recommend(
         options["min_citations"],
         options["exclude"],
     )
-    settings = RetrievalSettings.load(find_recipe(recipe), assignments)
-    recommender = Recommender.open(find_index(index_path), settings)
+    index = find_index(index_path)
+    system = recipe or best_system(index)
+    recommender = Recommender.open(index, RetrievalSettings.load(find_recipe(system), assignments))
+    if recipe is None and not as_json:
+        notes().print(f"System: {system}, the best that {index} supports.", markup=False)
     if contexts:
         if options["sort"] != "relevance":
             raise click.UsageError("--sort does not go with --contexts")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from citerec.records import MARKER, Hit
@@ -14,12 +14,14 @@ from citerec.settings import setting_keys
 
 if TYPE_CHECKING:
     from citerec.recommend import Answer
+    from citerec.rerank.ltr import LtrManifest
     from citerec.retrieve.describe import Description, Listed
 
 _AUTHORS_SHOWN = 3
 _BAR_WIDTH = 24
 _SHOWN_WORDS = 8
 _QUOTED = 160
+_SHOWN_FEATURES = 12
 
 
 def show_answer(console: Console, answer: "Answer", titles: Mapping[str, str], name: str | int | None = None) -> None:
@@ -198,3 +200,20 @@ def _size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def show_ranker(console: Console, path: Path, manifest: "LtrManifest") -> None:
+    """A learnt ranker: how well it did where it stopped, and what its features are worth."""
+    from citerec.rerank.features import FEATURES
+
+    dev = manifest.dev
+    console.print(
+        f"{path}: {manifest.training['trees']} trees, learnt from {manifest.training['learnt_from']:,} contexts. "
+        f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,} held out, of those whose cited "
+        "paper is among the candidates.",
+        markup=False,
+    )
+    table = Table("feature", Column("share of the gain", justify="right"), "what it is", box=None)
+    for name, gain in sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]:
+        table.add_row(name, f"{gain:.1%}", FEATURES[name])
+    console.print(table)

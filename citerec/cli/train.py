@@ -66,6 +66,48 @@ def train() -> None:
     """
 
 
+@train.command(epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl")
+@click.option("--contexts", required=True, type=_PATH, help="Contexts with cited papers, JSON Lines.")
+@click.option("--index", "index_path", type=_PATH, help="Whose candidates are ranked; the only index if not said.")
+@click.option("--out", type=_PATH, help="The ranker to make, or to replace.  [default: into the index itself]")
+@click.option(
+    "--system", default="hybrid", show_default=True, metavar="NAME|FILE", help="How candidates are found: a recipe."
+)
+@click.option(
+    "--dev-share",
+    type=Share(),
+    default=0.1,
+    show_default=True,
+    help="Share of the citing papers that says when to stop.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=8000,
+    show_default=True,
+    help="Contexts to learn from: drawn by the seed.",
+)
+@click.option("--rounds", type=click.IntRange(1), default=500, show_default=True, help="Trees, at most.")
+@click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Contexts answered at once.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
+def ltr(contexts: Path, index_path: Path | None, out: Path | None, **options: Any) -> None:
+    """Train the ranker of `hybrid+ltr`: LambdaMART over what every retriever says of a candidate.
+
+    Leak rules hold: neither the citing paper's own sentences nor what is newer speak for a candidate.
+    """
+    from citerec.cli.progress import progress_bar
+    from citerec.cli.tables import show_ranker
+    from citerec.rerank.systems import LTR
+    from citerec.retrieve.manifest import find_index
+    from citerec.train.ltr import LtrOptions, train_ltr
+
+    index = find_index(index_path)
+    place = out or index / LTR
+    with progress_bar() as progress:
+        manifest = train_ltr(contexts, index, place, LtrOptions(**options), progress)
+    show_ranker(output(), place, manifest)
+
+
 @train.command(
     epilog="Example: citerec train reranker --contexts train.jsonl --index indexes/acl --out models/reranker "
     "--base all-MiniLM-L6-v2 --learning-rate 1e-4 --max-tokens 128"

@@ -2,34 +2,18 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from citerec.contexts.query import Query
 from citerec.records import Paper
-from citerec.rerank.cross_encoder import CrossEncoder
+from citerec.rerank.cross_encoder import CrossEncoder, Scores
 from citerec.rerank.cross_encoder_text import pair_texts
 from citerec.rerank.reranker import Asked
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import CrossEncoder as CrossEncoderSettings
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """What is ranked anew for one context.
-
-    Attributes:
-        query: The context.
-        citing: The citing paper, where it is known.
-        candidates: Best first, found under the leak rules.
-    """
-
-    query: Query
-    citing: Paper | None
-    candidates: Sequence[Candidate]
 
 
 class CrossEncoderReranker:
@@ -44,12 +28,11 @@ class CrossEncoderReranker:
     """
 
     def __init__(self, path: str | Path, settings: CrossEncoderSettings | None = None) -> None:
-        self.settings = settings or CrossEncoderSettings()
-        self.model = CrossEncoder.open(path, backend=self.settings.backend)
-        weight = self.settings.weight
-        self.weight = self.model.manifest.weight if weight is None else weight
-        self.depth = self.settings.depth
-        self.reads_citances = True
+        settings = settings or CrossEncoderSettings()
+        self.model = CrossEncoder.open(path, backend=settings.backend)
+        self.weight = self.model.manifest.weight if settings.weight is None else settings.weight
+        self.depth = settings.depth
+        self.reads_citances = self.model.manifest.text.citances
 
     def rerank(
         self,
@@ -66,26 +49,29 @@ class CrossEncoderReranker:
             papers: The records of the first `depth` candidates.
             citances: Their citing sentences that the search found under the leak rules, where it found some.
         """
-        return self.rerank_many([Ranked(asked.query, asked.citing, candidates)], papers, [citances])[0]
-
-    def rerank_many(
-        self, asked: Sequence[Ranked], papers: Mapping[str, Paper], citances: Sequence[Mapping[str, str]]
-    ) -> list[list[Candidate]]:
-        """The same for several contexts at once, which is quicker; citances by context."""
-        heads = [replace(one, candidates=one.candidates[: self.settings.depth]) for one in asked]
-        return [
-            interpolated(one.candidates, scores, self.weight)
-            for one, scores in zip(asked, read(self.model, heads, papers, citances), strict=True)
-        ]
+        (scores,) = read(self.model, [asked], [candidates[: self.depth]], papers, [citances])
+        return interpolated(candidates, scores, self.weight)
 
 
 def read(
     model: CrossEncoder,
-    asked: Sequence[Ranked],
+    asked: Sequence[Asked],
+    candidates: Sequence[Sequence[Candidate]],
     papers: Mapping[str, Paper],
     citances: Sequence[Mapping[str, str]],
-) -> list[npt.NDArray[np.float32]]:
-    """The cross-encoder's scores of all candidates, context by context."""
+) -> list[Scores]:
+    """The cross-encoder's scores of the candidates of several contexts: all in batches together.
+
+    Args:
+        model: What reads them.
+        asked: The contexts.
+        candidates: Of each context; all are read.
+        papers: The records of all of them.
+        citances: Citing sentences by paper id, for each context.
+
+    Returns:
+        An array of scores for each context, in the order of its candidates.
+    """
     pairs = [
         pair_texts(
             one.query,
@@ -94,14 +80,14 @@ def read(
             written.get(candidate.paper_id),
             model.manifest.text,
         )
-        for one, written in zip(asked, citances, strict=True)
-        for candidate in one.candidates
+        for one, found, written in zip(asked, candidates, citances, strict=True)
+        for candidate in found
     ]
-    ends = list(itertools.accumulate(len(one.candidates) for one in asked))
-    return np.split(model.scores(pairs), ends[:-1]) if asked else []
+    ends = list(itertools.accumulate(map(len, candidates)))
+    return np.split(model.scores(pairs), ends[:-1])
 
 
-def interpolated(candidates: Sequence[Candidate], scores: npt.NDArray[np.float32], weight: float) -> list[Candidate]:
+def interpolated(candidates: Sequence[Candidate], scores: Scores, weight: float) -> list[Candidate]:
     """Candidates by their scores and the cross-encoder's, both standardised over those that it read.
 
     Args:
@@ -116,7 +102,10 @@ def interpolated(candidates: Sequence[Candidate], scores: npt.NDArray[np.float32
     if not read:
         return list(candidates)
     sums = _standardised([candidate.score for candidate in read]) + weight * _standardised(scores)
-    new = [replace(candidate, score=float(total)) for candidate, total in zip(read, sums, strict=True)]
+    new = [
+        replace(candidate, score=total, signals={**candidate.signals, "cross_encoder": score})
+        for candidate, total, score in zip(read, sums.tolist(), scores.tolist(), strict=True)
+    ]
     new.sort(key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
     lowest = new[-1].score
     # Their own scores are of another scale: only their order is kept.
@@ -124,7 +113,7 @@ def interpolated(candidates: Sequence[Candidate], scores: npt.NDArray[np.float32
     return new + rest
 
 
-def _standardised(scores: Sequence[float] | npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+def _standardised(scores: Sequence[float] | Scores) -> npt.NDArray[np.float64]:
     """Scores with mean 0 and deviation 1; all 0 where they are equal."""
     values = np.asarray(scores, np.float64)
     deviation = values.std()

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from citerec.contexts.query import query_of
 from citerec.corpus.ingest import Progress
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.directories import Kind
@@ -20,7 +21,7 @@ from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
 from citerec.retrieve.index import no_progress
 from citerec.settings import RetrievalSettings
-from citerec.train.groups import Choice, Groups, mine_groups
+from citerec.train.groups import Choice, Groups, mine_groups, without_rerankers
 from citerec.train.loop import Note, Schedule, learn, no_note
 from citerec.train.workplace import described, workplace
 from citerec.version import __version__
@@ -103,7 +104,7 @@ def train_encoder(
         out: The directory of the model.
         options: What to learn, and how.
         schedule: How long, and how fast.
-        settings: How candidates are found.
+        settings: How candidates are found, before any reranker; the best that the index supports if not said.
         device: Where; a GPU where there is one if not said.
         progress: Told of the work done.
         note: Told of each dev value.
@@ -115,7 +116,7 @@ def train_encoder(
         BuildError: The loss is no number any more, or another process trains this model, or the disk is full.
     """
     ENCODER_DIRECTORY.check_place(out)
-    with Recommender.open(index, settings) as recommender:
+    with Recommender.open(index, without_rerankers(index, settings)) as recommender:
         model = open_sentence_transformer(options.base, device)
         if options.max_tokens:
             model.max_seq_length = options.max_tokens
@@ -213,7 +214,7 @@ class _Learner:
             | {candidate.paper_id for group in groups for candidate in group.candidates[:_POOL_DEPTH]}
         )
         papers = self._store.papers(pool)
-        contexts = self._encoded([group.query.passage for group in groups])
+        contexts = self._encoded([query_of(group.context).passage for group in groups])
         similarities = contexts @ self._encoded([_text(papers[paper_id]) for paper_id in pool]).T
         years = np.array([papers[paper_id].year or 0 for paper_id in pool])
         places = {paper_id: place for place, paper_id in enumerate(pool)}
@@ -241,7 +242,7 @@ class _Learner:
             drawn = random.permutation(len(negatives))
             # Where there are too few, some stand twice.
             drawn = np.resize(drawn, self._options.negatives)
-            contexts.append(group.query.passage)
+            contexts.append(query_of(group.context).passage)
             chosen.append([group.gold[slot], *(negatives[place].paper_id for place in drawn)])
         papers = self._store.papers({paper_id for row in chosen for paper_id in row})
         return [contexts, *([_text(papers[paper_id]) for paper_id in column] for column in zip(*chosen, strict=True))]

@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import orjson
 
-from citerec.contexts.query import Query, query_of
 from citerec.contexts.read import read_contexts
 from citerec.corpus.ingest import Progress
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.recommend import Recommender
 from citerec.records import Context
+from citerec.rerank.systems import best_system
 from citerec.retrieve.protocol import Candidate, CitanceKey
+from citerec.settings import RetrievalSettings, find_recipe
 
 _PROGRESS_EVERY = 50
 
@@ -63,11 +64,6 @@ class Group:
     gold: tuple[str, ...]
     candidates: tuple[Candidate, ...]
 
-    @property
-    def query(self) -> Query:
-        """What is searched for."""
-        return query_of(self.context)
-
     def positive(self, paper_id: str) -> Candidate:
         """A cited paper as the search found it; without score and citance where it did not."""
         found = (candidate for candidate in self.candidates if candidate.paper_id == paper_id)
@@ -83,20 +79,22 @@ class Groups:
     """The groups of a file, JSON Lines; each is read when it is asked for."""
 
     def __init__(self, path: Path) -> None:
-        self._file = path.open("rb")
+        self._path = path
         begin, starts = 0, []
-        for line in self._file:
-            if line != b"null\n":
-                starts.append(begin)
-            begin += len(line)
+        with path.open("rb") as file:
+            for line in file:
+                if line != b"null\n":
+                    starts.append(begin)
+                begin += len(line)
         self._starts = np.array(starts, np.int64)
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def __getitem__(self, number: int) -> Group:
-        self._file.seek(self._starts[number])
-        record = orjson.loads(self._file.readline())
+        with self._path.open("rb") as file:
+            file.seek(self._starts[number])
+            record = orjson.loads(file.readline())
         context = Context(**{**record["context"], "cited_ids": tuple(record["context"]["cited_ids"])})
         candidates = (
             Candidate(paper_id, score, CitanceKey(*key) if key else None)
@@ -107,9 +105,14 @@ class Groups:
     def __iter__(self) -> Iterator[Group]:
         return (self[number] for number in range(len(self)))
 
-    def close(self) -> None:
-        """Lets go of the file."""
-        self._file.close()
+
+def without_rerankers(index: Path, settings: RetrievalSettings | None) -> RetrievalSettings:
+    """How candidates to learn from are found: as asked for, or by the best that an index supports, before reranking.
+
+    A ranker that has learnt from the same contexts would give them in an order that they have in no others.
+    """
+    settings = settings or RetrievalSettings.load(find_recipe(best_system(index)))
+    return settings.model_copy(update={"rerankers": ()})
 
 
 def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[Context]]:

@@ -6,20 +6,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.corpus.ingest import Progress
-from citerec.corpus.store import PaperStore
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.models.batches import batches_by_length
 from citerec.recommend import Recommender
-from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest
-from citerec.rerank.cross_encoder_rerank import Ranked, interpolated, read
+from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
+from citerec.rerank.cross_encoder_rerank import interpolated, read
 from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
 from citerec.retrieve.index import no_progress
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import RetrievalSettings
-from citerec.train.groups import Choice, Group, Groups, citance_texts, mine_groups
+from citerec.train.groups import Choice, Group, Groups, citance_texts, mine_groups, without_rerankers
 from citerec.train.loop import Note, Schedule, learn, no_note
 from citerec.train.workplace import described, workplace
 from citerec.version import __version__
@@ -83,7 +81,7 @@ def train_reranker(
         out: The directory of the model.
         options: What to learn, and how.
         schedule: How long, and how fast.
-        settings: How candidates are found.
+        settings: How candidates are found, before any reranker; the best that the index supports if not said.
         device: Where; a GPU where there is one if not said.
         progress: Told of the work done.
         note: Told of each dev value.
@@ -95,11 +93,11 @@ def train_reranker(
         BuildError: The loss is no number any more, or another process trains this model, or the disk is full.
     """
     MODEL_DIRECTORY.check_place(out)
-    with Recommender.open(index, settings) as recommender:
+    with Recommender.open(index, without_rerankers(index, settings)) as recommender:
         model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
         with workplace(out, _plan(choice, recommender, options, schedule)) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, progress)
-            learner = _Learner(model, train, dev, recommender.store, options, schedule.seed, progress)
+            learner = _Learner(model, train, dev, recommender, options, schedule.seed, progress)
             state = learn(learner, schedule, folder / "checkpoints", progress, note)
             facts = {
                 **choice.facts(),
@@ -145,7 +143,7 @@ class _Learner:
         reader: CrossEncoder,
         train: Groups,
         dev: Groups,
-        store: PaperStore,
+        recommender: Recommender,
         options: RerankerOptions,
         seed: int,
         progress: Progress,
@@ -154,7 +152,8 @@ class _Learner:
         self._reader = reader
         self._train = train
         self._dev = dev
-        self._store = store
+        self._recommender = recommender
+        self._store = recommender.store
         self._options = options
         self._seed = seed
         self._progress = progress
@@ -180,22 +179,16 @@ class _Learner:
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """The best mrr@10 on dev that some weight of the cross-encoder's score gives, and that weight."""
-        ranked: list[tuple[Group, npt.NDArray[np.float32]]] = []
+        measured: list[tuple[Group, Scores]] = []
         for begin in range(0, len(self._dev), _GROUPS_AT_ONCE):
             self._progress("measuring", begin, len(self._dev))
             groups = [self._dev[number] for number in range(begin, min(begin + _GROUPS_AT_ONCE, len(self._dev)))]
+            asked = self._recommender.asked([group.context for group in groups])
             heads = [group.candidates[: self._options.depth] for group in groups]
-            papers = self._store.papers(
-                {candidate.paper_id for head in heads for candidate in head}
-                | {group.context.citing_id for group in groups if group.context.citing_id}
-            )
-            asked = [
-                Ranked(group.query, papers.get(group.context.citing_id or ""), head)
-                for group, head in zip(groups, heads, strict=True)
-            ]
+            papers = self._store.papers({candidate.paper_id for head in heads for candidate in head})
             citances = [citance_texts(self._store, head) for head in heads]
-            ranked += zip(groups, read(self._reader, asked, papers, citances), strict=True)
-        values = {weight: _measured(ranked, weight) for weight in WEIGHTS}
+            measured += zip(groups, read(self._reader, asked, heads, papers, citances), strict=True)
+        values = {weight: _metrics(measured, weight) for weight in WEIGHTS}
         weight = max(WEIGHTS, key=lambda weight: (values[weight]["mrr@10"], -weight))
         before = {f"{name} before": value for name, value in values[0.0].items()}
         # A model that does not help yet may be getting better all the same: with weight 0 that would not be seen.
@@ -211,13 +204,13 @@ class _Learner:
         return self._reader.tokenizer.encode(self._texts(group, chosen))
 
     def _texts(self, group: Group, candidates: Sequence[Candidate]) -> list[Any]:
-        citing_id = group.context.citing_id or ""
-        papers = self._store.papers({citing_id, *(candidate.paper_id for candidate in candidates)} - {""})
+        (asked,) = self._recommender.asked([group.context])
+        papers = self._store.papers(candidate.paper_id for candidate in candidates)
         citances = citance_texts(self._store, candidates)
         return [
             pair_texts(
-                group.query,
-                papers.get(citing_id),
+                asked.query,
+                asked.citing,
                 papers[candidate.paper_id],
                 citances.get(candidate.paper_id),
                 self._options.text,
@@ -262,10 +255,10 @@ def _parts(groups: Sequence[list[Encoded]], tokens: int) -> list[list[list[Encod
     return parts
 
 
-def _measured(ranked: Sequence[tuple[Group, npt.NDArray[np.float32]]], weight: float) -> dict[str, float]:
+def _metrics(measured: Sequence[tuple[Group, Scores]], weight: float) -> dict[str, float]:
     """The metrics on dev with some weight."""
-    gold = np.full((len(ranked), max(len(group.gold) for group, _ in ranked)), -1, np.int32)
-    for row, (group, scores) in enumerate(ranked):
+    gold = np.full((len(measured), max(len(group.gold) for group, _ in measured)), -1, np.int32)
+    for row, (group, scores) in enumerate(measured):
         order = interpolated(group.candidates, scores, weight)
         ranks = {candidate.paper_id: rank for rank, candidate in enumerate(order, 1)}
         gold[row, : len(group.gold)] = [ranks.get(paper_id, 0) for paper_id in group.gold]

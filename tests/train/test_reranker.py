@@ -43,7 +43,7 @@ def train(toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> Train:
                     **of(RerankerOptions),
                 }
             ),
-            Schedule(**{"learning_rate": 1e-3, "evaluations": 2, "checkpoint_every": 2, **of(Schedule)}),  # type: ignore[arg-type]
+            Schedule(**{"learning_rate": 3e-3, "evaluations": 2, "checkpoint_every": 2, **of(Schedule)}),  # type: ignore[arg-type]
             **{name: changes[name] for name in ("progress", "note") if name in changes},  # type: ignore[arg-type]
         )
 
@@ -53,10 +53,10 @@ def train(toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> Train:
 @pytest.mark.parametrize("loss", ["softmax", "triplet"])
 def test_it_learns_which_papers_are_cited(train: Train, tmp_path: Path, loss: str) -> None:
     said: list[str] = []
-    manifest = train(tmp_path / "model", loss=loss, epochs=8, evaluations=8, patience=8, note=said.append)
+    manifest = train(tmp_path / "model", loss=loss, epochs=20, evaluations=5, patience=5, note=said.append)
     losses = list(manifest.training["losses"].values())
     assert losses[-1] < 0.8 * losses[0]
-    assert len(said) == len(manifest.training["dev_values"]) == 8
+    assert len(said) == len(manifest.training["dev_values"]) == 5
     assert manifest.dev["mrr@10"] >= manifest.dev["mrr@10 before"]
     model = CrossEncoder.open(tmp_path / "model")
     assert model.manifest == manifest
@@ -67,7 +67,7 @@ def test_it_learns_which_papers_are_cited(train: Train, tmp_path: Path, loss: st
 def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:
     whole = train(tmp_path / "whole", epochs=2)
     steps = whole.training["steps"]
-    assert steps > 8
+    assert steps == 8
 
     def stops_at(doing: str, step: int) -> Callable[[str, float, float], None]:
         def progress(now: str, done: float, _whole: float) -> None:
@@ -77,7 +77,7 @@ def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path
         return progress
 
     # Between two checkpoints, and while measuring.
-    for doing, step in (("training", 5), ("training", steps - 1), ("measuring", 0)):
+    for doing, step in (("training", 5), ("training", 7), ("measuring", 0)):
         with pytest.raises(KeyboardInterrupt):
             train(tmp_path / "broken", epochs=2, progress=stops_at(doing, step))
         assert not (tmp_path / "broken").exists()
@@ -128,9 +128,7 @@ def test_neither_gold_nor_negatives_leak(toy_contexts: Path, demo_index: Path, t
     with Recommender.open(demo_index) as recommender:
         sides = mine_groups(Choice(path, dev_share=0.3), recommender, 50, tmp_path, lambda *_: None)
         groups: list[Group] = [group for side in sides for group in side]
-        papers = recommender.store.papers(
-            candidate.paper_id for group in groups for candidate in group.candidates
-        )
+        papers = recommender.store.papers(candidate.paper_id for group in groups for candidate in group.candidates)
     assert len(groups) > 20
     for group in groups:
         assert group.context.citing_id not in group.gold
@@ -171,7 +169,9 @@ def test_mining_goes_on_after_a_kill(toy_contexts: Path, demo_index: Path, tmp_p
 def test_a_paper_that_was_not_retrieved_is_learnt_from_all_the_same(
     toy_contexts: Path, demo_index: Path, tmp_path: Path
 ) -> None:
-    contexts = [replace(context, text="Nothing that helps is said here <REF>.") for context in read_contexts(toy_contexts)]
+    contexts = [
+        replace(context, text="Nothing that helps is said here <REF>.") for context in read_contexts(toy_contexts)
+    ]
     path = write_lines(tmp_path / "contexts.jsonl", [_as_json(context) for context in contexts])
     with Recommender.open(demo_index) as recommender:
         train, _ = mine_groups(Choice(path, dev_share=0.3), recommender, 5, tmp_path, lambda *_: None)
@@ -213,7 +213,9 @@ def test_the_command_trains(citerec: Citerec, toy_contexts: Path, demo_index: Pa
     assert done.returncode == 0, done.stderr
     assert "model trained: mrr@10" in done.stdout
     assert "dev" in done.stderr
-    wrong = citerec("train", "reranker", "--contexts", toy_contexts, "--index", demo_index, "--out", "m", "--system", "x")
+    wrong = citerec(
+        "train", "reranker", "--contexts", toy_contexts, "--index", demo_index, "--out", "m", "--system", "x"
+    )
     assert wrong.returncode == 2
     assert "there is no system 'x'" in wrong.stderr
 

@@ -37,7 +37,8 @@ REFINE = 10
 """IVF-PQ: how many candidates for each hit are scored anew with their own vectors."""
 
 _MOST_LISTS = 65_536
-_VECTORS_PER_LIST = 64  # FAISS warns under 39
+_VECTORS_PER_LIST = 64  # FAISS warns under 39, of lists and of codes
+_FEWEST_CODED = 39 * 256
 _PQ_DIMENSIONS = 8  # numbers that one byte of a code stands for
 _CHUNK = 16_384
 _QUERIES = 300
@@ -46,7 +47,9 @@ _NOISE = 1.0
 
 
 def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
-    """The kind of index for so many vectors, unless one is asked for."""
+    """The kind of index for so many vectors, unless one is asked for; flat where they are too few to learn codes from."""
+    if asked == "ivfpq" and count < _FEWEST_CODED:
+        return "flat"
     if asked != "auto":
         return asked
     numbers = count * dimension
@@ -165,11 +168,10 @@ def _ivfpq(vectors: "NDArray[np.float16]", progress: Progress) -> tuple[Any, dic
 
     faiss = faiss_module()
     count, dimension = vectors.shape
-    lists = min(_MOST_LISTS, 2 ** max(0, round(np.log2(4 * count**0.5))), max(1, count // 39))
+    lists = min(_MOST_LISTS, 2 ** round(np.log2(4 * count**0.5)), count // 39)
     code = next(size for size in range(max(1, dimension // _PQ_DIMENSIONS), 0, -1) if dimension % size == 0)
-    bits = 8 if count >= 39 * 256 else max(1, int(np.log2(max(2, count // 39))))
     quantizer = faiss.IndexFlatIP(dimension)
-    index = faiss.IndexIVFPQ(quantizer, dimension, lists, code, bits, faiss.METRIC_INNER_PRODUCT)
+    index = faiss.IndexIVFPQ(quantizer, dimension, lists, code, 8, faiss.METRIC_INNER_PRODUCT)
     index.cp.seed = index.pq.cp.seed = 1
     if faiss.get_num_gpus():
         index.clustering_index = on_gpus(faiss.IndexFlatIP(dimension))

@@ -1,0 +1,241 @@
+"""The dense retriever against brute force, under every filter and with every kind of index."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from citerec.contexts.query import Query
+from citerec.errors import FilterError, IndexUnusableError, QueryError
+from citerec.models.encoder import Encoder
+from citerec.records import Paper
+from citerec.retrieve.dense import retriever as retriever_module
+from citerec.retrieve.dense.build import DenseOptions
+from citerec.retrieve.dense.kinds import Asked
+from citerec.retrieve.dense.retriever import DenseRetriever
+from citerec.retrieve.protocol import NO_FILTERS, Filters
+from citerec.settings import RetrievalSettings
+from tests.dense.conftest import StoreOf, build, papers_of, unit_vectors, write_arrays
+from tests.tiny_models import write_tiny_scibert
+
+D = 32
+COUNT = 10_400  # enough for IVF-PQ to learn from
+KINDS: tuple[Asked, ...] = ("flat", "hnsw", "ivfpq")
+
+
+def matching(filters: Filters) -> Sequence[str]:
+    """As if all papers whose id ends so were of that field."""
+    return [paper.paper_id for paper in CORPUS if paper.paper_id.endswith(filters.fields or filters.venues)]
+
+
+def corpus() -> list[Paper]:
+    random = np.random.default_rng(3)
+    years = [None if number % 11 == 0 else int(random.integers(1990, 2021)) for number in range(COUNT)]
+    return [
+        Paper(f"p{number}", f"title {number}", year=year, citation_count=None if number % 7 == 0 else number % 60)
+        for number, year in enumerate(years)
+    ]
+
+
+CORPUS = corpus()
+VECTORS = unit_vectors(COUNT, D, seed=2).astype(np.float16)
+VECTORS[-60:] = VECTORS[0]  # papers of one text
+
+
+@pytest.fixture(scope="module")
+def retrievers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DenseRetriever]:
+    from citerec.corpus.sqlite_store import SqliteStore
+    from citerec.corpus.store import NumberedRecord
+
+    folder = tmp_path_factory.mktemp("retrievers")
+    store = SqliteStore(folder / "store.sqlite")
+    store.write(store.encode([NumberedRecord(place, paper) for place, paper in enumerate(CORPUS, 1)]))
+    path = write_arrays(folder / "given", np.array([paper.paper_id for paper in CORPUS]), VECTORS)
+    found = {}
+    for kind in KINDS:
+        build(folder / kind / "dense", store, DenseOptions("none", vectors=(path,), kind=kind))
+        found[kind] = DenseRetriever(folder / kind / "dense", None, matching)
+    return found
+
+
+def brute(vector: np.ndarray, k: int, filters: Filters) -> list[tuple[str, float]]:
+    scores = (VECTORS.astype(np.float64) @ vector.astype(np.float64)).astype(np.float32)
+    found = [
+        (-score, paper.paper_id) for score, paper in zip(scores.tolist(), CORPUS, strict=True) if passes(paper, filters)
+    ]
+    return [(paper_id, -score) for score, paper_id in sorted(found)[:k]]
+
+
+def passes(paper: Paper, filters: Filters) -> bool:
+    year, count = paper.year, paper.citation_count
+    return (
+        (filters.as_of_year is None or year is None or year <= filters.as_of_year)
+        and (filters.year_from is None or (year is not None and year >= filters.year_from))
+        and (filters.year_to is None or (year is not None and year <= filters.year_to))
+        and (filters.min_citations is None or (count is not None and count >= filters.min_citations))
+        and (not filters.fields or paper.paper_id.endswith(filters.fields))
+        and (not filters.venues or paper.paper_id.endswith(filters.venues))
+        and paper.paper_id not in filters.exclude
+        and paper.paper_id != filters.citing_id
+    )
+
+
+years = st.one_of(st.none(), st.integers(1988, 2022))
+ids = st.sampled_from([paper.paper_id for paper in CORPUS[:50]])
+some_filters = st.builds(
+    Filters,
+    year_from=years,
+    year_to=years,
+    as_of_year=years,
+    min_citations=st.one_of(st.none(), st.integers(0, 61)),
+    fields=st.sampled_from([(), ("1",), ("22", "7")]),
+    venues=st.sampled_from([(), ("2",), ("17",)]),
+    exclude=st.lists(ids, max_size=8).map(tuple),
+    citing_id=st.one_of(st.none(), ids),
+)
+
+
+@settings(max_examples=60)
+@given(some_filters, st.integers(0, 49), st.integers(1, 150))
+def test_flat_finds_what_brute_force_finds(
+    retrievers: dict[str, DenseRetriever], filters: Filters, near: int, k: int
+) -> None:
+    vector = VECTORS[near].astype(np.float32)
+    found = retrievers["flat"].search(Query("x"), k, filters, vector)
+    assert [(hit.paper_id, hit.score) for hit in found] == brute(vector, k, filters)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=40)
+@given(filters=some_filters, near=st.integers(0, 49), k=st.integers(1, 150))
+def test_every_kind_honours_every_filter(
+    retrievers: dict[str, DenseRetriever], kind: str, filters: Filters, near: int, k: int
+) -> None:
+    vector = VECTORS[near].astype(np.float32)
+    right = brute(vector, len(CORPUS), filters)
+    found = retrievers[kind].search(Query("x"), k, filters, vector)
+    assert len(found) == min(k, len(right)), "as many as there are"
+    scores = dict(right)
+    assert all(scores[hit.paper_id] == hit.score for hit in found), "only what passes, at its exact score"
+    assert [hit.paper_id for hit in found] == [
+        hit.paper_id for hit in sorted(found, key=lambda hit: (-hit.score, hit.paper_id))
+    ]
+    nearest = {paper_id for paper_id, score in right if score >= right[min(k, len(right)) - 1][1]}
+    assert sum(hit.paper_id in nearest for hit in found) >= 0.8 * len(found)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_cosines(retrievers: dict[str, DenseRetriever], kind: str) -> None:
+    vector = VECTORS[7].astype(np.float32)
+    found = retrievers[kind].search(Query("x"), 30, NO_FILTERS, vector)
+    cosines = retrievers[kind].cosines(vector, [*(hit.paper_id for hit in found), "nobody"])
+    assert cosines[:-1].tolist() == [hit.score for hit in found]
+    assert np.isnan(cosines[-1])
+    assert found[0].signals == {"dense": found[0].score}
+    assert retrievers[kind].explain(Query("x"), found[0]) == ()
+
+
+def test_ties_break_by_id(retrievers: dict[str, DenseRetriever]) -> None:
+    vector = VECTORS[0].astype(np.float32)
+    found = [hit.paper_id for hit in retrievers["flat"].search(Query("x"), 61, NO_FILTERS, vector)]
+    assert found == sorted(["p0", *(f"p{number}" for number in range(COUNT - 60, COUNT))])
+
+
+def test_k_and_blank_queries(retrievers: dict[str, DenseRetriever]) -> None:
+    with pytest.raises(FilterError):
+        retrievers["flat"].search(Query("x"), 0)
+    with pytest.raises(QueryError):
+        retrievers["flat"].search(Query(""), 5)
+    everything = retrievers["flat"].search(Query("x"), COUNT, NO_FILTERS, VECTORS[0].astype(np.float32))
+    assert len(everything) == COUNT
+
+
+TEXTS = papers_of(60)
+QUERIES = [Query(f"{paper.title} again", "graph kernel", "", paper.paper_id) for paper in TEXTS[:20]]
+
+
+@pytest.fixture
+def encoded(tmp_path: Path, store_of: StoreOf, model: str) -> Path:
+    build(tmp_path / "index" / "dense", store_of(TEXTS), DenseOptions(model, max_tokens=64))
+    return tmp_path / "index" / "dense"
+
+
+def test_the_query_is_sentence_and_neighbours_and_citing_paper(encoded: Path, model: str) -> None:
+    encoder = Encoder.open(model, max_tokens=64)
+    known, unknown = QUERIES[0], replace(QUERIES[1], citing_id="nobody", citing_title="dense corpus")
+    plain = replace(QUERIES[2], citing_id=None)
+    retriever = DenseRetriever(encoded, RetrievalSettings.load(None, ["dense.citing=0.5"]), matching)
+    vectors = retriever.vectors_of([known, unknown, plain])
+    own = retriever.vectors.values[retriever.vectors.rows([TEXTS[0].paper_id])[0]].astype(np.float32)
+    sentence = encoder.encode([query.passage for query in (known, unknown, plain)])
+    expected = sentence + 0.5 * np.stack([own, encoder.encode(["dense corpus"])[0], np.zeros_like(own)])
+    np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5)
+    alone = DenseRetriever(
+        encoded, RetrievalSettings.load(None, ["dense.citing=0", "dense.neighbours=false"]), matching
+    )
+    np.testing.assert_allclose(alone.vectors_of([known]), encoder.encode([known.text]), atol=1e-5)
+
+
+def test_many_are_answered_as_one_by_one(encoded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retriever_module, "_ENCODED_AT_ONCE", 7)
+    retriever = DenseRetriever(encoded, None, matching)
+    tasks = [(query, Filters(citing_id=query.citing_id, as_of_year=2005)) for query in [*QUERIES, Query("")]]
+    latencies: list[float] = []
+    many = list(retriever.search_many(iter(tasks), 10, 2, latencies))
+    assert len(latencies) == len(tasks)
+    assert many.pop() == []
+    for (query, filters), found in zip(tasks, many, strict=False):
+        single = retriever.search(query, 10, filters)
+        assert len(found) == 10
+        np.testing.assert_allclose([hit.score for hit in found], [hit.score for hit in single], atol=1e-5)
+        assert query.citing_id not in {hit.paper_id for hit in found}
+    retriever.close()
+
+
+def test_another_model_under_the_name_is_refused(encoded: Path, tmp_path: Path, model: str, store_of: StoreOf) -> None:
+    wide = str(write_tiny_scibert(tmp_path / "wide", ["graph kernel"], hidden=48))
+    path = write_arrays(tmp_path / "given", np.array([paper.paper_id for paper in TEXTS]), unit_vectors(60, D))
+    build(tmp_path / "other" / "dense", store_of(TEXTS), DenseOptions(wide, vectors=(path,)))
+    with pytest.raises(IndexUnusableError, match="dimension 48"):
+        DenseRetriever(tmp_path / "other" / "dense", None, matching).search(QUERIES[0], 3)
+    manifest = encoded / "manifest.json"
+    other = write_tiny_scibert(tmp_path / "same-size", ["citation entity"])
+    manifest.write_text(manifest.read_text().replace(model, str(other)))
+    with pytest.raises(IndexUnusableError, match="no longer the model"):
+        DenseRetriever(encoded, None, matching).search(QUERIES[0], 3)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "ids.npy", "vectors.npy", "index.faiss", "years.npy"])
+@pytest.mark.parametrize("damage", ["missing", "short"])
+def test_damage_is_one_clear_error(encoded: Path, name: str, damage: str) -> None:
+    path = encoded / name
+    content = path.read_bytes()
+    path.unlink()
+    if damage == "short":
+        path.write_bytes(content[: len(content) // 2])
+    with pytest.raises(IndexUnusableError) as raised:
+        DenseRetriever(encoded, None, matching)
+    assert "citerec index encode" in raised.value.remedy
+
+
+def test_rows_of_another_count_are_refused(encoded: Path) -> None:
+    years = np.load(encoded / "years.npy")
+    np.save(encoded / "years.npy", years[:-1])
+    with pytest.raises(IndexUnusableError, match="damaged"):
+        DenseRetriever(encoded, None, matching)
+
+
+def test_what_passes_is_kept(retrievers: dict[str, DenseRetriever], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = itertools.count()
+    retriever = DenseRetriever(
+        retrievers["flat"].vectors.path, None, lambda filters: (next(asked), matching(filters))[1]
+    )
+    vector = VECTORS[0].astype(np.float32)
+    for year in (2000, 2001, 2000):
+        retriever.search(Query("x"), 5, Filters(fields=("1",), as_of_year=year, citing_id="p1"), vector)
+    assert next(asked) == 1
