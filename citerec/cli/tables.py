@@ -209,8 +209,8 @@ def show_ranker(console: Console, path: Path, manifest: "LtrManifest") -> None:
     dev = manifest.dev
     console.print(
         f"{path}: {manifest.training['trees']} trees, learnt from {manifest.training['learnt_from']:,} contexts. "
-        f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,} held out, of those whose cited "
-        "paper is among the candidates.",
+        f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,} held out whose cited paper "
+        "is among the candidates.",
         markup=False,
     )
     table = Table("feature", Column("share of the gain", justify="right"), "what it is", box=None)

@@ -78,14 +78,14 @@ def train() -> None:
     type=Share(),
     default=0.1,
     show_default=True,
-    help="Share of the citing papers that says when to stop.",
+    help="Share of the citing papers held out.",
 )
 @click.option(
     "--limit",
     type=click.IntRange(1),
     default=8000,
     show_default=True,
-    help="Contexts to learn from: drawn by the seed.",
+    help="Contexts to learn from, at most.",
 )
 @click.option("--rounds", type=click.IntRange(1), default=500, show_default=True, help="Trees, at most.")
 @click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Contexts answered at once.")

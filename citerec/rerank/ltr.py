@@ -108,8 +108,7 @@ class LtrReranker:
     def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """What the trees say of each row of features, (rows,)."""
         # One thread: several contexts are ranked at once, and 200 rows are too few to share.
-        scores: npt.NDArray[np.float64] = self._trees.predict(features, num_threads=1)
-        return scores
+        return np.asarray(self._trees.predict(features, num_threads=1))
 
     def contributions(self, features: npt.NDArray[np.float32]) -> list[dict[str, float]]:
         """What each feature adds to the score of each row (SHAP values of the trees); a row's sum and bias make it."""

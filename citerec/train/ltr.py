@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -94,7 +95,9 @@ def train_ltr(contexts: Path, index: Path, out: Path, options: LtrOptions, progr
             f"too few contexts of {contexts} have a cited paper among the candidates", "Give more of them."
         )
     train, held_out = (
-        lightgbm.Dataset(table.features, table.cited, group=table.groups, feature_name=list(map(_column, FEATURES)))
+        lightgbm.Dataset(
+            table.features, table.cited, group=list(table.groups), feature_name=list(map(_column, FEATURES))
+        )
         for table in tables
     )
     progress("learning", 0, options.rounds)
@@ -200,7 +203,7 @@ def _groups(
         yield features_of(recommender.asked([context])[0], candidates, papers), golds
 
 
-def _mrr(scores: "np.ndarray[tuple[int], np.dtype[np.float64]]", table: Table) -> float:
+def _mrr(scores: Any, table: Table) -> float:
     total, begin = 0.0, 0
     for rows in table.groups:
         order = np.argsort(-scores[begin : begin + rows], kind="stable")[:10]

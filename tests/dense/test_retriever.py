@@ -1,7 +1,7 @@
 """The dense retriever against brute force, under every filter and with every kind of index."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,8 +29,9 @@ KINDS: tuple[Asked, ...] = ("flat", "hnsw", "ivfpq")
 
 
 def matching(filters: Filters) -> Sequence[str]:
-    """As if all papers whose id ends so were of that field."""
-    return [paper.paper_id for paper in CORPUS if paper.paper_id.endswith(filters.fields or filters.venues)]
+    """As if all papers whose id ends so were of that field, or in that venue."""
+    found: list[str] = IDS[passes(Filters(fields=filters.fields, venues=filters.venues))].tolist()
+    return found
 
 
 def corpus() -> list[Paper]:
@@ -48,7 +49,7 @@ VECTORS[-60:] = VECTORS[0]  # papers of one text
 
 
 @pytest.fixture(scope="module")
-def retrievers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DenseRetriever]:
+def retrievers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, DenseRetriever]]:
     from citerec.corpus.sqlite_store import SqliteStore
     from citerec.corpus.store import NumberedRecord
 
@@ -60,29 +61,39 @@ def retrievers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DenseRetri
     for kind in KINDS:
         build(folder / kind / "dense", store, DenseOptions("none", vectors=(path,), kind=kind))
         found[kind] = DenseRetriever(folder / kind / "dense", None, matching)
-    return found
+    with pytest.MonkeyPatch.context() as patch:
+        # So that at this size, too, some filters are answered by way of graph and lists, and others by every row.
+        patch.setattr(retriever_module, "_FEW", 500)
+        patch.setattr(retriever_module, "_STEP", 5)
+        yield found
+
+
+IDS = np.array([paper.paper_id for paper in CORPUS])
+YEARS = np.array([-1 if paper.year is None else paper.year for paper in CORPUS])
+COUNTS = np.array([-1 if paper.citation_count is None else paper.citation_count for paper in CORPUS])
 
 
 def brute(vector: np.ndarray, k: int, filters: Filters) -> list[tuple[str, float]]:
     scores = (VECTORS.astype(np.float64) @ vector.astype(np.float64)).astype(np.float32)
-    found = [
-        (-score, paper.paper_id) for score, paper in zip(scores.tolist(), CORPUS, strict=True) if passes(paper, filters)
-    ]
-    return [(paper_id, -score) for score, paper_id in sorted(found)[:k]]
+    order = np.lexsort((IDS, -scores))
+    order = order[passes(filters)[order]][:k]
+    return list(zip(IDS[order].tolist(), scores[order].tolist(), strict=True))
 
 
-def passes(paper: Paper, filters: Filters) -> bool:
-    year, count = paper.year, paper.citation_count
-    return (
-        (filters.as_of_year is None or year is None or year <= filters.as_of_year)
-        and (filters.year_from is None or (year is not None and year >= filters.year_from))
-        and (filters.year_to is None or (year is not None and year <= filters.year_to))
-        and (filters.min_citations is None or (count is not None and count >= filters.min_citations))
-        and (not filters.fields or paper.paper_id.endswith(filters.fields))
-        and (not filters.venues or paper.paper_id.endswith(filters.venues))
-        and paper.paper_id not in filters.exclude
-        and paper.paper_id != filters.citing_id
-    )
+def passes(filters: Filters) -> np.ndarray:
+    mask = ~np.isin(IDS, [*filters.exclude, filters.citing_id or ""])
+    if filters.as_of_year is not None:
+        mask &= (YEARS == -1) | (filters.as_of_year >= YEARS)
+    if filters.year_from is not None:
+        mask &= (YEARS != -1) & (filters.year_from <= YEARS)
+    if filters.year_to is not None:
+        mask &= (YEARS != -1) & (filters.year_to >= YEARS)
+    if filters.min_citations is not None:
+        mask &= (COUNTS != -1) & (filters.min_citations <= COUNTS)
+    for endings in (filters.fields, filters.venues):
+        if endings:
+            mask &= np.any([np.char.endswith(IDS, ending) for ending in endings], axis=0)
+    return mask
 
 
 years = st.one_of(st.none(), st.integers(1988, 2022))

@@ -47,7 +47,7 @@ _NOISE = 1.0
 
 
 def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
-    """The kind of index for so many vectors, unless one is asked for; flat where they are too few to learn codes from."""
+    """The kind of index for so many vectors, unless one is asked for; flat where they are too few to learn from."""
     if asked == "ivfpq" and count < _FEWEST_CODED:
         return "flat"
     if asked != "auto":

@@ -1,0 +1,161 @@
+"""Vectors as part of an index directory: built, added to, renewed, described, verified, from the command line."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from citerec.contexts.query import Query
+from citerec.errors import BuildError
+from citerec.models.find import DEFAULT_ENCODER
+from citerec.retrieve.dense.build import DenseOptions
+from citerec.retrieve.dense.manifest import DenseManifest
+from citerec.retrieve.dense.retriever import DenseRetriever
+from citerec.retrieve.dense.vectors import Vectors
+from citerec.retrieve.describe import describe
+from citerec.retrieve.index import DENSE, BuildOptions, add_to_index, build_index, encode_index, recover
+from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.protocol import Filters
+from citerec.retrieve.staging import beside
+from citerec.retrieve.verify import verify
+from tests.conftest import DEMO, Citerec, write_lines
+
+RECORDS = [
+    {"paper_id": f"p{number}", "title": f"graph kernel number {number}", "abstract": "A dense corpus.", "year": 2000}
+    for number in range(30)
+]
+
+
+@pytest.fixture
+def index(tmp_path: Path, model: str) -> Path:
+    papers = write_lines(tmp_path / "papers.jsonl", RECORDS)
+    build_index([papers], tmp_path / "index", BuildOptions(dense=DenseOptions(model)))
+    return tmp_path / "index"
+
+
+def test_a_real_model_finds_what_is_meant(tmp_path: Path, citerec: Citerec) -> None:
+    built = citerec("index", "build", DEMO, "--out", "demo", "--engine", "faiss")
+    assert built.returncode == 0, built.stderr
+    assert "252 papers have a vector of 384 numbers" in built.stdout
+    shown = citerec("index", "info", "demo")
+    assert DEFAULT_ENCODER in shown.stdout
+    assert "flat" in shown.stdout
+    whole = citerec("index", "verify", "demo")
+    assert whole.returncode == 0, whole.stderr
+    path = tmp_path / "demo"
+    lucene = LuceneRetriever(path / "lucene")
+    retriever = DenseRetriever(path / DENSE, None, lucene.matching_ids)
+    known = describe(path).fields
+    field = min(known, key=lambda name: known[name])
+    everything = retriever.search(Query("how well does a search engine rank documents"), 252)
+    assert len(everything) == 252
+    of_field = lucene.matching_ids(Filters(fields=(field,)))
+    assert len(of_field) == known[field]
+    filtered = retriever.search(Query("how well does a search engine rank documents"), 252, Filters(fields=(field,)))
+    assert [hit.paper_id for hit in filtered] == [hit.paper_id for hit in everything if hit.paper_id in set(of_field)]
+
+
+def test_adding_renews_the_vectors(index: Path, tmp_path: Path) -> None:
+    more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "q", "title": "a new one"}, {**RECORDS[3], "title": "x"}])
+    before = Vectors(index / DENSE)
+    add_to_index([more], index)
+    after = Vectors(index / DENSE)
+    assert len(after) == 31
+    assert verify(index) == []
+    same = [str(record["paper_id"]) for record in RECORDS if record["paper_id"] != "p3"]
+    np.testing.assert_array_equal(after.values[after.rows(same)], before.values[before.rows(same)])
+    assert (after.values[after.rows(["p3"])] != before.values[before.rows(["p3"])]).any()
+    assert sorted(path.name for path in (index / DENSE).iterdir()) == sorted(
+        [*after.manifest.checksums, "manifest.json"]
+    )
+
+
+def test_encoding_anew_leaves_the_old_until_it_is_done(index: Path, model: str) -> None:
+    old = (index / DENSE / "manifest.json").read_bytes()
+
+    def stop(doing: str, _done: float, _whole: float) -> None:
+        if doing == "encoding":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        encode_index(index, DenseOptions(model, max_tokens=16), stop)
+    assert (index / DENSE / "manifest.json").read_bytes() == old
+    assert verify(index) == []
+    encode_index(index, DenseOptions(model, max_tokens=16))
+    assert DenseManifest.read(index / DENSE).max_tokens == 16
+    assert verify(index) == []
+    assert not list(index.parent.glob(".index.*[gs]"))
+
+
+def test_an_exchange_cut_short_is_put_right(index: Path) -> None:
+    (index / DENSE).rename(beside(index, "previous-vectors"))
+    recover(index)
+    assert verify(index) == []
+    assert (index / DENSE).is_dir()
+
+
+def test_two_at_once_exclude_each_other(index: Path, model: str) -> None:
+    def second(doing: str, _done: float, _whole: float) -> None:
+        if doing == "encoding":
+            encode_index(index, DenseOptions(model, max_tokens=32))
+
+    with pytest.raises(BuildError, match="another process"):
+        encode_index(index, DenseOptions(model, max_tokens=16), second)
+
+
+def test_building_without_an_engine_for_vectors_makes_none(index: Path, tmp_path: Path) -> None:
+    build_index([tmp_path / "papers.jsonl"], index)
+    assert not (index / DENSE).exists()
+    assert describe(index).vectors is None
+    assert verify(index) == []
+
+
+@pytest.mark.parametrize("name", ["vectors.npy", "index.faiss", "ids.npy", "digests.npy", "years.npy", "citations.npy"])
+@pytest.mark.parametrize("damage", ["flip", "cut", "missing"])
+def test_verify_finds_damage(index: Path, name: str, damage: str) -> None:
+    path = index / DENSE / name
+    content = bytearray(path.read_bytes())
+    path.unlink()
+    content[-3] ^= 0xFF
+    if damage != "missing":
+        path.write_bytes(content if damage == "flip" else content[:-5])
+    assert any(name in fault or "cannot be read" in fault for fault in verify(index))
+
+
+def test_verify_finds_vectors_of_other_papers(index: Path, tmp_path: Path, model: str) -> None:
+    kept = tmp_path / "kept"
+    shutil.copytree(index / DENSE, kept)
+    write_lines(tmp_path / "papers.jsonl", RECORDS[:-1])
+    build_index([tmp_path / "papers.jsonl"], index)
+    shutil.copytree(kept, index / DENSE)
+    assert any("made for papers" in fault for fault in verify(index))
+
+
+def test_commands_say_what_is_wrong(index: Path, citerec_here: Citerec) -> None:
+    papers = index.parent / "papers.jsonl"
+    for arguments, said in (
+        (("index", "build", papers, "--out", "x", "--model", "m"), "--engine faiss"),
+        (("index", "encode", index, "--vectors", papers), "--model"),
+        (("index", "encode", index, "--vectors", "nowhere", "--model", "m"), "does not exist"),
+        (("index", "encode", index, "--model", "no model"), "no model"),
+        (("index", "encode", "nowhere"), "no index"),
+        (("index", "add", "--index", index), "Nothing to add"),
+    ):
+        ended = citerec_here(*arguments)
+        assert ended.returncode == 2, (arguments, ended.stderr)
+        assert said in " ".join(ended.stderr.split())
+        assert "Traceback" not in ended.stderr
+
+
+def test_given_vectors_from_the_command_line(index: Path, citerec: Citerec, model: str, tmp_path: Path) -> None:
+    rows = [{"corpusid": f"p{number}", "vector": json.dumps([1.0, number, -2.0])} for number in range(29)]
+    given = write_lines(tmp_path / "given.jsonl", [*rows, {"corpusid": 77, "vector": [1, 2, 3]}])
+    encoded = citerec("index", "encode", index, "--vectors", given, "--model", model, "--kind", "hnsw")
+    assert encoded.returncode == 0, encoded.stderr
+    assert "29 papers have a vector of 3 numbers" in encoded.stdout
+    assert "none was given: 1" in encoded.stderr
+    assert "not in the index: 1" in encoded.stderr
+    found = json.loads(citerec("index", "info", index, "--json").stdout)["vectors"]
+    assert (found["faiss"]["kind"], found["dimension"], found["given"]) == ("hnsw", 3, True)
