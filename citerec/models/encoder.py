@@ -1,6 +1,7 @@
 """Encoders: texts into vectors of length one."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
@@ -20,7 +21,7 @@ Backend = Literal["torch", "onnx-int8"]
 # Cohan et al. 2020 (SPECTER), Singh et al. 2023 (SPECTER2; its base alone, without adapters).
 _CLS_POOLED = {"allenai/specter", "allenai/specter2", "allenai/specter2_base"}
 _PART = 8192  # texts tokenised at once: enough to find others of like length, little enough for memory
-_CPU_BATCH_TOKENS = 4096
+_CPU_BATCH_TOKENS = 2048
 _GPU_BATCH_TOKENS = 65_536
 _ROWS = 1024
 
@@ -28,7 +29,8 @@ _ROWS = 1024
 class Network(Protocol):
     """What makes vectors of token ids. Safe to call from several threads."""
 
-    batch_tokens: int
+    batch_tokens: int  # what a batch may cost, padding included: `batches_by_length`
+    workers: int  # how many batches run at once
 
     def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
         """Vectors (rows, dimension) of length one, of ids (rows, length) where the mask is 1."""
@@ -48,7 +50,7 @@ class Encoder:
         self.name = name
         self.identity = identity
         self.dimension = dimension
-        self.max_tokens = int(tokenizer.truncation["max_length"])
+        self.max_tokens = int((tokenizer.truncation or {})["max_length"])
         self._tokenizer = tokenizer
         self._network = network
 
@@ -71,13 +73,7 @@ class Encoder:
         model = open_sentence_transformer(name, "cpu" if backend == "onnx-int8" else device)
         tokenizer = _tokenizer(name, model, max_tokens)
         identity = model_identity(found)
-        network: Network
-        if backend == "onnx-int8":
-            from citerec.models.onnx_encoder import OnnxNetwork
-
-            network = OnnxNetwork.open(name, identity, model)
-        else:
-            network = _TorchNetwork(model)
+        network: Network = _TorchNetwork(model) if backend == "torch" else _OnnxNetwork(name, identity, model)
         return cls(name, identity, int(model.get_embedding_dimension() or 0), tokenizer, network)
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
@@ -95,13 +91,30 @@ class Encoder:
 
     def _encode_part(self, texts: Sequence[str], vectors: "NDArray[np.float32]") -> None:
         encoded = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
-        for rows in batches_by_length([len(ids) for ids in encoded], self._network.batch_tokens, _ROWS):
+        network = self._network
+
+        def work(rows: list[int]) -> None:
             ids, mask = _padded([encoded[row] for row in rows])
-            vectors[rows] = self._network.vectors(ids, mask)
+            vectors[rows] = network.vectors(ids, mask)
+
+        batches = list(batches_by_length([len(ids) for ids in encoded], network.batch_tokens, _ROWS))
+        if min(network.workers, len(batches)) <= 1:
+            for rows in batches:
+                work(rows)
+            return
+        with ThreadPoolExecutor(network.workers) as pool:
+            try:
+                for _ in pool.map(work, batches):
+                    pass
+            except BaseException:
+                pool.shutdown(cancel_futures=True)  # Ctrl-C does not wait for what was not begun
+                raise
 
 
 class _TorchNetwork:
     """Runs the modules of sentence-transformers: the transformer, pooling, and what its authors put behind it."""
+
+    workers = 1  # torch has threads of its own within a batch
 
     def __init__(self, model: "SentenceTransformer") -> None:
         self._model = model.eval()
@@ -123,6 +136,38 @@ class _TorchNetwork:
         return normalised
 
 
+class _OnnxNetwork:
+    """Runs the transformer in 8 bits, and what sentence-transformers has behind it as it is.
+
+    Each text is run alone: nothing is padded, and no vector depends on which texts stand beside it.
+    """
+
+    batch_tokens = 1
+
+    def __init__(self, name: str, identity: str, model: "SentenceTransformer") -> None:
+        import torch
+
+        from citerec.models.onnx import OnnxModel, quantised
+
+        transformer, *self._behind = model.eval()
+        if getattr(transformer, "module_output_name", None) != "token_embeddings":
+            raise ModelError(f"the model {name!r} gives no vectors of tokens", "Use the backend torch.")
+        self._transformer = OnnxModel(quantised(transformer.model, identity))
+        self.workers = torch.get_num_threads()  # follows OMP_NUM_THREADS and the processors allowed
+
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
+        import torch
+
+        tokens = self._transformer.run({"input_ids": ids, "attention_mask": mask})
+        with torch.inference_mode():
+            features = {"token_embeddings": torch.from_numpy(tokens), "attention_mask": torch.from_numpy(mask)}
+            for module in self._behind:
+                features = module(features)
+            vectors = torch.nn.functional.normalize(features["sentence_embedding"], dim=1)
+        normalised: NDArray[np.float32] = vectors.numpy()
+        return normalised
+
+
 def open_sentence_transformer(name: str, device: str | None = None) -> "SentenceTransformer":
     """A model as sentence-transformers knows it, by folder, wheel or hub id; safetensors only, no code of its own.
 
@@ -134,6 +179,7 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
     """
     found = find_model(name)
     with model_failures(name), quiet_libraries():
+        import torch
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling
 
@@ -142,7 +188,7 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
             device=device,
             trust_remote_code=False,
             local_files_only=only_local(found),
-            model_kwargs={"use_safetensors": True},
+            model_kwargs={"use_safetensors": True, "dtype": torch.float32},
         )
         if name in _CLS_POOLED and not (Path(found) / "modules.json").is_file():
             model[1] = Pooling(int(model.get_embedding_dimension() or 0), "cls")
@@ -161,7 +207,9 @@ def _tokenizer(name: str, model: "SentenceTransformer", max_tokens: int | None) 
     if limit is not None and length > limit:
         raise ModelError(f"the model {name!r} reads {limit} tokens, not {length}", f"Give at most {limit}.")
     tokenizer = Tokenizer.from_str(backend.to_str())
-    tokenizer.enable_truncation(int(length))
+    if length <= (special := tokenizer.num_special_tokens_to_add(is_pair=False)):
+        raise ModelError(f"{length} tokens leave no room for a text", f"Give more than {special}.")
+    tokenizer.enable_truncation(int(length), direction=model.tokenizer.truncation_side)
     tokenizer.no_padding()
     return tokenizer
 

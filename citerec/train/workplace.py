@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from filelock import FileLock, Timeout
 
-from citerec.errors import BuildError
+from citerec.errors import BuildError, SourceError
 
 _PLAN = "plan.json"
 
@@ -46,8 +46,15 @@ def workplace(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
 
 
 def described(path: Path) -> list[Any]:
-    """What tells whether a file has changed, for a plan."""
-    status = path.stat()
+    """What tells whether a file has changed, for a plan.
+
+    Raises:
+        SourceError: There is no such file.
+    """
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a file with one context a line.") from error
     return [str(path.resolve()), status.st_size, status.st_mtime_ns]
 
 

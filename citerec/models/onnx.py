@@ -1,0 +1,207 @@
+"""8-bit models on a CPU: a transformer exported to ONNX, quantised, kept, and run by ONNX Runtime."""
+
+import contextlib
+import hashlib
+import io
+import logging
+import os
+import tempfile
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from citerec.errors import CiterecError, ModelError
+from citerec.version import __version__
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MODEL, MANIFEST = "model.onnx", "manifest.json"
+_RECIPE = 1  # counts up when export or quantisation change: what was kept is then made anew
+_OPSET = 18
+
+
+class OnnxModel:
+    """A quantised transformer, run by ONNX Runtime on one thread a call. Safe to call from several threads.
+
+    Activations are scaled by the largest of the whole batch: the outcome of a text depends a little on those beside
+    it, unless each is run alone. That costs nothing: one thread a text was as quick as many threads a batch
+    (benchmarks/encode.py).
+
+    Args:
+        path: What `quantised` gave.
+
+    Raises:
+        ModelError: ONNX Runtime is missing, or the file is broken.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with _onnx_failures("the 8-bit model", f"Remove {path.parent}: it is made anew."):
+            onnxruntime = _onnxruntime()
+            options = onnxruntime.SessionOptions()
+            options.intra_op_num_threads = 1
+            options.inter_op_num_threads = 1
+            options.log_severity_level = 3
+            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def run(self, inputs: "Mapping[str, NDArray[np.int64]]") -> "NDArray[np.float32]":
+        """The output (rows, …) of token ids and what goes with them, each (rows, length)."""
+        output: NDArray[np.float32] = self._session.run(None, dict(inputs))[0]
+        return output
+
+
+def quantised(
+    model: Any,
+    identity: str,
+    *,
+    inputs: Sequence[str] = ("input_ids", "attention_mask"),
+    output: str = "last_hidden_state",
+    cache: Path | None = None,
+) -> Path:
+    """A transformer as an ONNX file with 8-bit weights; made once, then kept.
+
+    Weights are quantised by channel, activations while it runs (dynamic quantisation).
+
+    Args:
+        model: A model of transformers in float32 on the CPU.
+        identity: What tells it from another: `citerec.models.find.model_identity`.
+        inputs: What it is called with: arrays of integers (rows, length).
+        output: What is wanted of what it gives: `last_hidden_state` or `logits`.
+        cache: Where to keep it; the user's cache folder if not said.
+
+    Returns:
+        The file, for `OnnxModel`.
+
+    Raises:
+        ModelError: Packages are missing, the model cannot be exported, or nothing can be written there.
+    """
+    plan = {"recipe": _RECIPE, "identity": identity, "inputs": list(inputs), "output": output}
+    key = hashlib.sha256(orjson.dumps(plan)).hexdigest()[:32]
+    folder = (cache or _user_cache()) / key
+    if not (folder / MANIFEST).is_file():
+        _make(model, folder, plan)
+    return folder / MODEL
+
+
+def _make(model: Any, folder: Path, plan: Mapping[str, Any]) -> None:
+    """Exports and quantises beside the place, the manifest last, then renames: a crash leaves nothing there."""
+    with _onnx_failures("the model cannot be turned into one of 8 bits", "Use the backend torch."):
+        runtime = _onnxruntime()
+        import onnx
+        import onnxscript  # noqa: F401  what torch exports with; said here, or torch would say it less plainly
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
+            made = Path(building) / folder.name
+            made.mkdir()
+            with _onnx_failures("the model cannot be turned into one of 8 bits", "Use the backend torch."), _quiet():
+                _export(model, Path(building) / "float.onnx", plan["inputs"], plan["output"])
+                _quantise(Path(building) / "float.onnx", made / MODEL)
+            versions = {"citerec": __version__, "onnx": onnx.__version__, "onnxruntime": runtime.__version__}
+            manifest = {"kind": "citerec-onnx", **plan, **versions}
+            (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+            _rename(made, folder)
+    except OSError as error:
+        raise ModelError(
+            f"cannot keep the 8-bit model in {folder.parent}: {error.strerror or error}",
+            "Make room there, or name another cache folder in XDG_CACHE_HOME.",
+        ) from error
+
+
+def _rename(made: Path, folder: Path) -> None:
+    """Two processes may make the same: the first to end wins."""
+    try:
+        made.rename(folder)
+    except OSError:
+        if not (folder / MANIFEST).is_file():
+            raise
+
+
+def _export(model: Any, path: Path, inputs: Sequence[str], output: str) -> None:
+    import torch
+
+    class Wanted(torch.nn.Module):
+        """The model, called by position, giving one output: what the exporter asks for."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *arrays: torch.Tensor) -> torch.Tensor:
+            wanted: torch.Tensor = self.model(**dict(zip(inputs, arrays, strict=True)))[output]
+            return wanted
+
+    # Any two rows of unlike length do. The batch is 2 and the length 16 lest either be taken for a constant.
+    arrays = {name: torch.ones(2, 16, dtype=torch.int64) for name in inputs}
+    arrays["attention_mask"][1, 8:] = 0
+    attention = model.config._attn_implementation
+    # Its fused attention would be taken apart into more steps than the plain one has.
+    model.set_attn_implementation("eager")
+    try:
+        with torch.no_grad():
+            torch.onnx.export(
+                Wanted().eval(),
+                tuple(arrays[name] for name in inputs),
+                path,
+                input_names=list(inputs),
+                output_names=[output],
+                dynamic_shapes=(tuple({0: "rows", 1: "length"} for _ in inputs),),
+                opset_version=_OPSET,
+                dynamo=True,
+                verbose=False,
+            )
+    finally:
+        model.set_attn_implementation(attention)
+
+
+def _onnxruntime() -> Any:
+    """The package, told first not to report its use to its makers; who wants that sets the variable to 0."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime  # type: ignore[import-untyped]
+
+    return onnxruntime
+
+
+def _quantise(source: Path, target: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
+
+    quantize_dynamic(source, target, weight_type=QuantType.QInt8, per_channel=True)
+
+
+def _user_cache() -> Path:
+    import platformdirs
+
+    return platformdirs.user_cache_path("citerec") / "onnx"
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Exporter and quantiser warn of what is of no use to the user: packages not needed, advice not to be followed."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+@contextlib.contextmanager
+def _onnx_failures(what: str, remedy: str) -> Iterator[None]:
+    """The exporter and the runtime raise nearly every kind of error, some of them many lines long."""
+    try:
+        yield
+    except (CiterecError, OSError):
+        raise
+    except ImportError as error:
+        raise ModelError(
+            f"8-bit models need packages that are missing ({error.name})", "pip install 'citerec[onnx]'"
+        ) from error
+    except Exception as error:
+        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+        raise ModelError(f"{what}: {said[:200]}", remedy) from error
