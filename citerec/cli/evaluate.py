@@ -30,7 +30,8 @@ _PATH = click.Path(path_type=Path)
     "systems",
     multiple=True,
     metavar="NAME|FILE",
-    help="A recipe, or a system built in: bm25, bm25+citances, bm25-one-field; may be repeated.  "
+    help="A recipe, or a system built in: bm25, bm25+citances, bm25-one-field, citances, dense, hybrid, hybrid+ltr, "
+    "hybrid+cross-encoder, hybrid+ltr+cross-encoder; may be repeated.  "
     "[default: what recommend does]",
 )
 @click.option(

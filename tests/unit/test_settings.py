@@ -18,7 +18,7 @@ def test_a_recipe_then_single_assignments(tmp_path: Path) -> None:
     [
         ("bm25.k=1", r"'bm25.k' is no setting. Did you mean bm25.k1\?"),
         ("weights.titel=1", r"Did you mean weights.title\?"),
-        ("zzz=1", "Settings are: bm25.k1"),
+        ("zzz=1", "Settings are: retrievers"),
         ("neighbours.x=1", "neighbours"),
         ("bm25.b=1.5", "bm25.b = '1.5': input should be less than or equal to 1"),
         ("bm25.b", "has no '='"),
