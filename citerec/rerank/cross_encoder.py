@@ -1,6 +1,7 @@
 """A cross-encoder reads a context and a candidate together, and says how well the one cites the other."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -11,11 +12,14 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from citerec.directories import Kind
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
-from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
+from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
 from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions
 
 if TYPE_CHECKING:
     import torch
+
+    from citerec.models.encoder import Backend
+    from citerec.models.onnx import OnnxModel
 
 KIND = "citerec-cross-encoder"
 DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
@@ -83,15 +87,19 @@ class CrossEncoder:
         model: A sequence classifier of transformers with one label.
         tokenizer: Turns pairs into its tokens.
         manifest: What it says of itself.
+        quantised: The same model in 8 bits, which then gives the scores.
     """
 
-    def __init__(self, model: Any, tokenizer: PairTokenizer, manifest: Manifest) -> None:
+    def __init__(
+        self, model: Any, tokenizer: PairTokenizer, manifest: Manifest, quantised: "OnnxModel | None" = None
+    ) -> None:
         self.model = model
+        self._quantised = quantised
         self.tokenizer = tokenizer
         self.manifest = manifest
 
     @classmethod
-    def open(cls, path_or_name: str | Path, *, backend: str = "torch", device: str | None = None) -> Self:
+    def open(cls, path_or_name: str | Path, *, backend: "Backend" = "torch", device: str | None = None) -> Self:
         """Opens a trained cross-encoder: what `citerec train reranker` made, or one of transformers with one label.
 
         Args:
@@ -100,7 +108,7 @@ class CrossEncoder:
             device: Where torch runs it; a GPU where there is one if not said.
 
         Raises:
-            ModelError: There is none, or it is broken, of another version, or no trained cross-encoder.
+            ModelError: There is none, or packages for 8 bits are missing, or it is broken, of another version, or no trained cross-encoder.
         """
         found = find_model(str(path_or_name))
         manifest = _read_manifest(Path(found))
@@ -119,7 +127,12 @@ class CrossEncoder:
             model = AutoModelForSequenceClassification.from_pretrained(
                 found, config=config, use_safetensors=True, local_files_only=local, trust_remote_code=False
             )
-        return cls(model.to(_device(device)).eval(), tokenizer, manifest)
+        if backend == "torch":
+            return cls(model.to(_device(device)).eval(), tokenizer, manifest)
+        from citerec.models.onnx import OnnxModel, quantised
+
+        file = quantised(model.eval(), model_identity(found), inputs=tokenizer.inputs, output="logits")
+        return cls(model, tokenizer, manifest, OnnxModel(file))
 
     @classmethod
     def begin(cls, base: str, options: TextOptions, *, seed: int, device: str | None = None) -> Self:
@@ -162,16 +175,26 @@ class CrossEncoder:
         Returns:
             One score a pair, higher for better; not bounded.
         """
+        encoded = self.tokenizer.encode(pairs)
+        return self._scores_in_8_bits(self._quantised, encoded) if self._quantised else self._scores(encoded)
+
+    def _scores(self, encoded: Sequence[Encoded]) -> Scores:
         import torch
 
-        encoded = self.tokenizer.encode(pairs)
         scores = np.empty(len(encoded), np.float32)
-        device_type = self.model.device.type
+        lengths = [len(pair.ids) for pair in encoded]
         with torch.inference_mode():
-            lengths = [len(pair.ids) for pair in encoded]
-            for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(device_type, 16384), _PAIRS_AT_ONCE):
-                scores[rows] = self.logits([encoded[row] for row in rows]).float().cpu().numpy()
+            for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(self.model.device.type, 16384), _PAIRS_AT_ONCE):
+                scores[rows] = self.logits([encoded[row] for row in rows]).cpu().numpy()
         return scores
+
+    def _scores_in_8_bits(self, model: "OnnxModel", encoded: Sequence[Encoded]) -> Scores:
+        """Each pair alone, several at once: so no score depends on the pairs beside it."""
+        import torch
+
+        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # as many as OMP_NUM_THREADS and processors allow
+            outputs = threads.map(lambda pair: model.run(self.tokenizer.padded([pair]))[0, 0], encoded)
+            return np.fromiter(outputs, np.float32, len(encoded))
 
     def logits(self, batch: Sequence[Encoded]) -> "torch.Tensor":
         """The model's output for some pairs, one number each; bfloat16 inside on a GPU."""

@@ -136,7 +136,13 @@ class PairTokenizer:
             sides[row, : len(pair.ids)] = pair.sides
             mask[row, : len(pair.ids)] = 1
         arrays = {"input_ids": ids, "attention_mask": mask, "token_type_ids": sides}
-        return {name: array for name, array in arrays.items() if name in self.tokenizer.model_input_names}
+        return {name: arrays[name] for name in self.inputs}
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The names of what the model takes."""
+        known = ("input_ids", "attention_mask", "token_type_ids")
+        return tuple(name for name in known if name in self.tokenizer.model_input_names)
 
 
 class _Frame(NamedTuple):

@@ -144,10 +144,10 @@ def test_citing_papers_of_given_dev_contexts_are_not_learnt_from(
     toy_contexts: Path, demo_index: Path, tmp_path: Path
 ) -> None:
     lines = toy_contexts.read_bytes().splitlines()
-    (tmp_path / "dev.jsonl").write_bytes(b"\n".join(lines[::4]) + b"\n")  # one of two contexts of every second paper
+    (tmp_path / "given.jsonl").write_bytes(b"\n".join(lines[::4]) + b"\n")  # one of two contexts of every second paper
     with Recommender.open(demo_index) as recommender:
         train, dev = mine_groups(
-            Choice(toy_contexts, tmp_path / "dev.jsonl"), recommender, 50, tmp_path, lambda *_: None
+            Choice(toy_contexts, tmp_path / "given.jsonl"), recommender, 50, tmp_path, lambda *_: None
         )
     assert {citing_paper(group.context) for group in dev}.isdisjoint(citing_paper(group.context) for group in train)
     assert len(dev) == len(lines[::4])

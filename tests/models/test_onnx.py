@@ -1,0 +1,123 @@
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from citerec.errors import ModelError
+from citerec.models.encoder import Encoder
+from citerec.models.find import model_identity
+from citerec.models.onnx import MANIFEST, MODEL, OnnxModel, quantised
+from tests.models.conftest import save_tiny
+from tests.models.test_encoder import TEXTS
+
+
+def test_8_bits_are_near_32(minilm: Encoder, minilm_int8: Encoder) -> None:
+    vectors = minilm_int8.encode(TEXTS)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    assert (vectors * minilm.encode(TEXTS)).sum(axis=1).min() > 0.97
+    assert minilm_int8.identity == minilm.identity
+
+
+def test_no_vector_depends_on_the_texts_beside_it(minilm_int8: Encoder) -> None:
+    together = minilm_int8.encode(TEXTS)
+    np.testing.assert_array_equal(minilm_int8.encode(TEXTS[::-1])[::-1], together)
+    np.testing.assert_array_equal(minilm_int8.encode([TEXTS[3]])[0], together[3])
+
+
+def test_what_stands_behind_the_transformer_is_honoured(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = ["graphs of the citation", "we use neural trees in the model"]
+    mean = Encoder.open(str(tiny_bert), backend="onnx-int8").encode(texts)
+    assert (mean * Encoder.open(str(tiny_bert)).encode(texts)).sum(axis=1).min() > 0.97
+    monkeypatch.setattr("citerec.models.encoder.find_model", lambda name: str(tiny_bert))
+    cls = Encoder.open("allenai/specter2_base", backend="onnx-int8").encode(texts)
+    assert (cls * Encoder.open("allenai/specter2_base").encode(texts)).sum(axis=1).min() > 0.97
+    assert (cls * mean).sum(axis=1).max() < 0.97
+
+
+def test_it_is_made_once(tiny_model: Any, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = model_identity(str(tiny_bert))
+    path = quantised(tiny_model, identity, cache=tmp_path)
+    assert path.name == MODEL
+    assert sorted(file.name for file in tmp_path.iterdir()) == [path.parent.name]
+    monkeypatch.setattr("torch.onnx.export", _fail)
+    assert quantised(tiny_model, identity, cache=tmp_path) == path
+    with pytest.raises(ModelError, match="cannot be turned into one of 8 bits: exported again"):
+        quantised(tiny_model, "another", cache=tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == [path.parent.name]
+
+
+def test_a_stopped_export_leaves_nothing(tiny_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("onnxruntime.quantization.quantize_dynamic", stop)
+    with pytest.raises(KeyboardInterrupt):
+        quantised(tiny_model, "x", cache=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_model_in_memory_stays_as_it_was(tiny_model: Any, tmp_path: Path) -> None:
+    before = tiny_model.config._attn_implementation
+    quantised(tiny_model, "x", cache=tmp_path)
+    assert tiny_model.config._attn_implementation == before == "sdpa"
+
+
+def test_a_classifier_of_pairs(tmp_path: Path) -> None:
+    import torch
+    from transformers import BertForSequenceClassification
+
+    folder = save_tiny(BertForSequenceClassification, tmp_path / "pairs", num_labels=1)
+    model = BertForSequenceClassification.from_pretrained(folder).eval()
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    path = quantised(model, model_identity(str(folder)), inputs=names, output="logits", cache=tmp_path / "cache")
+    random = np.random.default_rng(0)
+    ids = random.integers(5, 20, (3, 11))
+    mask = np.ones_like(ids)
+    mask[1, 7:] = 0
+    types = (np.arange(11) > 5).astype(np.int64) * np.ones_like(ids)
+    arrays = dict(zip(names, (ids, mask, types), strict=True))
+    with torch.no_grad():
+        expected = model(**{name: torch.from_numpy(array) for name, array in arrays.items()}).logits.numpy()
+    logits = OnnxModel(path).run(arrays)
+    assert logits.shape == (3, 1)
+    np.testing.assert_allclose(logits, expected, atol=0.02)
+
+
+@pytest.mark.parametrize("package", ["onnx", "onnxruntime", "onnxscript"])
+def test_missing_packages(package: str, tiny_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ModelError, match=r"pip install 'citerec\[onnx\]'"):
+        quantised(tiny_model, "x", cache=tmp_path)
+
+
+def test_a_broken_file_says_what_to_remove(tiny_model: Any, tmp_path: Path) -> None:
+    path = quantised(tiny_model, "x", cache=tmp_path)
+    path.write_bytes(path.read_bytes()[:1000])
+    with pytest.raises(ModelError, match=f"Remove {path.parent}") as raised:
+        OnnxModel(path)
+    assert "\n" not in str(raised.value)
+    (path.parent / MANIFEST).unlink()
+
+
+def test_a_cache_that_cannot_be_written(tiny_model: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelError, match="XDG_CACHE_HOME"):
+        quantised(tiny_model, "x", cache=tmp_path / "file")
+
+
+def test_nothing_is_printed(tiny_model: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    OnnxModel(quantised(tiny_model, "x", cache=tmp_path))
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.fixture
+def tiny_model(tiny_bert: Path) -> Any:
+    from transformers import BertModel
+
+    return BertModel.from_pretrained(tiny_bert).eval()
+
+
+def _fail(*_: object, **__: object) -> None:
+    raise RuntimeError("exported again\nsecond line")
