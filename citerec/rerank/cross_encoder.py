@@ -108,7 +108,8 @@ class CrossEncoder:
             device: Where torch runs it; a GPU where there is one if not said.
 
         Raises:
-            ModelError: There is none, or packages for 8 bits are missing, or it is broken, of another version, or no trained cross-encoder.
+            ModelError: There is none; it is broken, of another version or no trained cross-encoder; or packages for
+                8 bits are missing.
         """
         found = find_model(str(path_or_name))
         manifest = _read_manifest(Path(found))
