@@ -127,7 +127,7 @@ class Recommender:
         k = checked_k(k, self.manifest)
         check_filters(filters, self.store, self._retriever.matches_nothing)
         asked = self.asked([sentence], neighbours=True)[0]
-        candidates = self._candidates(asked, k, _with_leak_rules(filters, sentence), sort)
+        candidates = self._candidates(asked, k, _with_leak_rules(filters, sentence), sort, explain=explain)
         return self._hits(asked.query, candidates, explain=explain)
 
     def recommend_text(
@@ -154,6 +154,7 @@ class Recommender:
         exclude_citing: bool = True,
         as_of_year: bool = True,
         neighbours: bool = True,
+        explain: bool = False,
         threads: int = 2,
         latencies: list[float] | None = None,
     ) -> Iterator[tuple[Context, list[Candidate]]]:
@@ -168,6 +169,7 @@ class Recommender:
             exclude_citing: Leave out the citing paper, and what it wrote about others.
             as_of_year: Leave out what is newer than the citing paper, where its year is known.
             neighbours: Whether the sentences before and after take part in the query.
+            explain: Whether candidates are to say what their scores are made of.
             threads: How many searches run at once.
             latencies: Takes the seconds that each search took, in no order.
 
@@ -189,7 +191,7 @@ class Recommender:
                 begun = time.perf_counter()
                 fair = _with_leak_rules(filters, asked.context, exclude_citing=exclude_citing, as_of_year=as_of_year)
                 try:
-                    return self._candidates(asked, k, fair, vector=vector)
+                    return self._candidates(asked, k, fair, vector=vector, explain=explain)
                 except QueryError:
                     return []
                 finally:
@@ -225,12 +227,19 @@ class Recommender:
         ]
 
     def _candidates(
-        self, asked: Asked, k: int, filters: Filters, sort: str = "relevance", vector: Any = None
+        self,
+        asked: Asked,
+        k: int,
+        filters: Filters,
+        sort: str = "relevance",
+        *,
+        vector: Any = None,
+        explain: bool = False,
     ) -> list[Candidate]:
         rerankers = self._rerankers if sort == "relevance" else ()
         # What is ranked anew must not depend on how many are asked for.
         depth = max([k, *(reranker.depth for reranker in rerankers)])
-        candidates = self._retriever.search(asked.query, depth, filters, sort, vector)
+        candidates = self._retriever.search(asked.query, depth, filters, sort, vector, explain=explain)
         for reranker in rerankers:
             head = candidates[: reranker.depth]
             papers = self.store.papers(candidate.paper_id for candidate in head)
@@ -239,7 +248,7 @@ class Recommender:
                 if reranker.reads_citances
                 else {}
             )
-            candidates = reranker.rerank(asked, candidates, papers, citances)
+            candidates = reranker.rerank(asked, candidates, papers, citances, explain=explain)
         return candidates[:k]
 
     def _hits(self, query: Query, candidates: Sequence[Candidate], *, explain: bool) -> list[Hit]:
@@ -251,6 +260,7 @@ class Recommender:
                 paper=papers.get(candidate.paper_id) or Paper(candidate.paper_id),
                 citance=self._citance(candidate),
                 matches=self._retriever.explain(query, candidate) if explain else (),
+                reasons=candidate.reasons,
             )
             for rank, candidate in enumerate(candidates, 1)
         ]

@@ -139,6 +139,19 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
+class Reason:
+    """What lifted a hit, or held it back.
+
+    Attributes:
+        name: What was looked at, such as `vectors` or `citation count`.
+        score: What it adds to the score of the hit; negative where it takes away.
+    """
+
+    name: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
 class Citance:
     """A sentence in which another paper cited the hit, and which is like the sentence asked about.
 
@@ -163,6 +176,7 @@ class Hit:
         paper: The paper.
         citance: The citing sentence that speaks most for it, if one does.
         matches: The words that speak for it, best first; empty unless asked for.
+        reasons: What the last step of the ranking looked at, strongest first; empty unless asked for.
     """
 
     rank: int
@@ -170,6 +184,7 @@ class Hit:
     paper: Paper
     citance: Citance | None = None
     matches: tuple[Match, ...] = ()
+    reasons: tuple[Reason, ...] = ()
 
 
 def json_id(paper_id: str) -> int | str:
@@ -204,4 +219,6 @@ def to_json(hit: Hit) -> dict[str, Any]:
         answer["matches"] = [
             {"word": match.word, "fields": list(match.fields), "score": round(match.score, 6)} for match in hit.matches
         ]
+    if hit.reasons:
+        answer["reasons"] = [{"name": reason.name, "score": round(reason.score, 6)} for reason in hit.reasons]
     return answer

@@ -60,7 +60,7 @@ _filter_options = [
     show_default=True,
     help="Order of the papers that share a word with the sentence.",
 )
-@click.option("--explain", is_flag=True, help="Say which words matched, and where.")
+@click.option("--explain", is_flag=True, help="Say which words matched, and what lifted each paper.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON: a list of hits; with --contexts one line a context.")
 @click.option("--bibtex", "as_bibtex", is_flag=True, help="As BibTeX entries.")
 @click.option("--trec", type=_FILE, metavar="FILE", help="Write a TREC run to FILE.")
@@ -228,7 +228,12 @@ def _answer_contexts(
 
     contexts = list(read_contexts(path))
     found = recommender.recommend_many(
-        contexts, k, filters, as_of_year=options["as_of_year"], neighbours=options["neighbours"]
+        contexts,
+        k,
+        filters,
+        as_of_year=options["as_of_year"],
+        neighbours=options["neighbours"],
+        explain=options["explain"],
     )
     if shape == "trec":
         from citerec.cli.progress import progress_bar

@@ -22,6 +22,7 @@ _BAR_WIDTH = 24
 _SHOWN_WORDS = 8
 _QUOTED = 160
 _SHOWN_FEATURES = 12
+_SHOWN_REASONS = 5
 
 
 def show_answer(console: Console, answer: "Answer", titles: Mapping[str, str], name: str | int | None = None) -> None:
@@ -78,6 +79,11 @@ def _lines(hit: Hit, titles: Mapping[str, str]) -> list[Text]:
         lines.append(
             Text("matched: ", style="green").append(shown + (f" and {more} more" if more > 0 else ""), "default")
         )
+    for said, way in (("lifted by: ", 1), ("held back by: ", -1)):
+        reasons = [reason for reason in hit.reasons if round(way * reason.score, 2) > 0][:_SHOWN_REASONS]
+        if reasons:
+            shown = ", ".join(f"{reason.name} {reason.score:+.2f}" for reason in reasons)
+            lines.append(Text(said, style="green" if way > 0 else "yellow").append(shown, "default"))
     return lines
 
 

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from citerec.records import Paper
+from citerec.records import Paper, Reason
 from citerec.rerank.cross_encoder import CrossEncoder, Scores
 from citerec.rerank.cross_encoder_text import pair_texts
 from citerec.rerank.reranker import Asked
+from citerec.retrieve.fusion import strongest
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import CrossEncoder as CrossEncoderSettings
 
@@ -40,6 +41,8 @@ class CrossEncoderReranker:
         candidates: Sequence[Candidate],
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
+        *,
+        explain: bool = False,
     ) -> list[Candidate]:
         """Candidates in their new order, with new scores; those beyond `depth` stay behind, in theirs.
 
@@ -48,9 +51,10 @@ class CrossEncoderReranker:
             candidates: Best first.
             papers: The records of the first `depth` candidates.
             citances: Their citing sentences that the search found under the leak rules, where it found some.
+            explain: Whether each is to say what the cross-encoder and what the ranking before gave it.
         """
         (scores,) = read(self.model, [asked], [candidates[: self.depth]], papers, [citances])
-        return interpolated(candidates, scores, self.weight)
+        return interpolated(candidates, scores, self.weight, explain=explain)
 
 
 def read(
@@ -87,13 +91,16 @@ def read(
     return np.split(model.scores(pairs), ends[:-1])
 
 
-def interpolated(candidates: Sequence[Candidate], scores: Scores, weight: float) -> list[Candidate]:
+def interpolated(
+    candidates: Sequence[Candidate], scores: Scores, weight: float, *, explain: bool = False
+) -> list[Candidate]:
     """Candidates by their scores and the cross-encoder's, both standardised over those that it read.
 
     Args:
         candidates: Best first.
         scores: Of the first candidates, as many as were read.
         weight: Of these scores against 1 for the candidates' own.
+        explain: Whether each is to say what both gave it.
 
     Returns:
         All candidates. Ties go by paper id; those that were not read stand behind the others, in their order.
@@ -101,10 +108,15 @@ def interpolated(candidates: Sequence[Candidate], scores: Scores, weight: float)
     read = candidates[: len(scores)]
     if not read:
         return list(candidates)
-    sums = _standardised([candidate.score for candidate in read]) + weight * _standardised(scores)
+    own, added = _standardised([candidate.score for candidate in read]), weight * _standardised(scores)
     new = [
-        replace(candidate, score=total, signals={**candidate.signals, "cross_encoder": score})
-        for candidate, total, score in zip(read, sums.tolist(), scores.tolist(), strict=True)
+        replace(
+            candidate,
+            score=before + plus,
+            signals={**candidate.signals, "cross_encoder": score},
+            reasons=strongest([Reason("ranking before", before), Reason("cross-encoder", plus)]) if explain else (),
+        )
+        for candidate, before, plus, score in zip(read, own.tolist(), added.tolist(), scores.tolist(), strict=True)
     ]
     new.sort(key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
     lowest = new[-1].score

@@ -70,6 +70,23 @@ FEATURES: dict[str, str] = {
 }
 """The features by name, in the order of their columns, and what they mean."""
 
+_KIND_OF_SIGNAL = {"fused": "words and vectors", "bm25": "title and abstract", "dense": "vectors"}
+KINDS: dict[str, str] = {
+    **{
+        name: _KIND_OF_SIGNAL.get(name.split()[0], "citing sentences") for name in FEATURES if name.split()[0] in _FOUND
+    },
+    "log citations": "citation count",
+    "age": "age",
+    "common authors": "authors in common",
+    "same venue": "venue in common",
+    "has abstract": "abstract",
+    "title words found": "words of the title",
+    "title words shared": "words of the title",
+    "authors named": "authors named",
+    **dict.fromkeys(_OF_CONTEXT, "the sentence itself"),
+}
+"""What a feature is about: reasons for a hit are summed by these."""
+
 
 def features_of(asked: Asked, candidates: Sequence[Candidate], papers: Mapping[str, Paper]) -> Floats:
     """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where nothing is known.

@@ -10,9 +10,10 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.errors import ModelError
-from citerec.records import Paper
-from citerec.rerank.features import FEATURES, features_of
+from citerec.records import Paper, Reason
+from citerec.rerank.features import FEATURES, KINDS, features_of
 from citerec.rerank.reranker import Asked
+from citerec.retrieve.fusion import strongest
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import Ltr
 
@@ -89,15 +90,19 @@ class LtrReranker:
         candidates: Sequence[Candidate],
         papers: Mapping[str, Paper],
         _citances: Mapping[str, str],
+        *,
+        explain: bool = False,
     ) -> list[Candidate]:
         """Candidates in their new order, with new scores; those beyond `depth` stay behind, in theirs."""
         head = candidates[: self.depth]
         if not head:
             return []
-        scores = self.scores(features_of(asked, head, papers))
+        features = features_of(asked, head, papers)
+        scores = self.scores(features)
+        reasons = self.reasons(features) if explain else [()] * len(head)
         ranked = [
-            replace(candidate, score=score, signals={**candidate.signals, "ltr": score})
-            for candidate, score in zip(head, scores.tolist(), strict=True)
+            replace(candidate, score=score, signals={**candidate.signals, "ltr": score}, reasons=why)
+            for candidate, score, why in zip(head, scores.tolist(), reasons, strict=True)
         ]
         ranked.sort(key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
         lowest = ranked[-1].score
@@ -110,7 +115,13 @@ class LtrReranker:
         # One thread: several contexts are ranked at once, and 200 rows are too few to share.
         return np.asarray(self._trees.predict(features, num_threads=1))
 
-    def contributions(self, features: npt.NDArray[np.float32]) -> list[dict[str, float]]:
-        """What each feature adds to the score of each row (SHAP values of the trees); a row's sum and bias make it."""
-        values = self._trees.predict(features, num_threads=1, pred_contrib=True)
-        return [dict(zip(FEATURES, map(float, row[:-1]), strict=True)) for row in values]
+    def reasons(self, features: npt.NDArray[np.float32]) -> list[tuple[Reason, ...]]:
+        """What adds up to the score of each row, but for a constant: the SHAP values of the trees, features of one
+        kind summed (Lundberg et al., 2020, as LightGBM has them).
+        """
+        values = np.asarray(self._trees.predict(features, num_threads=1, pred_contrib=True))
+        kinds = list(dict.fromkeys(KINDS.values()))
+        sums = np.zeros((len(values), len(kinds)))
+        for column, name in enumerate(FEATURES):
+            sums[:, kinds.index(KINDS[name])] += values[:, column]
+        return [strongest(map(Reason, kinds, row)) for row in sums.tolist()]

@@ -40,6 +40,8 @@ class Reranker(Protocol):
         candidates: Sequence[Candidate],
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
+        *,
+        explain: bool = False,
     ) -> list[Candidate]:
         """Candidates in their new order, with new scores.
 
@@ -48,4 +50,5 @@ class Reranker(Protocol):
             candidates: Best first.
             papers: The records of the first `depth` of them.
             citances: The citing sentences that speak for them, found under the leak rules, by paper id.
+            explain: Whether each of the first `depth` is to say what its score is made of.
         """

@@ -1,14 +1,17 @@
 """Several ranked lists as one."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from citerec.records import Reason
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import Fusion
 
+_REASONS = {"lucene": "words", "dense": "vectors"}
 
-def fuse(lists: Mapping[str, Sequence[Candidate]], settings: Fusion) -> list[Candidate]:
+
+def fuse(lists: Mapping[str, Sequence[Candidate]], settings: Fusion, *, explain: bool = False) -> list[Candidate]:
     """All candidates of several lists, best first; ties go by paper id.
 
     `rrf` is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009): `Σ_list w_list / (k + rank)`.
@@ -18,20 +21,34 @@ def fuse(lists: Mapping[str, Sequence[Candidate]], settings: Fusion) -> list[Can
     Args:
         lists: Candidates by the name of the retriever, each best first.
         settings: The method, and the weight of each list by its name.
+        explain: Whether each candidate is to say what each list gave it.
     """
     scores: dict[str, float] = defaultdict(float)
+    reasons: dict[str, list[Reason]] = defaultdict(list)
     found: dict[str, Candidate] = {}
     for name, candidates in lists.items():
         weight = getattr(settings, name)
         for candidate, share in zip(candidates, _shares(candidates, settings), strict=True):
             scores[candidate.paper_id] += weight * share
+            if explain:
+                reasons[candidate.paper_id].append(Reason(_REASONS[name], weight * share))
             known = found.get(candidate.paper_id)
             found[candidate.paper_id] = candidate if known is None else _both(known, candidate)
     ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0].encode()))
     return [
-        replace(found[paper_id], score=score, signals={**found[paper_id].signals, "fused": score})
+        replace(
+            found[paper_id],
+            score=score,
+            signals={**found[paper_id].signals, "fused": score},
+            reasons=strongest(reasons.get(paper_id, ())),
+        )
         for paper_id, score in ordered
     ]
+
+
+def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """Reasons that say something, the strongest first, whichever way they pull."""
+    return tuple(sorted((one for one in reasons if one.score), key=lambda one: (-abs(one.score), one.name)))
 
 
 def _shares(candidates: Sequence[Candidate], settings: Fusion) -> list[float]:

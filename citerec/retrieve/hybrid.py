@@ -73,6 +73,8 @@ class HybridRetriever:
         filters: Filters = NO_FILTERS,
         sort: str = "relevance",
         vector: "NDArray[np.float32] | None" = None,
+        *,
+        explain: bool = False,
     ) -> list[Candidate]:
         """The k best candidates, best first.
 
@@ -82,6 +84,7 @@ class HybridRetriever:
             filters: Which papers may be found; exact.
             sort: One of SORTS. Any other than relevance is Lucene's alone.
             vector: The query's vector (dimension,), where it is known; else it is encoded.
+            explain: Whether candidates of several lists are to say what each list gave them.
 
         Raises:
             QueryError: The query has no word to search for, or too many.
@@ -98,7 +101,7 @@ class HybridRetriever:
             "lucene": self._lucene.search(query, depth, filters),
             "dense": self._dense.search(query, depth, filters, vector),
         }
-        return self._with_cosines(fuse(lists, self.settings.fusion)[:k], vector)
+        return self._with_cosines(fuse(lists, self.settings.fusion, explain=explain)[:k], vector)
 
     def _with_cosines(self, candidates: list[Candidate], vector: "NDArray[np.float32]") -> list[Candidate]:
         """Candidates that only Lucene found have a cosine too: rankers ask for it."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from citerec.contexts.query import Query
-from citerec.records import Match
+from citerec.records import Match, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,14 @@ class Candidate:
         score: Higher is better; comparable within one list only.
         citance: The citing sentence that speaks most for it, if one does.
         signals: What each step said of it, by the names in `SIGNALS`; a signal that is not there was not found.
+        reasons: What its score is made of, strongest first, where that was asked for.
     """
 
     paper_id: str
     score: float
     citance: CitanceKey | None = None
     signals: Mapping[str, float] = field(default_factory=dict, hash=False, compare=False)
+    reasons: tuple[Reason, ...] = field(default=(), hash=False, compare=False)
 
 
 SIGNALS = {
