@@ -116,8 +116,9 @@ class LtrReranker:
         return np.asarray(self._trees.predict(features, num_threads=1))
 
     def reasons(self, features: npt.NDArray[np.float32]) -> list[tuple[Reason, ...]]:
-        """What adds up to the score of each row, but for a constant: the SHAP values of the trees, features of one
-        kind summed (Lundberg et al., 2020, as LightGBM has them).
+        """What adds up to the score of each row, but for a constant.
+
+        The SHAP values of the trees (Lundberg et al., 2020, as LightGBM has them), features of one kind summed.
         """
         values = np.asarray(self._trees.predict(features, num_threads=1, pred_contrib=True))
         kinds = list(dict.fromkeys(KINDS.values()))
