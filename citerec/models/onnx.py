@@ -167,8 +167,14 @@ def _onnxruntime() -> Any:
 
 
 def _quantise(source: Path, target: Path) -> None:
+    import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
 
+    # The quantiser turns the weights of a Gemm round and leaves their shape as the exporter noted it: it then takes
+    # its own work for broken. Without notes it infers all shapes itself.
+    model = onnx.load(source)
+    del model.graph.value_info[:]
+    onnx.save(model, source)
     quantize_dynamic(source, target, weight_type=QuantType.QInt8, per_channel=True)
 
 
