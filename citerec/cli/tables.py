@@ -215,7 +215,7 @@ def show_ranker(console: Console, path: Path, manifest: "LtrManifest") -> None:
     dev = manifest.dev
     console.print(
         f"{path}: {manifest.training['trees']} trees, learnt from {manifest.training['learnt_from']:,} contexts. "
-        f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,} held out whose cited paper "
+        f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,.0f} held out whose cited paper "
         "is among the candidates.",
         markup=False,
     )

@@ -16,15 +16,8 @@ _PATH = click.Path(path_type=Path)
 _RATE_OF_RERANKER = 1e-5
 _RATE_OF_ENCODER = 2e-5
 
-_what_to_learn_from = [
+_contexts = [
     click.option("--contexts", required=True, type=_PATH, help="Contexts with cited papers, JSON Lines."),
-    click.option("--index", "index_path", type=_PATH, help="Where candidates come from; the only index if not said."),
-    click.option("--out", required=True, type=_PATH, help="The model to make, or to replace: a folder."),
-    click.option(
-        "--system",
-        metavar="NAME|FILE",
-        help="How candidates are found: a recipe, or a system built in.  [default: what recommend does]",
-    ),
     click.option(
         "--dev",
         type=_PATH,
@@ -41,7 +34,17 @@ _what_to_learn_from = [
     click.option(
         "--dev-limit", type=click.IntRange(1), default=300, show_default=True, help="Contexts to measure on, at most."
     ),
-    click.option("--limit", type=click.IntRange(1), help="Contexts to learn from, at most: drawn by the seed."),
+]
+_LIMIT = "Contexts to learn from, at most: drawn by the seed."
+_what_to_learn_from = [
+    *_contexts,
+    click.option("--limit", type=click.IntRange(1), help=_LIMIT),
+    click.option("--index", "index_path", type=_PATH, help="Where candidates come from; the only index if not said."),
+    click.option(
+        "--system",
+        metavar="NAME|FILE",
+        help="How candidates are found: a recipe, or a system built in.  [default: what recommend does]",
+    ),
 ]
 _how_long = [
     click.option("--epochs", type=click.IntRange(1), default=1, show_default=True, help="How often all are seen."),
@@ -58,39 +61,26 @@ _how_long = [
 ]
 
 
-@click.group(epilog="Example: citerec train reranker --contexts train.jsonl --index indexes/acl --out models/reranker")
+@click.group(epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl")
 def train() -> None:
     """Train rankers and encoders on contexts with cited papers.
 
-    What was stopped goes on when the command is given again.
+    A reranker or an encoder that was stopped goes on when the command is given again.
     """
 
 
 @train.command(epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl")
-@click.option("--contexts", required=True, type=_PATH, help="Contexts with cited papers, JSON Lines.")
+@with_options(_contexts)
 @click.option("--index", "index_path", type=_PATH, help="Whose candidates are ranked; the only index if not said.")
 @click.option("--out", type=_PATH, help="The ranker to make, or to replace.  [default: into the index itself]")
 @click.option(
     "--system", default="hybrid", show_default=True, metavar="NAME|FILE", help="How candidates are found: a recipe."
 )
-@click.option(
-    "--dev-share",
-    type=Share(),
-    default=0.1,
-    show_default=True,
-    help="Share of the citing papers held out.",
-)
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    default=8000,
-    show_default=True,
-    help="Contexts to learn from, at most.",
-)
+@click.option("--limit", type=click.IntRange(1), default=8000, show_default=True, help=_LIMIT)
 @click.option("--rounds", type=click.IntRange(1), default=500, show_default=True, help="Trees, at most.")
 @click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Contexts answered at once.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
-def ltr(contexts: Path, index_path: Path | None, out: Path | None, **options: Any) -> None:
+def ltr(index_path: Path | None, out: Path | None, **options: Any) -> None:
     """Train the ranker of `hybrid+ltr`: LambdaMART over what every retriever says of a candidate.
 
     Leak rules hold: neither the citing paper's own sentences nor what is newer speak for a candidate.
@@ -104,15 +94,17 @@ def ltr(contexts: Path, index_path: Path | None, out: Path | None, **options: An
     index = find_index(index_path)
     place = out or index / LTR
     with progress_bar() as progress:
-        manifest = train_ltr(contexts, index, place, LtrOptions(**options), progress)
+        ranker = LtrOptions(options["system"], options["rounds"], threads=options["threads"])
+        manifest = train_ltr(_choice(options), index, place, ranker, progress)
     show_ranker(output(), place, manifest)
 
 
 @train.command(
-    epilog="Example: citerec train reranker --contexts train.jsonl --index indexes/acl --out models/reranker "
+    epilog="Example: citerec train reranker --contexts train.jsonl --index indexes/acl "
     "--base all-MiniLM-L6-v2 --learning-rate 1e-4 --max-tokens 128"
 )
 @with_options(_what_to_learn_from)
+@click.option("--out", type=_PATH, help="The cross-encoder to make, or to replace.  [default: into the index itself]")
 @click.option(
     "--base",
     default="allenai/scibert_scivocab_uncased",
@@ -149,7 +141,7 @@ def ltr(contexts: Path, index_path: Path | None, out: Path | None, **options: An
     "--citances/--no-citances", default=True, help="Read what others wrote citing the candidate.  [default: on]"
 )
 @with_options(_how_long)
-def reranker(index_path: Path | None, out: Path, system: str | None, device: str | None, **options: Any) -> None:
+def reranker(index_path: Path | None, out: Path | None, system: str | None, device: str | None, **options: Any) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
 
     It learns to tell the cited paper from others that the index finds for the sentence, with the
@@ -158,16 +150,19 @@ def reranker(index_path: Path | None, out: Path, system: str | None, device: str
     """
     from citerec.cli.progress import progress_bar
     from citerec.rerank.cross_encoder_text import TextOptions
+    from citerec.rerank.systems import CROSS_ENCODER
     from citerec.retrieve.manifest import find_index
     from citerec.train.reranker import RerankerOptions, train_reranker
 
     text = TextOptions(**{name: options.pop(name) for name in ("max_tokens", "citing", "citances")})
     choice, schedule = _choice(options), _schedule(options)
+    index = find_index(index_path)
+    place = out or index / CROSS_ENCODER
     with progress_bar() as progress:
         manifest = train_reranker(
             choice,
-            find_index(index_path),
-            out,
+            index,
+            place,
             RerankerOptions(text=text, **options),
             schedule,
             _settings(system),
@@ -177,7 +172,7 @@ def reranker(index_path: Path | None, out: Path, system: str | None, device: str
         )
     before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
     output().print(
-        f"{out} trained: mrr@10 {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} without "
+        f"{place} trained: mrr@10 {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} without "
         f"it; weight {manifest.weight:g}.",
         markup=False,
         soft_wrap=True,
@@ -188,6 +183,7 @@ def reranker(index_path: Path | None, out: Path, system: str | None, device: str
 
 @train.command(epilog="Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder")
 @with_options(_what_to_learn_from)
+@click.option("--out", required=True, type=_PATH, help="The encoder to make, or to replace: a folder.")
 @click.option(
     "--base",
     default="sentence-transformers/all-MiniLM-L6-v2",

@@ -21,7 +21,7 @@ from citerec.rerank.systems import best_system
 from citerec.retrieve.protocol import Candidate, CitanceKey
 from citerec.settings import RetrievalSettings, find_recipe
 
-_PROGRESS_EVERY = 50
+PROGRESS_EVERY = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ def mine(
         rest = itertools.islice(contexts, done, None)
         for number, (context, candidates) in enumerate(recommender.recommend_many(rest, k), done + 1):
             file.write(orjson.dumps(_record(context, candidates, recommender.store)) + b"\n")
-            if number % _PROGRESS_EVERY == 0:
+            if number % PROGRESS_EVERY == 0:
                 told(number)
 
 
@@ -186,7 +186,7 @@ def mine_groups(
     for name, contexts, whole in (("train", chosen(), number), ("dev", iter(dev), len(dev))):
         doing = f"searching, {name}"
         path = folder / f"{name}.jsonl"
-        mine(contexts, recommender, k, path, functools.partial(_tell, progress, doing, whole))
+        mine(contexts, recommender, k, path, functools.partial(tell, progress, doing, whole))
         groups = Groups(path)
         if not len(groups):
             raise InputError(
@@ -198,7 +198,7 @@ def mine_groups(
     return found[0], found[1]
 
 
-def _tell(progress: Progress, doing: str, whole: int, done: int) -> None:
+def tell(progress: Progress, doing: str, whole: int, done: int) -> None:
     progress(doing, done, whole)
 
 

@@ -1,14 +1,13 @@
 """`citerec train ltr`: LambdaMART over the candidates of an index."""
 
-import random
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from citerec.contexts.read import read_contexts
 from citerec.corpus.ingest import Progress
 from citerec.directories import Kind
 from citerec.errors import InputError
@@ -17,6 +16,7 @@ from citerec.records import Context
 from citerec.rerank.features import FEATURES, Floats, features_of
 from citerec.rerank.ltr import KIND, MANIFEST, MODEL, LtrManifest
 from citerec.settings import RetrievalSettings, find_recipe
+from citerec.train.groups import PROGRESS_EVERY, Choice, choose, tell
 from citerec.version import __version__
 
 RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST}))
@@ -28,25 +28,19 @@ class LtrOptions:
 
     Attributes:
         system: Whose candidates are ranked: the name of a recipe without rerankers.
-        limit: How many contexts to learn from at most, drawn by the seed.
-        dev_share: Share of the citing papers that decides when to stop.
         rounds: Trees at most.
         leaves: Leaves of a tree.
         learning_rate: Of the boosting.
         patience: Trees without a better ndcg@10 on dev after which it stops.
         threads: How many searches run at once, and how many threads learn.
-        seed: Of everything random.
     """
 
     system: str = "hybrid"
-    limit: int = 8000
-    dev_share: float = 0.1
     rounds: int = 500
     leaves: int = 31
     learning_rate: float = 0.05
     patience: int = 50
     threads: int = 2
-    seed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,35 +58,37 @@ class Table:
     groups: tuple[int, ...]
 
 
-def train_ltr(contexts: Path, index: Path, out: Path, options: LtrOptions, progress: Progress) -> LtrManifest:
+def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, progress: Progress) -> LtrManifest:
     """Learns a ranker from contexts and writes it.
 
     LambdaMART (Burges, 2010) as LightGBM has it. Candidates come from the index under the leak rules: the citing
     paper's own sentences and what is newer never speak for one. Contexts whose cited paper is not found teach nothing.
 
     Args:
-        contexts: A file of contexts with cited papers.
+        choice: The contexts to learn from, and those that decide when to stop.
         index: The index.
         out: Where the ranker goes.
         options: How to learn.
         progress: Told of the work done.
 
     Raises:
+        SourceError: A file cannot be read.
         InputError: No context has a cited paper among its candidates, or something else stands at `out`.
     """
     import lightgbm
 
     RANKER.check_place(out)
     settings = RetrievalSettings.load(find_recipe(options.system))
-    learn, dev = _split(_drawn(contexts, options), options)
+    learn, number, dev = choose(choice)
     with Recommender.open(index, settings) as recommender:
         tables = []
-        for what, chosen in (("candidates to learn from", learn), ("candidates to stop by", dev)):
-            tables.append(_table(recommender, chosen, settings.ltr.depth, options, what, progress))
+        for what, chosen, whole in (("searching, train", learn(), number), ("searching, dev", dev, len(dev))):
+            told = functools.partial(tell, progress, what, whole)
+            tables.append(_table(recommender, chosen, settings.ltr.depth, options.threads, told))
         fingerprint = recommender.manifest.fingerprint
     if not all(table.groups for table in tables):
         raise InputError(
-            f"too few contexts of {contexts} have a cited paper among the candidates", "Give more of them."
+            f"too few contexts of {choice.contexts} have a cited paper among the candidates", "Give more of them."
         )
     train, held_out = (
         lightgbm.Dataset(
@@ -113,7 +109,7 @@ def train_ltr(contexts: Path, index: Path, out: Path, options: LtrOptions, progr
             "feature_fraction": 0.8,
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
-            "seed": options.seed,
+            "seed": choice.seed,
             "deterministic": True,
             "force_row_wise": True,
             "num_threads": options.threads,
@@ -137,7 +133,8 @@ def train_ltr(contexts: Path, index: Path, out: Path, options: LtrOptions, progr
         gain={name: round(float(gain / gains.sum()), 5) for name, gain in zip(FEATURES, gains, strict=True)},
         training={
             **asdict(options),
-            "contexts": contexts.name,
+            **choice.facts(),
+            "seed": choice.seed,
             "learnt_from": len(tables[0].groups),
             "trees": trees.best_iteration,
         },
@@ -153,48 +150,26 @@ def train_ltr(contexts: Path, index: Path, out: Path, options: LtrOptions, progr
     return manifest
 
 
-def _drawn(path: Path, options: LtrOptions) -> list[Context]:
-    """Contexts drawn by the seed, in one pass and in the memory of those drawn (reservoir sampling, algorithm R)."""
-    draw = random.Random(options.seed)
-    drawn: list[Context] = []
-    for number, context in enumerate(read_contexts(path, cited=True)):
-        if number < options.limit:
-            drawn.append(context)
-        elif (place := draw.randrange(number + 1)) < options.limit:
-            drawn[place] = context
-    return drawn
-
-
-def _split(contexts: Sequence[Context], options: LtrOptions) -> tuple[list[Context], list[Context]]:
-    """To learn from, and to stop by: no citing paper in both."""
-    citing = sorted({_citing(context) for context in contexts})
-    held_out = set(random.Random(options.seed).sample(citing, max(1, round(options.dev_share * len(citing)))))
-    parts: tuple[list[Context], list[Context]] = ([], [])
-    for context in contexts:
-        parts[_citing(context) in held_out].append(context)
-    return parts
-
-
-def _citing(context: Context) -> str:
-    return context.citing_id or context.citing_key or context.context_id
-
-
 def _table(
-    recommender: Recommender, contexts: list[Context], depth: int, options: LtrOptions, what: str, progress: Progress
+    recommender: Recommender,
+    contexts: Iterable[Context],
+    depth: int,
+    threads: int,
+    told: Callable[[int], None],
 ) -> Table:
     features, cited, groups = [np.empty((0, len(FEATURES)), np.float32)], [np.empty(0, np.int8)], []
-    for done, (rows, golds) in enumerate(_groups(recommender, contexts, depth, options.threads), 1):
+    for done, (rows, golds) in enumerate(_groups(recommender, contexts, depth, threads), 1):
         if golds.any():
             features.append(rows)
             cited.append(golds)
             groups.append(len(golds))
-        if done % 50 == 0 or done == len(contexts):
-            progress(what, done, len(contexts))
+        if done % PROGRESS_EVERY == 0:
+            told(done)
     return Table(np.concatenate(features), np.concatenate(cited), tuple(groups))
 
 
 def _groups(
-    recommender: Recommender, contexts: list[Context], depth: int, threads: int
+    recommender: Recommender, contexts: Iterable[Context], depth: int, threads: int
 ) -> "Iterator[tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int8]]]]":
     k = min(depth, recommender.manifest.counts.papers)
     for context, candidates in recommender.recommend_many(contexts, k, threads=threads):
