@@ -4,6 +4,7 @@ import gzip
 import importlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -40,6 +41,16 @@ def demo_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     out = tmp_path_factory.mktemp("indexes") / "demo"
     build_index([DEMO], out)
+    return out
+
+
+@pytest.fixture(scope="session")
+def hybrid_index(demo_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo corpus with the vectors of MiniLM beside its words; to be copied by whoever changes it."""
+    out = tmp_path_factory.mktemp("indexes") / "hybrid"
+    shutil.copytree(demo_index, out)
+    command = [Path(sys.executable).with_name("citerec"), "index", "encode", out, "--model", "all-MiniLM-L6-v2"]
+    subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
     return out
 
 

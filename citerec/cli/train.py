@@ -172,8 +172,8 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
         )
     before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
     output().print(
-        f"{place} trained: mrr@10 {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} without "
-        f"it; weight {manifest.weight:g}.",
+        f"{place} trained: mrr@10 {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} "
+        f"without it; weight {manifest.weight:g}.",
         markup=False,
         soft_wrap=True,
     )

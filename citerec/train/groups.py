@@ -199,6 +199,7 @@ def mine_groups(
 
 
 def tell(progress: Progress, doing: str, whole: int, done: int) -> None:
+    """Tells of the work done: how much of what, of how much."""
     progress(doing, done, whole)
 
 

@@ -1,0 +1,75 @@
+"""What learning to rank sees: each feature by hand, and nothing that depends on the answer."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from citerec.contexts.query import query_of
+from citerec.records import Context, Paper
+from citerec.rerank.features import FEATURES, KINDS, features_of
+from citerec.rerank.reranker import Asked
+from citerec.retrieve.protocol import Candidate
+
+CITING = Paper("9", "Mine", year=2020, authors=("Ada Lee", "Bo Ray"), venue="ACL")
+CONTEXT = Context(
+    "Lee showed that attention suffices <REF>.",
+    citing_id="9",
+    citing_year=2020,
+    section="3 Related Work",
+    intent="background",
+)
+PAPERS = {
+    "1": Paper("1", "Attention Suffices", "An abstract.", 2017, ("Ada Lee",), "acl", citation_count=99),
+    "2": Paper("2", "Trees"),
+}
+CANDIDATES = (
+    Candidate("1", 2.0, None, {"fused": 2.0, "bm25": 4.0, "dense": 0.5}),
+    Candidate("2", 1.0, None, {"fused": 1.0, "bm25": 8.0, "citance": 3.0}),
+)
+
+
+def row(
+    candidates: Sequence[Candidate] = CANDIDATES, place: int = 0, citing: Paper | None = CITING
+) -> dict[str, float]:
+    features = features_of(Asked(CONTEXT, query_of(CONTEXT), citing), candidates, PAPERS)
+    assert features.shape == (len(candidates), len(FEATURES))
+    return dict(zip(FEATURES, features[place].tolist(), strict=True))
+
+
+def test_what_retrievers_say_of_a_candidate() -> None:
+    first, second = row(), row(place=1)
+    assert (first["bm25"], first["bm25 rank"], first["bm25 share"]) == (4, 2, 0.5)
+    assert (second["bm25"], second["bm25 rank"], second["bm25 share"]) == (8, 1, 1)
+    assert (first["dense"], first["dense rank"]) == (0.5, 1)
+    assert all(math.isnan(second[name]) for name in ("dense", "dense rank", "dense share"))
+    assert math.isnan(first["citance"]) and second["citance rank"] == 1
+
+
+def test_what_is_known_of_the_paper_and_of_the_pair() -> None:
+    first, second = row(), row(place=1)
+    assert first["log citations"] == pytest.approx(math.log(100))
+    assert (first["age"], first["common authors"], first["same venue"], first["has abstract"]) == (3, 1, 1, 1)
+    assert (first["title words found"], first["title words shared"], first["authors named"]) == (1, 2, 1)
+    assert (first["section"], first["intent"]) == (1, 0)
+    assert all(math.isnan(second[name]) for name in ("log citations", "age", "same venue"))
+    assert (second["has abstract"], second["title words found"], second["common authors"]) == (0, 0, 0)
+    unknown = row(citing=None)
+    assert math.isnan(unknown["common authors"]) and math.isnan(unknown["same venue"])
+
+
+def test_the_features_of_a_candidate_do_not_depend_on_where_it_stands() -> None:
+    swapped = CANDIDATES[::-1]
+    assert np.array_equal(list(row().values()), list(row(swapped, 1).values()), equal_nan=True)
+
+
+def test_a_candidate_without_a_record_has_features_too() -> None:
+    alone = row((Candidate("unknown", 1.0),))
+    assert alone["title words shared"] == 0
+    assert math.isnan(alone["title words found"]) and math.isnan(alone["fused rank"])
+
+
+def test_every_feature_is_explained_and_has_a_kind() -> None:
+    assert set(KINDS) == set(FEATURES)
+    assert all(FEATURES.values())

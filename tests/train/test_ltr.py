@@ -1,0 +1,148 @@
+"""The learnt ranker: it learns, the same each time; it ranks, explains itself, and refuses what is not its own."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from citerec.contexts.read import read_contexts
+from citerec.errors import InputError, ModelError, SettingsError, SourceError
+from citerec.recommend import Recommender
+from citerec.records import Context
+from citerec.rerank.features import FEATURES, features_of
+from citerec.rerank.ltr import LtrManifest, LtrReranker
+from citerec.rerank.systems import best_system
+from citerec.retrieve.index import no_progress
+from citerec.settings import Ltr, RetrievalSettings, find_recipe
+from citerec.train.groups import Choice
+from citerec.train.ltr import LtrOptions, train_ltr
+from tests.conftest import write_lines
+
+HYBRID = RetrievalSettings.load(find_recipe("hybrid"))
+
+
+@pytest.fixture(scope="module")
+def toy_contexts(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Contexts that cite the most cited of the papers found: what words and vectors do not say, and trees can learn."""
+    contexts = []
+    with Recommender.open(hybrid_index, HYBRID) as recommender:
+        papers = list(recommender.store.papers(map(str, range(900000001, 900000121))).values())
+        asked = [Context(f"{paper.title} <REF>.", paper.paper_id, citing_id=paper.paper_id) for paper in papers]
+        for context, found in recommender.recommend_many(asked, 30):
+            records = recommender.store.papers(candidate.paper_id for candidate in found).values()
+            most = max(records, key=lambda paper: (paper.citation_count or 0, paper.paper_id))
+            contexts.append(
+                {
+                    "context_id": context.context_id,
+                    "text": context.text,
+                    "citing_id": context.citing_id,
+                    "cited_ids": [most.paper_id],
+                }
+            )
+    return write_lines(tmp_path_factory.mktemp("contexts") / "most-cited.jsonl", contexts)
+
+
+@pytest.fixture(scope="module")
+def learnt(toy_contexts: Path, hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("rankers") / "ltr"
+    train_ltr(Choice(toy_contexts, dev_share=0.3), hybrid_index, out, LtrOptions(rounds=40), no_progress)
+    return out
+
+
+def test_it_learns_which_papers_are_cited(learnt: Path) -> None:
+    manifest = LtrManifest.read(learnt)
+    assert manifest.dev["mrr@10"] > manifest.dev["mrr@10 before"] + 0.2
+    assert max(manifest.gain, key=manifest.gain.__getitem__) == "log citations"
+    assert manifest.features == tuple(FEATURES)
+    assert sum(manifest.gain.values()) == pytest.approx(1, abs=0.001)
+    assert (learnt / "model.txt").read_text().startswith("tree\n")
+
+
+def test_the_same_seed_makes_the_same_ranker(
+    learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path
+) -> None:
+    for threads in (2, 1):
+        options = LtrOptions(rounds=40, threads=threads)
+        train_ltr(Choice(toy_contexts, dev_share=0.3), hybrid_index, tmp_path / "again", options, no_progress)
+        trees = [
+            (folder / "model.txt").read_text().partition("\nparameters:")[0] for folder in (learnt, tmp_path / "again")
+        ]
+        assert trees[0] == trees[1]
+
+
+def test_it_ranks_the_head_and_leaves_the_tail_in_order(learnt: Path, toy_contexts: Path, hybrid_index: Path) -> None:
+    ranker = LtrReranker(learnt, Ltr(depth=20))
+    context = next(read_contexts(toy_contexts))
+    with Recommender.open(hybrid_index, HYBRID) as recommender:
+        ((_, found),) = recommender.recommend_many([context], 60)
+        papers = recommender.store.papers(candidate.paper_id for candidate in found)
+        asked = recommender.asked([context])[0]
+    ranked = ranker.rerank(asked, found, papers, {})
+    ids = [candidate.paper_id for candidate in ranked]
+    assert sorted(ids[:20]) == sorted(candidate.paper_id for candidate in found[:20])
+    assert ids[20:] == [candidate.paper_id for candidate in found[20:]]
+    scores = [candidate.score for candidate in ranked]
+    assert scores == sorted(scores, reverse=True)
+    assert ranker.rerank(asked, [], papers, {}) == []
+
+
+def test_its_reasons_add_up_to_its_scores(learnt: Path, toy_contexts: Path, hybrid_index: Path) -> None:
+    ranker = LtrReranker(learnt)
+    contexts = list(read_contexts(toy_contexts))[:3]
+    constants = []
+    with Recommender.open(hybrid_index, HYBRID) as recommender:
+        for context, found in recommender.recommend_many(contexts, 30):
+            papers = recommender.store.papers(candidate.paper_id for candidate in found)
+            features = features_of(recommender.asked([context])[0], found, papers)
+            sums = [sum(reason.score for reason in reasons) for reasons in ranker.reasons(features)]
+            constants.append(ranker.scores(features) - np.array(sums))
+    assert np.ptp(np.concatenate(constants)) < 1e-6
+
+
+def test_an_index_that_has_one_uses_it(learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(hybrid_index, index)
+    shutil.copytree(learnt, index / "ltr")
+    assert best_system(index) == "hybrid+ltr"
+    context: Context = next(read_contexts(toy_contexts))
+    with Recommender.open(index) as recommender:
+        assert recommender.settings.rerankers == ("ltr",)
+        hits = recommender.recommend(context, 5, explain=True)
+        assert [hit.rank for hit in hits] == [1, 2, 3, 4, 5]
+        assert all(hit.reasons for hit in hits)
+        # How many are asked for does not decide who is among them.
+        assert [hit.paper.paper_id for hit in recommender.recommend(context, 2)] == [
+            hit.paper.paper_id for hit in hits[:2]
+        ]
+
+
+def test_what_is_wrong_is_said(learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path) -> None:
+    def train(contexts: Path, out: Path = tmp_path / "out") -> None:
+        train_ltr(Choice(contexts), hybrid_index, out, LtrOptions(), no_progress)
+
+    with pytest.raises(SourceError):
+        train(tmp_path / "missing.jsonl")
+    strangers = tmp_path / "strangers.jsonl"
+    lines = [{"text": f"Term weighting {number} <REF>.", "cited_ids": ["none-such"]} for number in range(20)]
+    strangers.write_bytes(b"\n".join(map(orjson.dumps, lines)))
+    with pytest.raises(InputError, match="too few contexts"):
+        train(strangers)
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("Dear")
+    with pytest.raises(InputError, match="letters"):
+        train(toy_contexts, tmp_path / "letters")
+    with pytest.raises(SettingsError, match="has no ltr"):
+        Recommender.open(hybrid_index, HYBRID.model_copy(update={"rerankers": ("ltr",)}))
+    with pytest.raises(ModelError, match="no learnt ranker"):
+        LtrReranker(tmp_path)
+    broken = tmp_path / "broken"
+    shutil.copytree(learnt, broken)
+    (broken / "model.txt").write_text("no trees")
+    with pytest.raises(ModelError, match="cannot be read"):
+        LtrReranker(broken)
+    manifest = orjson.loads((broken / "manifest.json").read_bytes())
+    (broken / "manifest.json").write_bytes(orjson.dumps({**manifest, "features": ["other"]}))
+    with pytest.raises(ModelError, match="other features"):
+        LtrReranker(broken)
