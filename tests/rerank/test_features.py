@@ -21,7 +21,9 @@ CONTEXT = Context(
     intent="background",
 )
 PAPERS = {
-    "1": Paper("1", "Attention Suffices", "An abstract.", year=2017, authors=("Ada Lee",), venue="acl", citation_count=99),
+    "1": Paper(
+        "1", "Attention Suffices", "An abstract.", year=2017, authors=("Ada Lee",), venue="acl", citation_count=99
+    ),
     "2": Paper("2", "Trees"),
 }
 CANDIDATES = (

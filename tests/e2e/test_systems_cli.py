@@ -1,0 +1,71 @@
+"""Every system by name, from the command line: build, train, ask, measure."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import DEMO, Citerec
+
+SENTENCE = "Term weighting <REF> is a strong baseline"
+
+
+@pytest.fixture
+def index(hybrid_index: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(hybrid_index, tmp_path / "indexes" / "demo"))
+
+
+def test_words_and_vectors_in_one_command(citerec: Citerec) -> None:
+    built = citerec("index", "build", DEMO, "--out", "indexes/demo", "--engine", "faiss", "--model", "all-MiniLM-L6-v2")
+    assert built.returncode == 0, built.stderr
+    assert "252 papers have a vector of 384 numbers" in built.stdout
+    said = citerec("recommend", SENTENCE, "--explain")
+    assert said.returncode == 0, said.stderr
+    assert "System: hybrid, the best that indexes/demo supports." in said.stderr
+    assert "lifted by: words" in said.stdout
+
+
+def test_a_ranker_is_trained_and_used(citerec: Citerec, index: Path) -> None:
+    trained = citerec("train", "ltr", "--contexts", DEMO / "contexts.jsonl", "--rounds", "20", "--dev-share", "0.3")
+    assert trained.returncode == 0, trained.stderr
+    assert "mrr@10" in trained.stdout and "share of the gain" in trained.stdout
+    assert (index / "ltr" / "model.txt").is_file()
+    assert citerec("index", "verify", index).returncode == 0
+    asked = citerec("recommend", SENTENCE, "--explain", "-k", "3")
+    assert "System: hybrid+ltr" in asked.stderr, asked.stderr
+    assert "lifted by: " in asked.stdout
+    as_json = json.loads(citerec("recommend", SENTENCE, "--explain", "--json", "-k", "3").stdout)
+    assert all(hit["reasons"] for hit in as_json)
+    assert {reason["name"] for hit in as_json for reason in hit["reasons"]} >= {"words and vectors"}
+    systems = ("bm25", "dense", "hybrid", "hybrid+ltr")
+    measured = citerec("eval", "--diagnostic", "location", *(part for name in systems for part in ("--system", name)))
+    assert measured.returncode == 0, measured.stderr
+    assert all(name in measured.stdout for name in systems)
+
+
+def test_an_index_built_anew_keeps_no_ranker_of_the_old_one(citerec: Citerec, index: Path) -> None:
+    (index / "ltr").mkdir()
+    rebuilt = citerec("index", "build", DEMO, "--out", index)
+    assert rebuilt.returncode == 0, rebuilt.stderr
+    assert not (index / "ltr").exists()
+
+
+@pytest.mark.parametrize(
+    ("system", "remedy"),
+    [
+        ("hybrid+ltr", "citerec train ltr --contexts FILE --index"),
+        ("hybrid+cross-encoder", "citerec train reranker --contexts FILE --index"),
+    ],
+)
+def test_what_an_index_lacks_is_said_with_a_remedy(citerec: Citerec, index: Path, system: str, remedy: str) -> None:
+    asked = citerec("recommend", SENTENCE, "--system", system)
+    assert asked.returncode != 0
+    assert remedy in " ".join(asked.stderr.split())
+    assert "Traceback" not in asked.stderr
+
+
+def test_an_index_without_vectors_says_how_to_get_them(citerec: Citerec, demo_index: Path) -> None:
+    asked = citerec("recommend", SENTENCE, "--index", demo_index, "--system", "dense")
+    assert asked.returncode != 0
+    assert "citerec index encode" in " ".join(asked.stderr.split())
