@@ -66,6 +66,12 @@ class Fusion(_Settings):
     lucene: float = Field(default=1.0, ge=0, le=1000, description="weight of Lucene's list")
     dense: float = Field(default=1.0, ge=0, le=1000, description="weight of the dense list")
     depth: int = Field(default=1000, ge=1, description="how many hits of each list are fused")
+    feedback: int = Field(
+        default=0, ge=0, le=1000, description="how many of the first fused papers the vectors are searched with again"
+    )
+    feedback_weight: float = Field(
+        default=0.3, ge=0, le=1000, description="weight of the mean of their vectors, against 1 for the query's own"
+    )
 
 
 class Ltr(_Settings):

@@ -125,7 +125,7 @@ class _TorchNetwork:
         import torch
 
         device = self._model.device
-        # bfloat16 where there are tensor cores for it. On a CPU it was no quicker: docs/dense.md.
+        # bfloat16 where there are tensor cores for it. On a CPU it was no quicker: docs/retrieval.md.
         with torch.inference_mode(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=self._on_gpu):
             features = {
                 "input_ids": torch.from_numpy(ids).to(device),

@@ -97,11 +97,20 @@ class HybridRetriever:
         if "lucene" not in self.settings.retrievers:
             return self._dense.search(query, k, filters, vector)
         depth = max(self.settings.fusion.depth, k)
-        lists = {
-            "lucene": self._lucene.search(query, depth, filters),
-            "dense": self._dense.search(query, depth, filters, vector),
-        }
-        return self._with_cosines(fuse(lists, self.settings.fusion, explain=explain)[:k], vector)
+        fusion = self.settings.fusion
+        words = self._lucene.search(query, depth, filters)
+
+        def fused(vector: "NDArray[np.float32]") -> list[Candidate]:
+            assert self._dense is not None
+            lists = {"lucene": words, "dense": self._dense.search(query, depth, filters, vector)}
+            return fuse(lists, fusion, explain=explain)
+
+        candidates = fused(vector)
+        if fusion.feedback:
+            first = [candidate.paper_id for candidate in candidates[: fusion.feedback]]
+            vector = self._dense.nearer(vector, first, fusion.feedback_weight)
+            candidates = fused(vector)
+        return self._with_cosines(candidates[:k], vector)
 
     def _with_cosines(self, candidates: list[Candidate], vector: "NDArray[np.float32]") -> list[Candidate]:
         """Candidates that only Lucene found have a cosine too: rankers ask for it."""

@@ -170,6 +170,16 @@ class DenseRetriever:
         cosines[rows >= 0] = self.vectors.scores(vector, rows[rows >= 0])
         return cosines
 
+    def nearer(self, vector: "NDArray[np.float32]", paper_ids: Sequence[str], weight: float) -> "NDArray[np.float32]":
+        """A vector (dimension,) drawn to the mean of some papers' vectors, of length one (Rocchio, 1971)."""
+        rows = self.vectors.rows(paper_ids)
+        rows = rows[rows >= 0]
+        if not len(rows):
+            return vector
+        mean = self.vectors.values[rows].astype("float32").mean(axis=0)
+        nearer: NDArray[np.float32] = _normalised((vector + weight * mean)[None])[0]
+        return nearer
+
     def explain(self, _query: Query, _candidate: Candidate) -> tuple[Match, ...]:
         """Nothing: no single word speaks for a vector."""
         return ()
