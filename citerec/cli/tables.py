@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from citerec.recommend import Answer
     from citerec.rerank.ltr import LtrManifest
     from citerec.retrieve.describe import Description, Listed
+    from citerec.settings import Fusion
+    from citerec.train.fusion import TunedFusion
 
 _AUTHORS_SHOWN = 3
 _BAR_WIDTH = 24
@@ -223,3 +225,21 @@ def show_ranker(console: Console, path: Path, manifest: "LtrManifest") -> None:
     for name, gain in sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]:
         table.add_row(name, f"{gain:.1%}", FEATURES[name])
     console.print(table)
+
+
+def show_fusion(console: Console, tuned: "TunedFusion") -> None:
+    """Ways of fusing words and vectors, and what each reaches."""
+    names = {"lucene": "words alone", "dense": "vectors alone"}
+    table = Table(Column(f"{tuned.contexts:,} contexts"), Column(tuned.metric, justify="right"), box=None)
+    for name, score in tuned.alone.items():
+        table.add_row(names[name], f"{score:.3f}")
+    table.add_row(f"as it is: {_fusion(tuned.before.fusion)}", f"{tuned.before.score:.3f}")
+    for tried in tuned.tried:
+        table.add_row(f"best {_fusion(tried.fusion)}", f"{tried.score:.3f}")
+    console.print(table)
+
+
+def _fusion(fusion: "Fusion") -> str:
+    if fusion.method == "rrf":
+        return f"rrf, fusion.k={fusion.k:g}"
+    return f"weighted, fusion.lucene={fusion.lucene:g} fusion.dense={fusion.dense:g}"

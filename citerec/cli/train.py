@@ -63,7 +63,7 @@ _how_long = [
 
 @click.group(epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl")
 def train() -> None:
-    """Train rankers and encoders on contexts with cited papers.
+    """Train rankers, encoders and fusion on contexts with cited papers.
 
     A reranker or an encoder that was stopped goes on when the command is given again.
     """
@@ -179,6 +179,31 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     )
     if not manifest.weight:
         notes().print("It did not help: its weight is 0. More contexts or epochs, or another --base, may do better.")
+
+
+@train.command(epilog="Example: citerec train fusion --contexts dev.jsonl --index indexes/acm --out fusion.toml")
+@click.option("--contexts", required=True, type=_PATH, help="Contexts with cited papers, JSON Lines.")
+@click.option("--index", "index_path", type=_PATH, help="An index with vectors; the only index if not said.")
+@click.option("--out", type=_PATH, help="Write the best as a recipe, for --system FILE.")
+@click.option("--metric", default="recall@100", show_default=True, help="What is to be high.")
+@click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help=_LIMIT)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
+def fusion(contexts: Path, index_path: Path | None, out: Path | None, metric: str, limit: int, seed: int) -> None:
+    """Look for the weights by which `hybrid` fuses words and vectors.
+
+    By grid, as ranx does it: weighted sums of scores, and reciprocal ranks with their constant.
+    """
+    from citerec.cli.progress import progress_bar
+    from citerec.cli.tables import show_fusion
+    from citerec.retrieve.manifest import find_index
+    from citerec.train.fusion import tune_fusion, write_recipe
+
+    with progress_bar() as progress:
+        tuned = tune_fusion(contexts, find_index(index_path), metric=metric, limit=limit, seed=seed, progress=progress)
+    show_fusion(output(), tuned)
+    if out is not None:
+        write_recipe(tuned, out)
+        notes().print(f"Use it: citerec recommend … --system {out}", markup=False)
 
 
 @train.command(epilog="Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder")

@@ -128,7 +128,7 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
     else:
         held_out = set()
         of_dev = (context for context in read_contexts(choice.contexts, cited=True) if _drawn(choice, context))
-    dev = heapq.nsmallest(choice.dev_limit, of_dev, key=lambda context: _lot(choice.seed, context.context_id))
+    dev = heapq.nsmallest(choice.dev_limit, of_dev, key=lambda context: lot(choice.seed, context.context_id))
     if not dev:
         raise InputError(f"no citing paper of {choice.contexts} was held out", "Raise --dev-share, or give --dev FILE.")
 
@@ -140,7 +140,7 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
     if choice.limit is None:
         chosen, number = to_learn_from, sum(1 for _ in to_learn_from())
     else:
-        lots = heapq.nsmallest(choice.limit, to_learn_from(), key=lambda context: _lot(choice.seed, context.context_id))
+        lots = heapq.nsmallest(choice.limit, to_learn_from(), key=lambda context: lot(choice.seed, context.context_id))
         chosen, number = lambda: iter(lots), len(lots)
     if not number:
         raise InputError(
@@ -251,8 +251,9 @@ def _whole_lines(path: Path) -> int:
 
 def _drawn(choice: Choice, context: Context) -> bool:
     """Whether a context's citing paper is held out: as a lot decides, whatever else is in the file."""
-    return _lot(choice.seed, *citing_paper(context)) < choice.dev_share * 2**64
+    return lot(choice.seed, *citing_paper(context)) < choice.dev_share * 2**64
 
 
-def _lot(seed: int, *names: str) -> int:
+def lot(seed: int, *names: str) -> int:
+    """A number that seed and names decide: what has the least is drawn, in whatever order it comes."""
     return int.from_bytes(hashlib.blake2b("\0".join((str(seed), *names)).encode(), digest_size=8).digest())

@@ -42,7 +42,7 @@ _FEWEST_CODED = 39 * 256
 _PQ_DIMENSIONS = 8  # numbers that one byte of a code stands for
 _CHUNK = 16_384
 _QUERIES = 300
-# Noise as long as the vector itself: the nearest of such a query is as far as that of a real sentence (docs/retrieval.md).
+# Noise as long as the vector itself: the nearest of such a query is as far as that of a real one (docs/retrieval.md).
 _NOISE = 1.0
 
 
