@@ -71,14 +71,12 @@ def tune_fusion(
 
     Raises:
         SourceError: The file cannot be read.
-        InputError: It has no context with a cited paper, or there is no such metric.
+        InputError: A line is no context with cited papers, or there is no such metric.
         SettingsError: The index has no vectors.
     """
     settings = RetrievalSettings.load(find_recipe("hybrid"))
     parse_metrics(metric, settings.fusion.depth)
     drawn = heapq.nsmallest(limit, read_contexts(contexts, cited=True), key=lambda one: lot(seed, one.context_id))
-    if not drawn:
-        raise InputError(f"{contexts} has no context with a cited paper", "Give contexts with cited_ids.")
     runs = []
     for name in _LISTS:
         told = functools.partial(tell, progress, f"searching, {name}", len(drawn))
