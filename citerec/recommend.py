@@ -138,11 +138,26 @@ class Recommender:
         *,
         sort: str = "relevance",
         explain: bool = False,
+        citing_id: str | None = None,
+        citing_title: str | None = None,
     ) -> list[Answer]:
-        """An answer for each `<REF>` of a running text, in order; arguments and errors as for `recommend`."""
+        """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `recommend`.
+
+        Args:
+            text: What is written.
+            k: How many papers each.
+            filters: Which papers may be recommended.
+            sort: Their order.
+            explain: Whether to say what speaks for them.
+            citing_id: The paper that is written, where it is in the index; it is never recommended.
+            citing_title: Its title, where it is not: systems with vectors search by it too.
+        """
+        contexts = (
+            replace(context, citing_id=citing_id, citing_title=citing_title) for context in contexts_of_text(text)
+        )
         return [
             Answer(context, tuple(self.recommend(context, k, filters, sort=sort, explain=explain)))
-            for context in contexts_of_text(text)
+            for context in contexts
         ]
 
     def recommend_many(
@@ -222,8 +237,9 @@ class Recommender:
         citing = self.store.papers({context.citing_id for context in contexts if context.citing_id})
         found = [citing.get(context.citing_id or "") for context in contexts]
         return [
-            Asked(context, query_of(context, neighbours=neighbours, citing_title=paper.title if paper else ""), paper)
+            Asked(context, query_of(context, neighbours=neighbours, citing_title=title), paper)
             for context, paper in zip(contexts, found, strict=True)
+            for title in [(paper.title if paper else context.citing_title) or ""]
         ]
 
     def _candidates(

@@ -93,6 +93,7 @@ class Context:
         context_id: Identifier, unique in its file.
         citing_id: The citing paper, if it is in the corpus; it is never recommended to itself.
         citing_key: Name of the citing paper where it is not in the corpus.
+        citing_title: Title of the citing paper where it is not in the corpus, such as that of a draft.
         citing_year: Year of the citing paper; what is newer cannot have been cited.
         cited_ids: The papers cited here; a marker may stand for a group.
         section: Heading of the section.
@@ -121,6 +122,7 @@ class Context:
     style: str | None = None
     start: int | None = None
     end: int | None = None
+    citing_title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,6 +52,8 @@ _filter_options = [
 @click.option("-k", type=int, help="How many papers.  [default: 10]")
 @click.option("--file", type=_FILE, help="Read the text from a file; - for standard input.")
 @click.option("--contexts", type=_FILE, help="Answer every context of a JSON Lines file.")
+@click.option("--title", metavar="TEXT", help="Title of what you write: systems with vectors search by it too.")
+@click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never recommended.")
 @with_options(_filter_options)
 @click.option(
     "--sort",
@@ -102,6 +104,7 @@ def recommend(
     _refuse_without("--trec", trec, "tag")
     if options["explain"] and (as_bibtex or trec):
         raise click.UsageError("--explain goes with the table and with --json only")
+    _refuse_with_contexts(contexts, "title", "citing")
     text = None if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
     from citerec.rerank.systems import best_system
@@ -129,7 +132,17 @@ def recommend(
         _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
         return
     assert text is not None
-    answers = recommender.recommend_text(text, k, filters, sort=options["sort"], explain=options["explain"])
+    if (citing := options["citing"]) and not recommender.store.papers([citing]):
+        raise InputError(f"{index} has no paper {citing!r}", "Give its title instead: --title TEXT")
+    answers = recommender.recommend_text(
+        text,
+        k,
+        filters,
+        sort=options["sort"],
+        explain=options["explain"],
+        citing_id=options["citing"],
+        citing_title=options["title"],
+    )
     if MARKER not in text and not as_json:
         notes().print(f"There is no {MARKER} in it: the whole text is the query.", markup=False)
     if not any(answer.hits for answer in answers):
@@ -153,6 +166,12 @@ def _refuse_without(option: str, value: object, *names: str) -> None:
     for name in names:
         if value is None and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
             raise click.UsageError(f"--{name.replace('_', '-')} goes with {option} only")
+
+
+def _refuse_with_contexts(contexts: Path | None, *names: str) -> None:
+    for name in names:
+        if contexts and click.get_current_context().params[name] is not None:
+            raise click.UsageError(f"--{name} does not go with --contexts, which say citing_id or citing_title")
 
 
 def _text(sentence: str | None, file: Path | None) -> str:

@@ -83,6 +83,7 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         style=read_text(record, "style"),
         start=read_count(record, "start"),
         end=read_count(record, "end"),
+        citing_title=read_text(record, "citing_title"),
     )
 
 

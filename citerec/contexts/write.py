@@ -6,7 +6,7 @@ from citerec.records import Context, json_id
 
 
 def as_record(context: Context) -> dict[str, Any]:
-    """The JSON object of a context, which `citerec.contexts.read.parse_context` reads back; labels where it has any."""
+    """The JSON object of a context, as `parse_context` reads it back; what is rare only where it is known."""
     record: dict[str, Any] = {
         "context_id": context.context_id,
         "text": context.text,
@@ -24,4 +24,6 @@ def as_record(context: Context) -> dict[str, Any]:
         "start": context.start,
         "end": context.end,
     }
+    if context.citing_title:
+        record["citing_title"] = context.citing_title
     return {**record, "labels": dict(context.labels)} if context.labels else record

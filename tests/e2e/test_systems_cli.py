@@ -69,3 +69,19 @@ def test_an_index_without_vectors_says_how_to_get_them(citerec: Citerec, demo_in
     asked = citerec("recommend", SENTENCE, "--index", demo_index, "--system", "dense")
     assert asked.returncode != 0
     assert "citerec index encode" in " ".join(asked.stderr.split())
+
+
+def test_what_one_writes_takes_part_in_the_search(citerec: Citerec, index: Path) -> None:
+    def first(*more: str) -> str:
+        asked = citerec("recommend", "This follows <REF>.", "--index", index, "--json", "-k", "1", *more)
+        assert asked.returncode == 0, asked.stderr
+        return str(json.loads(asked.stdout)[0]["title"])
+
+    assert first("--title", "Neural machine translation with attention") == "Attention Is All You Need"
+    assert first("--title", "Attitudes towards genetically modified food") != "Attention Is All You Need"
+    unknown = citerec("recommend", "This follows <REF>.", "--index", index, "--citing", "12")
+    assert unknown.returncode == 2
+    assert "--title" in unknown.stderr
+    contexts = citerec("recommend", "--contexts", DEMO / "contexts.jsonl", "--index", index, "--title", "A title")
+    assert contexts.returncode == 2
+    assert "citing_title" in " ".join(contexts.stderr.split())
