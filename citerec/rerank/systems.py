@@ -6,10 +6,10 @@ from citerec.errors import SettingsError
 from citerec.rerank.reranker import Reranker
 from citerec.retrieve.hybrid import DENSE
 from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.staging import RANKERS
 from citerec.settings import RetrievalSettings
 
-LTR = "ltr"
-CROSS_ENCODER = "cross-encoder"
+LTR, CROSS_ENCODER = RANKERS
 
 
 def best_system(index: Path) -> str:

@@ -20,6 +20,7 @@ from citerec.version import __version__
 STORE = "papers.sqlite"
 LUCENE = "lucene"
 DENSE = "dense"
+RANKERS = ("ltr", "cross-encoder")
 PLAN = "plan.json"
 _PATIENCE_SECONDS = 10.0
 
@@ -62,7 +63,10 @@ def beside(index: Path, what: str) -> Path:
 
 @contextlib.contextmanager
 def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = None) -> Iterator[Path]:
-    """A directory beside the index that takes its place at the end; if stopped, it waits for the same plan."""
+    """A directory beside the index that takes its place at the end, its rankers with it.
+
+    If stopped, it waits for the same plan.
+    """
     staging = beside(index, "building")
     with disk_failures(index), locked(index):
         previous = beside(index, "previous")
@@ -71,6 +75,9 @@ def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = No
             shutil.rmtree(staging, ignore_errors=True)
             _begin(staging, plan, copy_from)
         yield staging
+        for name in RANKERS:  # what was trained costs more than an index: it stays
+            if (index / name).is_dir() and not (staging / name).exists():
+                shutil.copytree(index / name, staging / name)
         sync(staging)
         shutil.rmtree(previous, ignore_errors=True)
         if index.exists():

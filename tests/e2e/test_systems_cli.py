@@ -44,11 +44,13 @@ def test_a_ranker_is_trained_and_used(citerec: Citerec, index: Path) -> None:
     assert all(name in measured.stdout for name in systems)
 
 
-def test_an_index_built_anew_keeps_no_ranker_of_the_old_one(citerec: Citerec, index: Path) -> None:
+@pytest.mark.parametrize("command", [("build", "--out"), ("add", "--index")])
+def test_what_was_trained_outlives_its_index(citerec: Citerec, index: Path, command: tuple[str, str]) -> None:
     (index / "ltr").mkdir()
-    rebuilt = citerec("index", "build", DEMO, "--out", index)
-    assert rebuilt.returncode == 0, rebuilt.stderr
-    assert not (index / "ltr").exists()
+    (index / "ltr" / "model.txt").write_text("trees")
+    made = citerec("index", command[0], DEMO, command[1], index)
+    assert made.returncode == 0, made.stderr
+    assert (index / "ltr" / "model.txt").read_text() == "trees"
 
 
 @pytest.mark.parametrize(
