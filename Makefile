@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types imports unit docs demo-set bench constraints clean
+.PHONY: help demo test lint types imports unit docs demo-set bench results constraints clean
 
 help:           ## Show the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
@@ -51,6 +51,11 @@ bench: $(READY)  ## Measure speed and memory (needs ../shared)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/texts.py
+	$(BIN)/python benchmarks/encode.py
+	$(BIN)/python benchmarks/vectors.py
+
+results: $(READY)  ## Measure every system on every class: docs/results-tables.md (needs ../shared; hours)
+	$(BIN)/python benchmarks/results.py
 
 constraints:    ## Pin the versions of this environment anew
 	$(BIN)/python -m pip freeze --exclude-editable | sed 's/+cpu//' | LC_ALL=C sort -f > constraints.txt
