@@ -11,7 +11,7 @@ from citerec.contexts.query import Query, query_of
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
-from citerec.records import MARKER, Citance, Context, Hit, Paper
+from citerec.records import MARKER, Citance, Context, Hit, Paper, citing_name
 from citerec.rerank.reranker import Asked, Reranker
 from citerec.rerank.systems import best_system, open_rerankers
 from citerec.retrieve.hybrid import HybridRetriever
@@ -127,7 +127,7 @@ class Recommender:
         k = checked_k(k, self.manifest)
         check_filters(filters, self.store, self._retriever.matches_nothing)
         asked = self.asked([sentence], neighbours=True)[0]
-        candidates = self._candidates(asked, k, _with_leak_rules(filters, sentence), sort, explain=explain)
+        candidates = self._candidates(asked, k, _with_leak_rules(filters, asked), sort, explain=explain)
         return self._hits(asked.query, candidates, explain=explain)
 
     def recommend_text(
@@ -204,7 +204,7 @@ class Recommender:
             def answer(task: tuple[Asked, Any], share: float = share) -> list[Candidate]:
                 asked, vector = task
                 begun = time.perf_counter()
-                fair = _with_leak_rules(filters, asked.context, exclude_citing=exclude_citing, as_of_year=as_of_year)
+                fair = _with_leak_rules(filters, asked, exclude_citing=exclude_citing, as_of_year=as_of_year)
                 try:
                     return self._candidates(asked, k, fair, vector=vector, explain=explain)
                 except QueryError:
@@ -289,11 +289,9 @@ class Recommender:
 
 
 def _with_leak_rules(
-    filters: Filters, context: Context, *, exclude_citing: bool = True, as_of_year: bool = True
+    filters: Filters, asked: Asked, *, exclude_citing: bool = True, as_of_year: bool = True
 ) -> Filters:
     """The filters, and what a fair answer must not know: the citing paper, and what came after it."""
-    return replace(
-        filters,
-        citing_id=context.citing_id if exclude_citing else None,
-        as_of_year=context.citing_year if as_of_year else None,
-    )
+    name = citing_name(asked.context.citing_id, asked.context.citing_key) if exclude_citing else None
+    years = [year for year in (filters.as_of_year, asked.citing_year if as_of_year else None) if year is not None]
+    return replace(filters, citing_id=name or filters.citing_id, as_of_year=min(years, default=None))

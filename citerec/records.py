@@ -125,6 +125,14 @@ class Context:
     citing_title: str | None = None
 
 
+def citing_name(citing_id: str | None, citing_key: str | None) -> str | None:
+    """What the citing sentences of a paper stand under: its id, or else its key as an id, which has no white space.
+
+    `CorpusId:12` is how diagnostic sets name a paper that S2AG's citations know as 12.
+    """
+    return citing_id or "_".join((citing_key or "").removeprefix("CorpusId:").split()) or None
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """A word of the sentence that a hit shares.

@@ -10,7 +10,7 @@ import orjson
 from citerec.corpus.json_lines import BadRecord, Line, RecordError, bad_record, raw_lines
 from citerec.corpus.s2ag import known_intents
 from citerec.corpus.values import optional_id, read_list, read_text, read_year
-from citerec.records import MARKER, Citation
+from citerec.records import MARKER, Citation, citing_name
 
 
 def read_citances(path: Path) -> Iterator[Line]:
@@ -45,9 +45,8 @@ def parse_citances(record: Mapping[str, Any]) -> list[Citation]:
     text = read_text(record, "text")
     if not text or text.count(MARKER) != 1:
         raise RecordError(f"no context: its text holds {(text or '').count(MARKER)} {MARKER}, where one should be")
-    # A name may have spaces; an id must not.
-    key = "_".join((read_text(record, "citing_key") or "").split())
-    citing_id = optional_id(record, "citing_id") or optional_id({"citing_key": key}, "citing_key")
+    name = citing_name(optional_id(record, "citing_id"), read_text(record, "citing_key"))
+    citing_id = optional_id({"citing_key": name}, "citing_key")
     if citing_id is None:
         raise RecordError("citing_id and citing_key are missing: who wrote the sentence is not known")
     # Several sentences of one paper about another are told apart by this.

@@ -22,7 +22,7 @@ _UNKNOWN = math.nan
 
 
 def _year_gap(asked: Asked, paper: Paper) -> float:
-    year = asked.context.citing_year
+    year = asked.citing_year
     return _UNKNOWN if year is None or paper.year is None else year - paper.year
 
 

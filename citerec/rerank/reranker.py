@@ -17,6 +17,12 @@ class Asked:
     query: Query
     citing: Paper | None
 
+    @property
+    def citing_year(self) -> int | None:
+        """The year of the citing paper, as the context or else the index has it."""
+        known = self.context.citing_year
+        return known if known is not None or self.citing is None else self.citing.year
+
 
 class Reranker(Protocol):
     """Ranks candidates anew. Safe to call from several threads; ties go by paper id.

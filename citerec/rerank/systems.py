@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import orjson
+
 from citerec.errors import SettingsError
 from citerec.rerank.reranker import Reranker
 from citerec.retrieve.hybrid import DENSE
@@ -16,8 +18,17 @@ def best_system(index: Path) -> str:
     """The name of the best built-in system that an index supports: docs/results.md says by how much."""
     if not (index / DENSE / "manifest.json").is_file():
         return "bm25+citances" if Manifest.read(index).counts.citances else "bm25"
-    has = [name for name in (LTR, CROSS_ENCODER) if (index / name / "manifest.json").is_file()]
+    has = [name for name in RANKERS if (index / name / "manifest.json").is_file()]
+    if CROSS_ENCODER in has and not _weight(index / CROSS_ENCODER / "manifest.json"):
+        has.remove(CROSS_ENCODER)  # training found that it does not help
     return "+".join(["hybrid", *has])
+
+
+def _weight(manifest: Path) -> float:
+    try:
+        return float(orjson.loads(manifest.read_bytes()).get("weight", 1))
+    except (ValueError, AttributeError):
+        return 1  # broken: who opens it says how
 
 
 def open_rerankers(index: Path, settings: RetrievalSettings) -> list[Reranker]:

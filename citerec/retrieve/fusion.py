@@ -11,8 +11,10 @@ from citerec.settings import Fusion
 _REASONS = {"lucene": "words", "dense": "vectors"}
 
 
-def fuse(lists: Mapping[str, Sequence[Candidate]], settings: Fusion, *, explain: bool = False) -> list[Candidate]:
-    """All candidates of several lists, best first; ties go by paper id.
+def fuse(
+    lists: Mapping[str, Sequence[Candidate]], settings: Fusion, k: int | None = None, *, explain: bool = False
+) -> list[Candidate]:
+    """The k best candidates of several lists, best first; ties go by paper id.
 
     `rrf` is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009): `Σ_list w_list / (k + rank)`.
     `weighted` scales the scores of each list to 0–1 first: `Σ_list w_list · (score − least) / (most − least)`. What is
@@ -21,6 +23,7 @@ def fuse(lists: Mapping[str, Sequence[Candidate]], settings: Fusion, *, explain:
     Args:
         lists: Candidates by the name of the retriever, each best first.
         settings: The method, and the weight of each list by its name.
+        k: How many; all if not said.
         explain: Whether each candidate is to say what each list gave it.
     """
     scores: dict[str, float] = defaultdict(float)
@@ -42,7 +45,7 @@ def fuse(lists: Mapping[str, Sequence[Candidate]], settings: Fusion, *, explain:
             signals={**found[paper_id].signals, "fused": score},
             reasons=strongest(reasons.get(paper_id, ())),
         )
-        for paper_id, score in ordered
+        for paper_id, score in ordered[:k]
     ]
 
 

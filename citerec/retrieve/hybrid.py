@@ -50,11 +50,15 @@ class HybridRetriever:
         lucene = LuceneRetriever(index / LUCENE, settings)
         if DENSE not in settings.retrievers:
             return cls(lucene, None, settings)
-        if not (index / DENSE).is_dir():
-            raise SettingsError(f"{index} has no vectors to search", f"Make them: citerec index encode {index}")
-        from citerec.retrieve.dense.retriever import DenseRetriever
+        try:
+            if not (index / DENSE).is_dir():
+                raise SettingsError(f"{index} has no vectors to search", f"Make them: citerec index encode {index}")
+            from citerec.retrieve.dense.retriever import DenseRetriever
 
-        return cls(lucene, DenseRetriever(index / DENSE, settings, lucene.matching_ids), settings)
+            return cls(lucene, DenseRetriever(index / DENSE, settings, lucene.matching_ids), settings)
+        except BaseException:
+            lucene.close()
+            raise
 
     def close(self) -> None:
         """Lets go of the index's files."""
@@ -100,17 +104,15 @@ class HybridRetriever:
         fusion = self.settings.fusion
         words = self._lucene.search(query, depth, filters)
 
-        def fused(vector: "NDArray[np.float32]") -> list[Candidate]:
+        def fused(vector: "NDArray[np.float32]", k: int) -> list[Candidate]:
             assert self._dense is not None
             lists = {"lucene": words, "dense": self._dense.search(query, depth, filters, vector)}
-            return fuse(lists, fusion, explain=explain)
+            return fuse(lists, fusion, k, explain=explain)
 
-        candidates = fused(vector)
         if fusion.feedback:
-            first = [candidate.paper_id for candidate in candidates[: fusion.feedback]]
+            first = [candidate.paper_id for candidate in fused(vector, fusion.feedback)]
             vector = self._dense.nearer(vector, first, fusion.feedback_weight)
-            candidates = fused(vector)
-        return self._with_cosines(candidates[:k], vector)
+        return self._with_cosines(fused(vector, k), vector)
 
     def _with_cosines(self, candidates: list[Candidate], vector: "NDArray[np.float32]") -> list[Candidate]:
         """Candidates that only Lucene found have a cosine too: rankers ask for it."""

@@ -9,7 +9,7 @@ from citerec.errors import IndexUnusableError
 from citerec.places import INDEXES
 
 KIND = "citerec-index"
-VERSION = 1
+VERSION = 2
 """Rises when an index written before can no longer be read."""
 
 FILE_NAME = "manifest.json"

@@ -76,7 +76,8 @@ def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = No
             _begin(staging, plan, copy_from)
         yield staging
         for name in RANKERS:  # what was trained costs more than an index: it stays
-            if (index / name).is_dir() and not (staging / name).exists():
+            if (index / name).is_dir():
+                shutil.rmtree(staging / name, ignore_errors=True)  # a copy that was cut short
                 shutil.copytree(index / name, staging / name)
         sync(staging)
         shutil.rmtree(previous, ignore_errors=True)

@@ -43,7 +43,7 @@ class TunedFusion:
         contexts: How many contexts it was found on.
         metric: By what.
         alone: What each list reaches on its own, by its name.
-        before: What the settings of the recipe `hybrid` reach.
+        before: What the weights of the recipe `hybrid` reach, without its feedback.
         tried: Weighted sums and reciprocal ranks, each with its best parameters; the best first.
     """
 
@@ -131,6 +131,7 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
         lines += ["", "[fusion]", 'method = "rrf"', f"k = {best.k:g}"]
     else:
         lines += ["", "[fusion]", f"lucene = {best.lucene:g}", f"dense = {best.dense:g}"]
+    lines += [f"feedback = {hybrid.fusion.feedback}", f"feedback_weight = {hybrid.fusion.feedback_weight:g}"]
     try:
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:

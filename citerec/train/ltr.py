@@ -124,6 +124,8 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, progr
         ],
     )
     gains = trees.feature_importance("gain", iteration=trees.best_iteration)
+    if not gains.sum():
+        raise InputError(f"{choice.contexts} has too few contexts to learn from", "Give more: some hundreds at least.")
     manifest = LtrManifest(
         citerec=__version__,
         corpus=fingerprint,

@@ -10,6 +10,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from citerec.errors import BuildError, SourceError
+from citerec.retrieve.manifest import is_index
 
 _PLAN = "plan.json"
 
@@ -26,10 +27,10 @@ def workplace(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
         BuildError: Another process trains this model, or the disk is full.
     """
     out = out.resolve()
-    folder = out.parent / f".{out.name}.training"
+    folder, lock = _beside(out, "training"), _beside(out, "lock")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(out.parent / f".{out.name}.lock", timeout=0):
+        with FileLock(lock, timeout=0):
             written = orjson.dumps(plan, option=orjson.OPT_SORT_KEYS)
             if _standing(folder) != written:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -43,6 +44,13 @@ def workplace(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
         raise BuildError(
             f"cannot train {out}: {error.strerror or error}", "Make room, then run the same command: it goes on."
         ) from error
+
+
+def _beside(out: Path, what: str) -> Path:
+    """A name beside the model, or beside the index that holds it: a build puts another folder in its place."""
+    if is_index(out.parent):
+        return out.parent.parent / f".{out.parent.name}.{out.name}.{what}"
+    return out.parent / f".{out.name}.{what}"
 
 
 def described(path: Path) -> list[Any]:

@@ -107,7 +107,7 @@ def build_dense(
     faiss = _taken_over(folder, old, checksums, options.kind) or build_faiss(folder, options.kind, progress)
     manifest = DenseManifest(
         citerec=__version__,
-        model=options.model,
+        model=_lasting(options.model),
         identity=plan["identity"],
         backend=options.backend,
         max_tokens=plan["max_tokens"],
@@ -200,3 +200,9 @@ def _taken_over(folder: Path, old: Vectors | None, checksums: dict[str, str], as
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+
+
+def _lasting(model: str) -> str:
+    """A name that holds wherever the index is asked from."""
+    folder = Path(model).expanduser()
+    return str(folder.resolve()) if folder.is_dir() else model

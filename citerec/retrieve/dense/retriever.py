@@ -70,7 +70,7 @@ class DenseRetriever:
     def close(self) -> None:
         """Lets go of the model and of the index."""
         self._opened_encoder = None
-        del self._index
+        self._index = None
 
     def vectors_of(self, queries: Sequence[Query]) -> "NDArray[np.float32]":
         """The vectors of some queries, (queries, dimension), each of length one.
@@ -118,9 +118,9 @@ class DenseRetriever:
         """
         if k < 1:
             raise FilterError(f"k is {k}", "Ask for at least one paper.")
+        if not _has_words(query):
+            raise QueryError("the sentence is empty", "Write one with words of its own.")
         if vector is None:
-            if not _has_words(query):
-                raise QueryError("the sentence is empty", "Write one with words of its own.")
             vector = self.vectors_of([query])[0]
         passing = self._filter.passing(filters)
         excluded = {paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None}
