@@ -1,0 +1,89 @@
+"""What must not speak for a paper: its citing paper under whatever name, and what came after it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from citerec.errors import QueryError
+from citerec.recommend import Recommender
+from citerec.records import Context, citing_name
+from citerec.rerank.systems import best_system
+from citerec.retrieve.index import BuildOptions, build_index
+from citerec.retrieve.protocol import NO_FILTERS, Filters
+from citerec.settings import RetrievalSettings, find_recipe
+from tests.conftest import write_lines
+
+PAPERS = [
+    {"paper_id": "cited", "title": "alpha", "year": 1999},
+    {"paper_id": "citing", "title": "zebra draft", "year": 2005},
+    {"paper_id": "newer", "title": "zebra tagger", "year": 2010},
+]
+SENTENCE = "The zebra tagger <REF> is fast."
+BY_KEY = {"text": SENTENCE, "cited_ids": ["cited"], "citing_key": "my own paper", "citing_year": 2004}
+
+
+@pytest.fixture(scope="module")
+def recommender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recommender]:
+    folder = tmp_path_factory.mktemp("leaks")
+    papers, contexts = write_lines(folder / "papers.jsonl", PAPERS), write_lines(folder / "contexts.jsonl", [BY_KEY])
+    build_index([papers], folder / "index", BuildOptions(citances=(contexts,)))
+    with Recommender.open(folder / "index") as opened:
+        yield opened
+
+
+def found(recommender: Recommender, context: Context, filters: Filters = NO_FILTERS) -> set[str]:
+    ((_, candidates),) = recommender.recommend_many([context], 3, filters)
+    return {candidate.paper_id for candidate in candidates}
+
+
+def test_its_own_sentence_does_not_find_what_it_cites_under_whatever_name(recommender: Recommender) -> None:
+    assert "cited" in found(recommender, Context(SENTENCE))
+    assert "cited" in found(recommender, Context(SENTENCE, citing_key="another paper"))
+    assert "cited" not in found(recommender, Context(SENTENCE, citing_key="my  own paper"))
+
+
+@pytest.mark.parametrize(
+    ("citing_id", "citing_key", "name"),
+    [
+        ("7", "a key", "7"),
+        (None, "a  key", "a_key"),
+        (None, "CorpusId:12", "12"),
+        (None, None, None),
+        (None, " ", None),
+    ],
+)
+def test_what_the_sentences_of_a_paper_stand_under(
+    citing_id: str | None, citing_key: str | None, name: str | None
+) -> None:
+    assert citing_name(citing_id, citing_key) == name
+
+
+def test_the_year_that_the_index_knows_counts_where_the_context_says_none(recommender: Recommender) -> None:
+    assert "newer" in found(recommender, Context(SENTENCE))
+    assert "newer" not in found(recommender, Context(SENTENCE, citing_id="citing"))
+
+
+def test_filters_of_the_caller_stay(recommender: Recommender) -> None:
+    fair = Filters(as_of_year=2005, citing_id="citing")
+    assert found(recommender, Context(SENTENCE), fair) == {"cited"}
+    assert found(recommender, Context(SENTENCE, citing_year=2020), fair) == {"cited"}
+    assert {hit.paper.paper_id for hit in recommender.recommend(SENTENCE, 3, fair)} == {"cited"}
+
+
+def test_vectors_answer_no_blank_sentence(hybrid_index: Path) -> None:
+    with Recommender.open(hybrid_index, RetrievalSettings.load(find_recipe("dense"))) as recommender:
+        with pytest.raises(QueryError, match="empty"):
+            recommender.recommend("<REF>")
+        assert found(recommender, Context("[12] <REF>")) == set()
+        recommender.close()  # once more does no harm
+
+
+def test_a_cross_encoder_that_does_not_help_is_not_asked(tmp_path: Path) -> None:
+    for folder in ("dense", "cross-encoder"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "manifest.json").write_bytes(orjson.dumps({"weight": 0.0}))
+    assert best_system(tmp_path) == "hybrid"
+    (tmp_path / "cross-encoder" / "manifest.json").write_bytes(orjson.dumps({"weight": 0.5}))
+    assert best_system(tmp_path) == "hybrid+cross-encoder"
