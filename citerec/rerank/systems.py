@@ -18,10 +18,11 @@ def best_system(index: Path) -> str:
     """The name of the best built-in system that an index supports: docs/results.md says by how much."""
     if not (index / DENSE / "manifest.json").is_file():
         return "bm25+citances" if Manifest.read(index).counts.citances else "bm25"
-    has = [name for name in RANKERS if (index / name / "manifest.json").is_file()]
-    if CROSS_ENCODER in has and not _weight(index / CROSS_ENCODER / "manifest.json"):
-        has.remove(CROSS_ENCODER)  # training found that it does not help
-    return "+".join(["hybrid", *has])
+    if (index / LTR / "manifest.json").is_file():
+        return "hybrid+ltr"  # a cross-encoder behind it was measured to take away: it is asked by name only
+    manifest = index / CROSS_ENCODER / "manifest.json"
+    # A weight of 0: training found that it does not help.
+    return "hybrid+cross-encoder" if manifest.is_file() and _weight(manifest) else "hybrid"
 
 
 def _weight(manifest: Path) -> float:
