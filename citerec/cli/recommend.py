@@ -123,13 +123,15 @@ def recommend(
     index = find_index(index_path)
     system = recipe or best_system(index)
     recommender = Recommender.open(index, RetrievalSettings.load(find_recipe(system), assignments))
-    if recipe is None and not as_json:
-        notes().print(f"System: {system}, the best that {index} supports.", markup=False)
+    # Said once there is an answer: an error stays one line.
+    said = f"System: {system}, the best that {index} supports." if recipe is None and not as_json else ""
     if contexts:
         if options["sort"] != "relevance":
             raise click.UsageError("--sort does not go with --contexts")
         shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
         _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
+        if said:
+            notes().print(said, markup=False)
         return
     assert text is not None
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
@@ -158,6 +160,8 @@ def recommend(
 
         for number, answer in enumerate(answers, 1):
             show_answer(output(), answer, recommender.titles(answer.hits), number if len(answers) > 1 else None)
+    if said:
+        notes().print(said, markup=False)
 
 
 def _refuse_without(option: str, value: object, *names: str) -> None:
