@@ -37,24 +37,32 @@ Encode = Callable[[Sequence[str]], NDArray[np.float32]]
 
 
 def speeds(encoders: dict[str, Encode], texts: Sequence[str]) -> None:
-    seconds = dict.fromkeys(encoders, 0.0)
+    seconds, processor = dict.fromkeys(encoders, 0.0), dict.fromkeys(encoders, 0.0)
     cosines: dict[str, list[float]] = {name: [] for name in encoders}
     for turn in range(TURNS):
         part = texts[turn::TURNS]
         order = list(encoders)[turn % len(encoders) :] + list(encoders)[: turn % len(encoders)]
         vectors = {}
         for name in order:
-            begun = time.perf_counter()
+            begun = time.perf_counter(), time.process_time()
             vectors[name] = encoders[name](part)
-            seconds[name] += time.perf_counter() - begun
+            seconds[name] += time.perf_counter() - begun[0]
+            processor[name] += time.process_time() - begun[1]
         peer = vectors[next(iter(encoders))]
         for name in encoders:
             cosines[name] += (vectors[name] * peer).sum(axis=1).tolist()
-    slowest = seconds[next(iter(encoders))]
-    print("| encoder | documents/s | ratio | mean cosine with the peer's | least |\n|---|---|---|---|---|")
+    slowest, dearest = (times[next(iter(encoders))] for times in (seconds, processor))
+    print(
+        "| encoder | documents/s | ratio | documents a processor-second | ratio | mean cosine with the peer's | least |"
+    )
+    print("|---|---|---|---|---|---|---|")
     for name, spent in seconds.items():
         mean, least = np.mean(cosines[name]), min(cosines[name])
-        print(f"| {name} | {len(texts) / spent:.1f} | {slowest / spent:.2f} | {mean:.4f} | {least:.4f} |", flush=True)
+        print(
+            f"| {name} | {len(texts) / spent:.1f} | {slowest / spent:.2f} | {len(texts) / processor[name]:.1f} "
+            f"| {dearest / processor[name]:.2f} | {mean:.4f} | {least:.4f} |",
+            flush=True,
+        )
 
 
 def recalls(
