@@ -171,7 +171,7 @@ def search(work: Path) -> dict[str, Any]:
     from citerec.contexts.query import Query
     from citerec.retrieve.index import LUCENE
     from citerec.retrieve.jvm import cast, java_class
-    from citerec.retrieve.lucene import LuceneRetriever
+    from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
     from citerec.retrieve.protocol import NO_FILTERS
     from citerec.settings import RetrievalSettings
 
@@ -218,7 +218,7 @@ def search(work: Path) -> dict[str, Any]:
         searcher.batch_search(texts, names_of, K, 2)
         theirs.append(time.perf_counter() - begin)
         begin = time.perf_counter()
-        for _hits in one_field.search_many(((Query(text), NO_FILTERS) for text in queries), K, 2):
+        for _hits in answered_in_threads(lambda text: one_field.search(Query(text), K, NO_FILTERS), queries, 2):
             pass
         ours.append(time.perf_counter() - begin)
     best_theirs, best_ours = statistics.median(theirs), statistics.median(ours)

@@ -1,5 +1,10 @@
 """One tree of errors. Each says what is wrong and what to do about it."""
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
 
 class CiterecError(Exception):
     """Something went wrong while running.
@@ -50,6 +55,10 @@ class BuildError(CiterecError):
     """An index could not be built; what stood before still stands."""
 
 
+class WriterError(CiterecError):
+    """A writer could not write: its model or its server failed, or the task lacks what it needs."""
+
+
 class SearchError(CiterecError):
     """Lucene failed while searching an index that it could open."""
 
@@ -60,3 +69,9 @@ class JavaError(CiterecError):
 
 class ModelError(InputError):
     """A model cannot be found, loaded, or used for what is asked of it."""
+
+
+def first_fault(error: "ValidationError") -> str:
+    """The first thing that is wrong with a file, and where in it."""
+    first = error.errors(include_url=False)[0]
+    return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".strip(": ")

@@ -12,7 +12,7 @@ from citerec.contexts.read import contexts_of_text
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.records import MARKER, Citance, Context, Hit, Paper, citing_name
-from citerec.rerank.reranker import Asked, Reranker
+from citerec.rerank.reranker import Asked, Reranker, citance_texts
 from citerec.rerank.systems import best_system, open_rerankers
 from citerec.retrieve.hybrid import HybridRetriever
 from citerec.retrieve.index import open_store, recover
@@ -259,11 +259,7 @@ class Recommender:
         for reranker in rerankers:
             head = candidates[: reranker.depth]
             papers = self.store.papers(candidate.paper_id for candidate in head)
-            citances = (
-                {candidate.paper_id: citance.text for candidate in head if (citance := self._citance(candidate))}
-                if reranker.reads_citances
-                else {}
-            )
+            citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(asked, candidates, papers, citances, explain=explain)
         return candidates[:k]
 

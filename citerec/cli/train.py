@@ -1,5 +1,6 @@
 """`citerec train`: rankers and encoders that learn from contexts."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +47,21 @@ _what_to_learn_from = [
         help="How candidates are found: a recipe, or a system built in.  [default: what recommend does]",
     ),
 ]
+
+
+def _negatives(default: int) -> Callable[[Any], Any]:
+    return click.option(
+        "--negatives",
+        type=click.IntRange(1),
+        default=default,
+        show_default=True,
+        help="Candidates not cited, a cited paper.",
+    )
+
+
+_candidates = click.option(
+    "--candidates", type=click.IntRange(2), default=100, show_default=True, help="First hits to draw them from."
+)
 _how_long = [
     click.option("--epochs", type=click.IntRange(1), default=1, show_default=True, help="How often all are seen."),
     click.option("--evaluations", type=click.IntRange(1), default=10, show_default=True, help="Dev values in all."),
@@ -118,12 +134,8 @@ def ltr(index_path: Path | None, out: Path | None, **options: Any) -> None:
     show_default=True,
     help="Over a cited paper and all its negatives at once, or one by one with a margin of 0.1.",
 )
-@click.option(
-    "--negatives", type=click.IntRange(1), default=9, show_default=True, help="Candidates not cited, a cited paper."
-)
-@click.option(
-    "--candidates", type=click.IntRange(2), default=100, show_default=True, help="First hits to draw them from."
-)
+@_negatives(9)
+@_candidates
 @click.option("--depth", type=click.IntRange(2), default=50, show_default=True, help="First hits ranked anew on dev.")
 @click.option("--batch", type=click.IntRange(1), default=8, show_default=True, help="Cited papers a step.")
 @click.option(
@@ -215,12 +227,8 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, metric: st
     show_default=True,
     help="With what to begin: an encoder, a folder or a name.",
 )
-@click.option(
-    "--negatives", type=click.IntRange(1), default=1, show_default=True, help="Candidates not cited, a cited paper."
-)
-@click.option(
-    "--candidates", type=click.IntRange(2), default=100, show_default=True, help="First hits to draw them from."
-)
+@_negatives(1)
+@_candidates
 @click.option(
     "--batch",
     type=click.IntRange(2),

@@ -19,7 +19,7 @@ from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.label import Labelled
 from citerec.diagnostics.strata import strata
 from citerec.directories import Kind
-from citerec.errors import InputError
+from citerec.errors import InputError, first_fault
 from citerec.places import DIAGNOSTICS, shipped
 from citerec.records import Context
 from citerec.retrieve.manifest import Manifest as IndexManifest
@@ -142,9 +142,7 @@ class SetManifest(_Part):
         try:
             return cls.model_validate(value)
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise InputError(f"{file} is broken ({what})", again) from None
+            raise InputError(f"{file} is broken ({first_fault(error)})", again) from None
 
 
 @dataclass(frozen=True, slots=True)

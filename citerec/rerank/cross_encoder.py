@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.directories import Kind
-from citerec.errors import ModelError
+from citerec.errors import ModelError, first_fault
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
 from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions
@@ -222,10 +222,8 @@ def _read_manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".strip(": ")
         raise ModelError(
-            f"{path} is not of a cross-encoder that this citerec reads ({what})",
+            f"{path} is not of a cross-encoder that this citerec reads ({first_fault(error)})",
             "Train it again: citerec train reranker …",
         ) from None
 

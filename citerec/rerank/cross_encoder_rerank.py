@@ -11,7 +11,7 @@ import numpy.typing as npt
 from citerec.records import Paper, Reason
 from citerec.rerank.cross_encoder import CrossEncoder, Scores
 from citerec.rerank.cross_encoder_text import pair_texts
-from citerec.rerank.reranker import Asked
+from citerec.rerank.reranker import Asked, in_new_order
 from citerec.retrieve.fusion import strongest
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import CrossEncoder as CrossEncoderSettings
@@ -44,15 +44,7 @@ class CrossEncoderReranker:
         *,
         explain: bool = False,
     ) -> list[Candidate]:
-        """Candidates in their new order, with new scores; those beyond `depth` stay behind, in theirs.
-
-        Args:
-            asked: The context, its query, and the citing paper where it is known.
-            candidates: Best first.
-            papers: The records of the first `depth` candidates.
-            citances: Their citing sentences that the search found under the leak rules, where it found some.
-            explain: Whether each is to say what the cross-encoder and what the ranking before gave it.
-        """
+        """Candidates in their new order, with new scores: what the cross-encoder and the ranking before gave each."""
         (scores,) = read(self.model, [asked], [candidates[: self.depth]], papers, [citances])
         return interpolated(candidates, scores, self.weight, explain=explain)
 
@@ -109,7 +101,7 @@ def interpolated(
     if not read:
         return list(candidates)
     own, added = _standardised([candidate.score for candidate in read]), weight * _standardised(scores)
-    new = [
+    new = (
         replace(
             candidate,
             score=before + plus,
@@ -117,12 +109,8 @@ def interpolated(
             reasons=strongest([Reason("ranking before", before), Reason("cross-encoder", plus)]) if explain else (),
         )
         for candidate, before, plus, score in zip(read, own.tolist(), added.tolist(), scores.tolist(), strict=True)
-    ]
-    new.sort(key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
-    lowest = new[-1].score
-    # Their own scores are of another scale: only their order is kept.
-    rest = [replace(candidate, score=lowest - place) for place, candidate in enumerate(candidates[len(read) :], 1)]
-    return new + rest
+    )
+    return in_new_order(new, candidates[len(read) :])
 
 
 def _standardised(scores: Sequence[float] | Scores) -> npt.NDArray[np.float64]:

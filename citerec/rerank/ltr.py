@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from citerec.errors import ModelError
+from citerec.errors import ModelError, first_fault
 from citerec.records import Paper, Reason
 from citerec.rerank.features import FEATURES, KINDS, features_of
-from citerec.rerank.reranker import Asked
+from citerec.rerank.reranker import Asked, in_new_order
 from citerec.retrieve.fusion import strongest
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import Ltr
@@ -53,11 +53,7 @@ class LtrManifest(BaseModel):
         except OSError as error:
             raise ModelError(f"there is no learnt ranker in {folder}", remedy) from error
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            where = ".".join(map(str, first["loc"]))
-            raise ModelError(
-                f"{folder / MANIFEST} is no manifest of a ranker ({where}: {first['msg']})", remedy
-            ) from None
+            raise ModelError(f"{folder / MANIFEST} is no manifest of a ranker ({first_fault(error)})", remedy) from None
 
 
 class LtrReranker:
@@ -100,15 +96,11 @@ class LtrReranker:
         features = features_of(asked, head, papers)
         scores = self.scores(features)
         reasons = self.reasons(features) if explain else [()] * len(head)
-        ranked = [
+        ranked = (
             replace(candidate, score=score, signals={**candidate.signals, "ltr": score}, reasons=why)
             for candidate, score, why in zip(head, scores.tolist(), reasons, strict=True)
-        ]
-        ranked.sort(key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
-        lowest = ranked[-1].score
-        # Their own scores are of another scale: only their order is kept.
-        rest = [replace(candidate, score=lowest - place) for place, candidate in enumerate(candidates[self.depth :], 1)]
-        return ranked + rest
+        )
+        return in_new_order(ranked, candidates[self.depth :])
 
     def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """What the trees say of each row of features, (rows,)."""

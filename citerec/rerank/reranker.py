@@ -1,10 +1,11 @@
 """What every reranker takes and gives."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from citerec.contexts.query import Query
+from citerec.corpus.store import PaperStore
 from citerec.records import Context, Paper
 from citerec.retrieve.protocol import Candidate
 
@@ -58,3 +59,24 @@ class Reranker(Protocol):
             citances: The citing sentences that speak for them, found under the leak rules, by paper id.
             explain: Whether each of the first `depth` is to say what its score is made of.
         """
+
+
+def in_new_order(ranked: Iterable[Candidate], rest: Iterable[Candidate]) -> list[Candidate]:
+    """Candidates by their new scores, ties by paper id; the rest behind them, in the order that they have.
+
+    Args:
+        ranked: Those that were scored anew, at least one.
+        rest: The others. Their scores are of another scale: only their order is kept.
+    """
+    ordered = sorted(ranked, key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
+    lowest = ordered[-1].score
+    return ordered + [replace(candidate, score=lowest - place) for place, candidate in enumerate(rest, 1)]
+
+
+def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:
+    """What others wrote when they cited some candidates: what the search found for each, by paper id."""
+    return {
+        candidate.paper_id: store.citances(candidate.paper_id, candidate.citance.citing_id)[candidate.citance.position]
+        for candidate in candidates
+        if candidate.citance
+    }

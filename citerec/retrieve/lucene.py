@@ -3,7 +3,6 @@
 import functools
 import re
 import threading
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -163,34 +162,6 @@ class LuceneRetriever:
             _CitanceHit(float(score), _text(cited), _text(citing), int(position))
             for score, cited, citing, position in _CITANCE_HIT.findall(printed)
         ]
-
-    def search_many(
-        self,
-        queries: Iterable[tuple[Query, Filters]],
-        k: int,
-        threads: int = 2,
-        latencies: list[float] | None = None,
-    ) -> Iterator[list[Candidate]]:
-        """Answers many queries, in order, several at once. A query without a word to search for finds nothing.
-
-        Args:
-            queries: What to search for, and where.
-            k: How many candidates each.
-            threads: How many searches run at once.
-            latencies: Takes the seconds that each search took, in no order.
-        """
-
-        def answer(task: tuple[Query, Filters]) -> list[Candidate]:
-            begun = time.perf_counter()
-            try:
-                return self.search(task[0], k, task[1])
-            except QueryError:
-                return []
-            finally:
-                if latencies is not None:
-                    latencies.append(time.perf_counter() - begun)
-
-        yield from answered_in_threads(answer, queries, threads)
 
     def matches_nothing(self, filters: Filters) -> bool:
         """Whether no paper of the index passes the filters."""

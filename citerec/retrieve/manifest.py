@@ -5,7 +5,7 @@ from typing import Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from citerec.errors import IndexUnusableError
+from citerec.errors import IndexUnusableError, first_fault
 from citerec.places import INDEXES
 
 KIND = "citerec-index"
@@ -75,9 +75,7 @@ class Manifest(_Part):
             found = _version_of(path)
             if found is not None and found != VERSION:
                 raise _other_version(index, found) from None
-            first = error.errors(include_url=False)[0]
-            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".strip(": ")
-            raise IndexUnusableError(f"{path} is broken ({what})", build) from None
+            raise IndexUnusableError(f"{path} is broken ({first_fault(error)})", build) from None
         if manifest.kind != KIND:
             raise IndexUnusableError(f"{index} is a {manifest.kind}, not a {KIND}", build)
         if manifest.version != VERSION:

@@ -23,7 +23,7 @@ from citerec.retrieve.index import no_progress
 from citerec.settings import RetrievalSettings
 from citerec.train.groups import Choice, Groups, mine_groups, without_rerankers
 from citerec.train.loop import Note, Schedule, learn, no_note
-from citerec.train.workplace import described, workplace
+from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
 
 KIND = "citerec-encoder"
@@ -120,33 +120,15 @@ def train_encoder(
         model = open_sentence_transformer(options.base, device)
         if options.max_tokens:
             model.max_seq_length = options.max_tokens
-        plan = {
-            "citerec": __version__,
-            "contexts": described(choice.contexts),
-            "dev": described(choice.dev) if choice.dev else None,
-            "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
-            "index": recommender.manifest.fingerprint,
-            "settings": recommender.settings.model_dump(mode="json"),
-            "options": asdict(options),
-            "schedule": asdict(schedule),
-        }
-        with workplace(out, plan) as folder:
+        with workplace(out, plan_of(choice, recommender, asdict(options), schedule)) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, progress)
             learner = _Learner(model, train, dev, recommender.store, options, schedule.seed)
             state = learn(learner, schedule, folder / "checkpoints", progress, note)
+            learnt = {name: value for name, value in asdict(options).items() if name != "base"}
             manifest = EncoderManifest(
                 citerec=__version__,
                 base=options.base,
-                training={
-                    **choice.facts(),
-                    "groups": len(train),
-                    "dev_groups": len(dev),
-                    "index": recommender.manifest.fingerprint,
-                    "retrieval": recommender.settings.model_dump(mode="json", exclude_defaults=True),
-                    **{name: value for name, value in asdict(options).items() if name != "base"},
-                    **asdict(schedule),
-                    **state.facts(),
-                },
+                training=facts_of(choice, recommender, train, dev, learnt, schedule, state),
                 dev={METRIC: state.best or 0.0, f"{METRIC} before": state.values["0"]},
             )
             with ENCODER_DIRECTORY.writing(out) as partial:

@@ -203,15 +203,6 @@ def tell(progress: Progress, doing: str, whole: int, done: int) -> None:
     progress(doing, done, whole)
 
 
-def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:
-    """What others wrote when they cited some candidates: what the search found for each, by paper id."""
-    return {
-        candidate.paper_id: store.citances(candidate.paper_id, candidate.citance.citing_id)[candidate.citance.position]
-        for candidate in candidates
-        if candidate.citance
-    }
-
-
 def citing_paper(context: Context) -> tuple[str, str]:
     """What tells one citing paper from another; a context without one is a paper of its own."""
     if context.citing_id:

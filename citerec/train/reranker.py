@@ -14,12 +14,13 @@ from citerec.recommend import Recommender
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
 from citerec.rerank.cross_encoder_rerank import interpolated, read
 from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
+from citerec.rerank.reranker import citance_texts
 from citerec.retrieve.index import no_progress
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import RetrievalSettings
-from citerec.train.groups import Choice, Group, Groups, citance_texts, mine_groups, without_rerankers
+from citerec.train.groups import Choice, Group, Groups, mine_groups, without_rerankers
 from citerec.train.loop import Note, Schedule, learn, no_note
-from citerec.train.workplace import described, workplace
+from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -95,44 +96,23 @@ def train_reranker(
     MODEL_DIRECTORY.check_place(out)
     with Recommender.open(index, without_rerankers(index, settings)) as recommender:
         model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
-        with workplace(out, _plan(choice, recommender, options, schedule)) as folder:
+        plan = plan_of(choice, recommender, {**asdict(options), "text": options.text.model_dump()}, schedule)
+        with workplace(out, plan) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, progress)
             learner = _Learner(model, train, dev, recommender, options, schedule.seed, progress)
             state = learn(learner, schedule, folder / "checkpoints", progress, note)
-            facts = {
-                **choice.facts(),
-                "groups": len(train),
-                "dev_groups": len(dev),
-                "index": recommender.manifest.fingerprint,
-                "retrieval": recommender.settings.model_dump(mode="json", exclude_defaults=True),
-                **{name: value for name, value in asdict(options).items() if name not in ("base", "text")},
-                **asdict(schedule),
-                **state.facts(),
-            }
+            learnt = {name: value for name, value in asdict(options).items() if name not in ("base", "text")}
             manifest = model.manifest.model_copy(
                 update={
                     "citerec": __version__,
                     "weight": state.found["weight"],
-                    "training": facts,
+                    "training": facts_of(choice, recommender, train, dev, learnt, schedule, state),
                     "dev": {name: value for name, value in state.found.items() if name != "weight"},
                 }
             )
             with MODEL_DIRECTORY.writing(out) as partial:
                 model.save(partial, manifest)
     return manifest
-
-
-def _plan(choice: Choice, recommender: Recommender, options: RerankerOptions, schedule: Schedule) -> dict[str, Any]:
-    return {
-        "citerec": __version__,
-        "contexts": described(choice.contexts),
-        "dev": described(choice.dev) if choice.dev else None,
-        "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
-        "index": recommender.manifest.fingerprint,
-        "settings": recommender.settings.model_dump(mode="json"),
-        "options": {**asdict(options), "text": options.text.model_dump()},
-        "schedule": asdict(schedule),
-    }
 
 
 class _Learner:

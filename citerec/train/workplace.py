@@ -3,6 +3,7 @@
 import contextlib
 import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,12 @@ import orjson
 from filelock import FileLock, Timeout
 
 from citerec.errors import BuildError, SourceError
+from citerec.recommend import Recommender
 from citerec.retrieve.manifest import is_index
+from citerec.train.checkpoint import State
+from citerec.train.groups import Choice, Groups
+from citerec.train.loop import Schedule
+from citerec.version import __version__
 
 _PLAN = "plan.json"
 
@@ -46,6 +52,46 @@ def workplace(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
         ) from error
 
 
+def plan_of(choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
+    """All that a model depends on which learns from groups.
+
+    Raises:
+        SourceError: There is no such file of contexts.
+    """
+    return {
+        "citerec": __version__,
+        "contexts": _described(choice.contexts),
+        "dev": _described(choice.dev) if choice.dev else None,
+        "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
+        "index": recommender.manifest.fingerprint,
+        "settings": recommender.settings.model_dump(mode="json"),
+        "options": dict(options),
+        "schedule": asdict(schedule),
+    }
+
+
+def facts_of(
+    choice: Choice,
+    recommender: Recommender,
+    train: Groups,
+    dev: Groups,
+    options: Mapping[str, Any],
+    schedule: Schedule,
+    state: State,
+) -> dict[str, Any]:
+    """What the manifest of such a model says of its training."""
+    return {
+        **choice.facts(),
+        "groups": len(train),
+        "dev_groups": len(dev),
+        "index": recommender.manifest.fingerprint,
+        "retrieval": recommender.settings.model_dump(mode="json", exclude_defaults=True),
+        **options,
+        **asdict(schedule),
+        **state.facts(),
+    }
+
+
 def _beside(out: Path, what: str) -> Path:
     """A name beside the model, or beside the index that holds it: a build puts another folder in its place."""
     if is_index(out.parent):
@@ -53,12 +99,8 @@ def _beside(out: Path, what: str) -> Path:
     return out.parent / f".{out.name}.{what}"
 
 
-def described(path: Path) -> list[Any]:
-    """What tells whether a file has changed, for a plan.
-
-    Raises:
-        SourceError: There is no such file.
-    """
+def _described(path: Path) -> list[Any]:
+    """What tells whether a file has changed."""
     try:
         status = path.stat()
     except OSError as error:

@@ -87,3 +87,15 @@ def test_a_cross_encoder_that_does_not_help_is_not_asked(tmp_path: Path) -> None
     assert best_system(tmp_path) == "hybrid"
     (tmp_path / "cross-encoder" / "manifest.json").write_bytes(orjson.dumps({"weight": 0.5}))
     assert best_system(tmp_path) == "hybrid+cross-encoder"
+
+
+def test_many_are_answered_as_one_by_one(hybrid_index: Path) -> None:
+    contexts = [Context(f"{text} <REF>") for text in ("term weighting", "dark matter", "", "protein folding") * 5]
+    with Recommender.open(hybrid_index, RetrievalSettings.load(find_recipe("hybrid"))) as recommender:
+        latencies: list[float] = []
+        many = list(recommender.recommend_many(contexts, 5, latencies=latencies))
+        assert [context for context, _ in many] == contexts
+        assert len(latencies) == len(contexts)
+        for context, found in many:
+            single = recommender.recommend(context, 5) if context.text != " <REF>" else []
+            assert [candidate.paper_id for candidate in found] == [hit.paper.paper_id for hit in single]

@@ -192,22 +192,6 @@ def test_the_query_is_sentence_and_neighbours_and_citing_paper(encoded: Path, mo
     np.testing.assert_allclose(alone.vectors_of([known]), encoder.encode([known.text]), atol=1e-5)
 
 
-def test_many_are_answered_as_one_by_one(encoded: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retriever_module, "_ENCODED_AT_ONCE", 7)
-    retriever = DenseRetriever(encoded, None, matching)
-    tasks = [(query, Filters(citing_id=query.citing_id, as_of_year=2005)) for query in [*QUERIES, Query("")]]
-    latencies: list[float] = []
-    many = list(retriever.search_many(iter(tasks), 10, 2, latencies))
-    assert len(latencies) == len(tasks)
-    assert many.pop() == []
-    for (query, filters), found in zip(tasks, many, strict=False):
-        single = retriever.search(query, 10, filters)
-        assert len(found) == 10
-        np.testing.assert_allclose([hit.score for hit in found], [hit.score for hit in single], atol=1e-5)
-        assert query.citing_id not in {hit.paper_id for hit in found}
-    retriever.close()
-
-
 def test_another_model_under_the_name_is_refused(encoded: Path, tmp_path: Path, model: str, store_of: StoreOf) -> None:
     wide = str(write_tiny_scibert(tmp_path / "wide", ["graph kernel"], hidden=48))
     path = write_arrays(tmp_path / "given", np.array([paper.paper_id for paper in TEXTS]), unit_vectors(60, D))

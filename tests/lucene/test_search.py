@@ -10,9 +10,8 @@ from citerec.contexts.query import Query
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.retrieve.index import LUCENE, build_index, open_store
+from citerec.retrieve.index import build_index, open_store
 from citerec.retrieve.jvm import java_lock
-from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene_queries import SORTS, filtered
 from citerec.retrieve.protocol import NO_FILTERS, Filters
 from citerec.settings import RetrievalSettings
@@ -245,12 +244,12 @@ def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
     assert wrong == []
 
 
-def test_search_many_keeps_the_order_and_answers_the_unanswerable(index: Path) -> None:
-    retriever = LuceneRetriever(index / LUCENE)
-    queries = [Query(text) for text in ("okapi", "the", "unrelated", "habitats") * 20]
-    batch = list(retriever.search_many(((query, NO_FILTERS) for query in queries), 3, threads=3))
-    assert [len(candidates) for candidates in batch] == [3, 0, 1, 1] * 20
-    assert batch[0] == retriever.search(queries[0], 3)
+def test_many_keep_their_order_and_the_unanswerable_find_nothing(recommender: Recommender) -> None:
+    contexts = [Context(f"{text} <REF>") for text in ("okapi", "the", "unrelated", "habitats") * 20]
+    found = [candidates for _, candidates in recommender.recommend_many(contexts, 3, threads=3)]
+    assert [len(candidates) for candidates in found] == [3, 0, 1, 1] * 20
+    single = [hit.paper.paper_id for hit in recommender.recommend("okapi <REF>", 3)]
+    assert [candidate.paper_id for candidate in found[0]] == single
 
 
 def test_hits_carry_the_full_record(index: Path, recommender: Recommender) -> None:

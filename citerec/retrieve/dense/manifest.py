@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from citerec.errors import IndexUnusableError
+from citerec.errors import IndexUnusableError, first_fault
 
 KIND = "citerec-vectors"
 VERSION = 1
@@ -95,9 +95,7 @@ class DenseManifest(_Part):
         try:
             manifest = cls.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            first = error.errors(include_url=False)[0]
-            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}".strip(": ")
-            raise IndexUnusableError(f"{path} is broken or of another version ({what})", remedy) from None
+            raise IndexUnusableError(f"{path} is broken or of another version ({first_fault(error)})", remedy) from None
         if manifest.kind != KIND or manifest.version != VERSION:
             raise IndexUnusableError(
                 f"{path} is a {manifest.kind} of version {manifest.version}; this citerec reads version {VERSION}",

@@ -1,10 +1,7 @@
 """Dense retrieval: the papers whose vectors are nearest to that of the query, under exact filters."""
 
-import itertools
 import threading
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
 
     from citerec.models.encoder import Encoder
 
-_ENCODED_AT_ONCE = 256
 # Papers of one text have one vector: so many more are asked for that ties at the end are settled by id.
 _SLACK = 16
 # A step through the graph costs about as much as scoring 60 rows that lie side by side: benchmarks/vectors.py.
@@ -127,39 +123,6 @@ class DenseRetriever:
         wanted = min(k + len(excluded) + _SLACK, len(self.vectors) if passing is None else passing.count)
         rows = self._nearest(vector, wanted, passing)
         return self._candidates(vector, rows, excluded)[:k]
-
-    def search_many(
-        self,
-        queries: Iterable[tuple[Query, Filters]],
-        k: int,
-        threads: int = 2,
-        latencies: list[float] | None = None,
-    ) -> Iterator[list[Candidate]]:
-        """Answers many queries, in order, several at once. A blank query finds nothing.
-
-        Args:
-            queries: What to search for, and where.
-            k: How many candidates each.
-            threads: How many searches run at once; queries are encoded together.
-            latencies: Takes the seconds that each search took, in no order: with its share of the encoding.
-        """
-
-        def answer(task: tuple[Query, Filters, "NDArray[np.float32]", float]) -> list[Candidate]:
-            query, filters, vector, encoding = task
-            begun = time.perf_counter()
-            found = self.search(query, k, filters, vector) if _has_words(query) else []
-            if latencies is not None:
-                latencies.append(encoding + time.perf_counter() - begun)
-            return found
-
-        remaining = iter(queries)
-        with ThreadPoolExecutor(threads, thread_name_prefix="nearest", initializer=_one_thread) as pool:
-            while part := list(itertools.islice(remaining, _ENCODED_AT_ONCE)):
-                begun = time.perf_counter()
-                vectors = self.vectors_of([query for query, _ in part])
-                share = (time.perf_counter() - begun) / len(part)
-                tasks = ((*task, vector, share) for task, vector in zip(part, vectors, strict=True))
-                yield from pool.map(answer, tasks)
 
     def cosines(self, vector: "NDArray[np.float32]", paper_ids: Sequence[str]) -> "NDArray[np.float32]":
         """The cosine of a vector (dimension,) with each paper's, (papers,); NaN where a paper has none."""
@@ -297,9 +260,3 @@ def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     normalised: NDArray[np.float32] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return normalised
-
-
-def _one_thread() -> None:
-    """Searches run beside one another: none of them takes several processors for itself."""
-    faiss = faiss_module()
-    faiss.omp_set_num_threads(1)
