@@ -1,0 +1,1 @@
+"""Builders of data sets of texts: CiteBench, CiteSum, OARelatedWork."""

@@ -1,0 +1,1 @@
+"""Metrics of written texts, one file each."""

@@ -1,0 +1,148 @@
+"""Tasks and written texts from files: CiteBench's records, SciTLDR's, our own predictions (docs/text-formats.md)."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+
+from citerec.corpus.json_lines import RecordError, raw_lines
+from citerec.corpus.values import optional_id, read_list, read_text
+from citerec.errors import InputError, SourceError
+from citerec.texts.tasks import Sentence, Source, TextTask, Written
+
+Made = TypeVar("Made")
+
+_TAGGED = re.compile(r"\s*<(abs|ctx_b|ctx_a)>(.*)</\1>\s*", re.DOTALL)
+_ATTRIBUTES = {"abs": "citing", "ctx_b": "before", "ctx_a": "after"}
+_OF_TASK = {"id", "dataset", "input", "target", "sources", "source", "title"}
+_OF_WRITTEN = {"prediction", "writer", "sentences", "knows_target"}
+_TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/text-formats.md.'
+_WRITTEN = 'A written text is a task with "prediction": "…": docs/text-formats.md.'
+
+
+def read_tasks(path: Path) -> Iterator[TextTask]:
+    """Yields the tasks of a file: JSON Lines, plain or gzip, or one JSON list, which is read whole.
+
+    Raises:
+        SourceError: The file cannot be read, or is empty.
+        InputError: A record is no task, or repeats an id; the message names its place.
+    """
+    return _read(path, parse_task, lambda task: task.task_id, _TASK)
+
+
+def read_written(path: Path) -> Iterator[Written]:
+    """Yields the written texts of a file: tasks that have a `prediction`. Errors as for `read_tasks`."""
+    return _read(path, parse_written, lambda written: f"{written.task.task_id} {written.writer}".strip(), _WRITTEN)
+
+
+def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:
+    """A task from its JSON object, in CiteBench's shape or SciTLDR's.
+
+    Args:
+        record: The object.
+        default_id: What it is called where it has no id.
+        sources_needed: Whether it must have something to write from.
+
+    Raises:
+        RecordError: It has nothing to write from, or a field of a wrong type.
+    """
+    parts: dict[str, list[str]] = {"citing": [], "before": [], "after": []}
+    sources = []
+    for text in _texts(record, "input"):
+        if tagged := _TAGGED.fullmatch(text):
+            parts[_ATTRIBUTES[tagged[1]]].append(tagged[2].strip())
+        else:
+            sources.append(Source(text.strip()))
+    paper_id = optional_id(record, "paper_id")
+    if "source" in record:
+        sentences = tuple(_texts(record, "source"))
+        sources = [Source(" ".join(sentences), paper_id, read_text(record, "title") or "", sentences)]
+    elif papers := read_list(record, "sources"):
+        if len(papers) != len(sources) or not all(isinstance(paper, dict) for paper in papers):
+            raise RecordError("sources names not one paper for each cited text of input")
+        sources = [
+            Source(source.text, optional_id(paper, "paper_id"), read_text(paper, "title") or "")
+            for source, paper in zip(sources, papers, strict=True)
+        ]
+    if sources_needed and not any(source.text for source in sources):
+        raise RecordError("input has no cited text to write from")
+    return TextTask(
+        task_id=optional_id(record, "id") or (paper_id if "source" in record else None) or default_id,
+        sources=tuple(sources),
+        targets=tuple(_texts(record, "target")),
+        dataset=read_text(record, "dataset") or "",
+        extra={name: value for name, value in record.items() if name not in _OF_TASK | _OF_WRITTEN},
+        **{name: " ".join(texts) for name, texts in parts.items()},
+    )
+
+
+def parse_written(record: dict[str, Any], default_id: str = "") -> Written:
+    """A written text from its JSON object.
+
+    Raises:
+        RecordError: It has no prediction, or a field of a wrong type.
+    """
+    if not isinstance(record.get("prediction"), str):
+        raise RecordError("prediction is missing or is no text")
+    return Written(
+        task=parse_task(record, default_id, sources_needed=False),
+        text=record["prediction"],
+        writer=read_text(record, "writer") or "",
+        sentences=tuple(map(_sentence, read_list(record, "sentences"))),
+        knows_target=record.get("knows_target") is True,
+    )
+
+
+def _sentence(value: Any) -> Sentence:
+    try:
+        return Sentence(str(value["text"]), tuple(map(int, value["drawn_from"])), tuple(map(str, value["unknown"])))
+    except (KeyError, TypeError, ValueError):
+        raise RecordError("a sentence is not {text, drawn_from, unknown}") from None
+
+
+def _texts(record: dict[str, Any], name: str) -> list[str]:
+    value = record.get(name)
+    values = [] if value is None else [value] if isinstance(value, str) else value
+    if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
+        raise RecordError(f"{name} is neither a text nor a list of texts")
+    return values
+
+
+def _read(
+    path: Path, parse: Callable[[dict[str, Any], str], Made], name: Callable[[Made], str], remedy: str
+) -> Iterator[Made]:
+    seen: set[str] = set()
+    for place, raw in _records(path):
+        try:
+            record = orjson.loads(raw) if isinstance(raw, bytes) else raw
+            if not isinstance(record, dict):
+                raise RecordError(f"a {type(record).__name__} where a JSON object should be")
+            made = parse(record, place.replace(" ", "-"))
+            if (called := name(made)) in seen:
+                raise RecordError(f"{called} stands twice")
+        except (RecordError, orjson.JSONDecodeError) as error:
+            raise InputError(f"{path}, {place}: {error}", remedy) from error
+        seen.add(called)
+        yield made
+    if not seen:
+        raise SourceError(f"{path} is empty", "Give a file with one record a line.")
+
+
+def _records(path: Path) -> Iterator[tuple[str, Any]]:
+    """The records of a file, unread where they are lines, and where they stand."""
+    lines = raw_lines(path)
+    first = next(lines, None)
+    if first is None:
+        return
+    if not first[1].lstrip().startswith(b"["):
+        yield f"line {first[0]}", first[1]
+        yield from ((f"line {number}", raw) for number, raw, _ in lines)
+        return
+    try:
+        # The file as one list, as CiteBench has it.
+        values = orjson.loads(b"".join([first[1], *(raw for _, raw, _ in lines)]))
+    except orjson.JSONDecodeError as error:
+        raise InputError(f"{path}: not JSON: {error}", "Give JSON Lines, or one JSON list.") from error
+    yield from ((f"record {number}", value) for number, value in enumerate(values, 1))

@@ -1,0 +1,44 @@
+"""Tasks and written texts as JSON objects in CiteBench's shape (docs/text-formats.md)."""
+
+from typing import Any
+
+from citerec.texts.tasks import TextTask, Written
+
+
+def input_of(task: TextTask) -> list[str]:
+    """What CiteBench gives a model: citing abstract, context before, cited texts, context after, each where known."""
+    before = [f"<abs> {task.citing} </abs>"] if task.citing else []
+    before += [f"<ctx_b> {task.before} </ctx_b>"] if task.before else []
+    after = [f"<ctx_a> {task.after} </ctx_a>"] if task.after else []
+    # A source without text stays: the numbers in the text count it.
+    return [*before, *(source.text for source in task.sources), *after]
+
+
+def task_record(task: TextTask) -> dict[str, Any]:
+    """The JSON object of a task, as `citerec.texts.read.parse_task` reads it back; one target is a text, not a list."""
+    record: dict[str, Any] = {"id": task.task_id}
+    if task.dataset:
+        record["dataset"] = task.dataset
+    if len(task.sources) == 1 and task.sources[0].sentences:
+        (source,) = task.sources
+        record |= {"source": list(source.sentences)}
+        if source.title:
+            record["title"] = source.title
+    else:
+        record["input"] = input_of(task)
+        if any(source.paper_id for source in task.sources):
+            record["sources"] = [{"paper_id": source.paper_id, "title": source.title} for source in task.sources]
+    if task.targets:
+        record["target"] = task.targets[0] if len(task.targets) == 1 else list(task.targets)
+    return {**record, **task.extra}
+
+
+def written_record(written: Written) -> dict[str, Any]:
+    """The JSON object of a written text, as `citerec.texts.read.parse_written` reads it back."""
+    record = {**task_record(written.task), "prediction": written.text, "writer": written.writer}
+    if written.sentences:
+        record["sentences"] = [
+            {"text": sentence.text, "drawn_from": list(sentence.drawn_from), "unknown": list(sentence.unknown)}
+            for sentence in written.sentences
+        ]
+    return {**record, "knows_target": True} if written.knows_target else record
