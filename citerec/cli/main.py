@@ -9,6 +9,7 @@ from citerec.cli.contexts import contexts
 from citerec.cli.demo import demo
 from citerec.cli.diagnostics import diagnostics
 from citerec.cli.evaluate import evaluate, report
+from citerec.cli.generate import generate
 from citerec.cli.index import index
 from citerec.cli.recommend import recommend
 from citerec.cli.train import train
@@ -32,6 +33,7 @@ cli.add_command(contexts)
 cli.add_command(demo)
 cli.add_command(diagnostics)
 cli.add_command(evaluate)
+cli.add_command(generate)
 cli.add_command(index)
 cli.add_command(recommend)
 cli.add_command(report)

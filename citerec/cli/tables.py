@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 from rich.text import Text
 
-from citerec.records import MARKER, Hit
+from citerec.records import MARKER, Hit, Paper
 from citerec.settings import setting_keys
 
 if TYPE_CHECKING:
@@ -61,13 +61,7 @@ def _lines(hit: Hit, titles: Mapping[str, str]) -> list[Text]:
     title = Text(paper.title or "(untitled)", style="bold")
     if paper.external_ids.get("DOI"):
         title.stylize(f"link https://doi.org/{paper.external_ids['DOI']}")
-    about = [_authors(paper.authors), paper.venue or "", str(paper.year or "year unknown")]
-    if paper.citation_count is not None:
-        about.append(f"{paper.citation_count:,} citations")
-    lines = [
-        title,
-        Text(" · ".join(part for part in about if part), style="dim").append(f"  {paper.paper_id}", "cyan"),
-    ]
+    lines = [title, about(paper)]
     if hit.citance:
         quoted = hit.citance.text if len(hit.citance.text) <= _QUOTED else hit.citance.text[:_QUOTED].rstrip() + "…"
         by = titles.get(hit.citance.citing_id) or hit.citance.citing_id
@@ -87,6 +81,14 @@ def _lines(hit: Hit, titles: Mapping[str, str]) -> list[Text]:
             shown = ", ".join(f"{reason.name} {reason.score:+.2f}" for reason in reasons)
             lines.append(Text(said, style="green" if way > 0 else "yellow").append(shown, "default"))
     return lines
+
+
+def about(paper: Paper) -> Text:
+    """Authors, venue, year, citations and id of a paper, in one line."""
+    parts = [_authors(paper.authors), paper.venue or "", str(paper.year or "year unknown")]
+    if paper.citation_count is not None:
+        parts.append(f"{paper.citation_count:,} citations")
+    return Text(" · ".join(part for part in parts if part), style="dim").append(f"  {paper.paper_id}", "cyan")
 
 
 def _authors(names: tuple[str, ...]) -> str:

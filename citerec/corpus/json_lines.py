@@ -86,6 +86,18 @@ def raw_lines(path: Path, *, blank_too: bool = False) -> Iterator[tuple[int, byt
         raise SourceError(f"cannot read {path}: {error.strerror or error}", "Check the path and its rights.") from error
 
 
+def whole_lines(path: Path) -> int:
+    """How many lines a file has; what a killed process left of a last one is cut off."""
+    lines = end = 0
+    if path.exists():
+        with path.open("r+b") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    lines, end = lines + 1, end + len(line)
+            file.truncate(end)
+    return lines
+
+
 def _decompressed(file: BinaryIO) -> io.BufferedReader:
     # GzipFile by itself reads a line at a time slowly; a large buffer above it halves the time.
     return io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file)), 1 << 20)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import orjson
 
 from citerec.corpus.json_lines import RecordError, raw_lines
-from citerec.corpus.values import optional_id, read_list, read_text
+from citerec.corpus.values import optional_id, read_list, read_strings, read_text
 from citerec.errors import InputError, SourceError
 from citerec.texts.tasks import Sentence, Source, TextTask, Written
 
@@ -63,7 +63,12 @@ def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: 
         if len(papers) != len(sources) or not all(isinstance(paper, dict) for paper in papers):
             raise RecordError("sources names not one paper for each cited text of input")
         sources = [
-            Source(source.text, optional_id(paper, "paper_id"), read_text(paper, "title") or "")
+            Source(
+                source.text,
+                optional_id(paper, "paper_id"),
+                read_text(paper, "title") or "",
+                authors=read_strings(paper, "authors"),
+            )
             for source, paper in zip(sources, papers, strict=True)
         ]
     if sources_needed and not any(source.text for source in sources):
@@ -97,9 +102,14 @@ def parse_written(record: dict[str, Any], default_id: str = "") -> Written:
 
 def _sentence(value: Any) -> Sentence:
     try:
-        return Sentence(str(value["text"]), tuple(map(int, value["drawn_from"])), tuple(map(str, value["unknown"])))
-    except (KeyError, TypeError, ValueError):
-        raise RecordError("a sentence is not {text, drawn_from, unknown}") from None
+        return Sentence(
+            str(value["text"]),
+            tuple(map(int, value["drawn_from"])),
+            tuple(map(str, value.get("unknown", ()))),
+            tuple(map(int, value.get("unsupported", ()))),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise RecordError("a sentence is not {text, drawn_from, unknown, unsupported}") from None
 
 
 def _texts(record: dict[str, Any], name: str) -> list[str]:

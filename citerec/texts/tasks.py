@@ -14,12 +14,14 @@ class Source:
         paper_id: Which paper it is, where that is known.
         title: Its title, where that is known.
         sentences: Its sentences, where the data set has it split; else they are split when they are needed.
+        authors: Who wrote it, given name first, where that is known.
     """
 
     text: str
     paper_id: str | None = None
     title: str = ""
     sentences: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +59,13 @@ class Sentence:
         text: The sentence.
         drawn_from: Numbers of the sources that it was drawn from, in order.
         unknown: Citations in it that stand for no source, as they are written: "[7]". Never to be shown as fact.
+        unsupported: Numbers of the sources that it cites, though hardly a word of it stands there.
     """
 
     text: str
     drawn_from: tuple[int, ...] = ()
     unknown: tuple[str, ...] = ()
+    unsupported: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Tasks and written texts as JSON objects in CiteBench's shape (docs/text-formats.md)."""
 
+from dataclasses import asdict
 from typing import Any
 
 from citerec.texts.tasks import TextTask, Written
@@ -27,7 +28,10 @@ def task_record(task: TextTask) -> dict[str, Any]:
     else:
         record["input"] = input_of(task)
         if any(source.paper_id for source in task.sources):
-            record["sources"] = [{"paper_id": source.paper_id, "title": source.title} for source in task.sources]
+            record["sources"] = [
+                {"paper_id": source.paper_id, "title": source.title, "authors": list(source.authors)}
+                for source in task.sources
+            ]
     if task.targets:
         record["target"] = task.targets[0] if len(task.targets) == 1 else list(task.targets)
     return {**record, **task.extra}
@@ -37,8 +41,5 @@ def written_record(written: Written) -> dict[str, Any]:
     """The JSON object of a written text, as `citerec.texts.read.parse_written` reads it back."""
     record = {**task_record(written.task), "prediction": written.text, "writer": written.writer}
     if written.sentences:
-        record["sentences"] = [
-            {"text": sentence.text, "drawn_from": list(sentence.drawn_from), "unknown": list(sentence.unknown)}
-            for sentence in written.sentences
-        ]
+        record["sentences"] = [asdict(sentence) for sentence in written.sentences]
     return {**record, "knows_target": True} if written.knows_target else record

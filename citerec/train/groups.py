@@ -13,6 +13,7 @@ import orjson
 
 from citerec.contexts.read import read_contexts
 from citerec.corpus.ingest import Progress
+from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.recommend import Recommender
@@ -162,7 +163,7 @@ def mine(
         path: The file.
         told: Told how many contexts are done.
     """
-    done = _whole_lines(path)
+    done = whole_lines(path)
     with path.open("ab") as file:
         rest = itertools.islice(contexts, done, None)
         for number, (context, candidates) in enumerate(recommender.recommend_many(rest, k), done + 1):
@@ -226,18 +227,6 @@ def _record(context: Context, candidates: Iterable[Candidate], store: PaperStore
             [candidate.paper_id, candidate.score, candidate.citance and list(candidate.citance)] for candidate in others
         ],
     }
-
-
-def _whole_lines(path: Path) -> int:
-    """How many lines a file has; what a killed process left of a last one is cut off."""
-    lines = end = 0
-    if path.exists():
-        with path.open("r+b") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    lines, end = lines + 1, end + len(line)
-            file.truncate(end)
-    return lines
 
 
 def _drawn(choice: Choice, context: Context) -> bool:

@@ -1,0 +1,267 @@
+"""`citerec generate`: citation texts, TLDRs and related work, written from the papers of an index."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from citerec.cli.console import notes, output, settings_options, with_options
+from citerec.errors import InputError
+from citerec.records import MARKER
+
+if TYPE_CHECKING:
+    from citerec.generate.related_work import Input
+    from citerec.generate.writer import Writer
+    from citerec.generate.writers import Kind
+
+_PATH = click.Path(path_type=Path)
+_WRITER = (
+    "attributed, lead, lead-each, ext-lead, ext-heuristic, textrank, textrank-each, lexrank; chat; or a model for "
+    "seq2seq, a folder or a name such as allenai/led-base-16384."
+)
+_writer_options = [
+    click.option("--device", metavar="NAME", help="Where a model runs: cuda:0.  [default: a GPU if there is one]"),
+    click.option("--chat-model", metavar="NAME", help="Which model chat asks for.  [default: CITEREC_CHAT_MODEL]"),
+]
+_index = click.option("--index", "index_path", type=_PATH, help="The index; the only one below indexes/ if not said.")
+_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+
+
+def _writer(default: str) -> Callable[[Any], Any]:
+    told = f"Who writes: {_WRITER}"
+    return click.option("--writer", default=default, show_default=True, metavar="NAME|FOLDER", help=told)
+
+
+@click.group(epilog='Example: citerec generate citation "Attention suffices to translate <REF>."')
+def generate() -> None:
+    """Write citation texts, TLDRs and related work from papers.
+
+    Every sentence names the papers it was drawn from; a citation of anything else is flagged. The
+    default writers need no model and no network.
+    """
+
+
+@generate.command(
+    epilog='Example: citerec generate citation "Attention suffices to translate <REF>." --index indexes/demo -k 3'
+)
+@click.argument("sentence")
+@_index
+@click.option("-k", type=click.IntRange(1), default=3, show_default=True, help="How many papers to cite.")
+@click.option("--papers", metavar="IDS", help="Cite these papers, by id, with commas, in place of searching.")
+@click.option("--title", metavar="TEXT", help="Title of what you write.")
+@click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
+@_writer("attributed")
+@with_options(_writer_options)
+@with_options(settings_options)
+@click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.  [default: on]")
+@_json
+def citation(
+    sentence: str,
+    index_path: Path | None,
+    k: int,
+    papers: str | None,
+    title: str | None,
+    citing: str | None,
+    writer: str,
+    recipe: str | None,
+    assignments: tuple[str, ...],
+    as_bibtex: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Find papers for <REF> in SENTENCE, and write what to say of them.
+
+    The numbers in the text are the papers listed under it.
+    """
+    from citerec.cli.generate_tables import draft_json, print_json, show_draft
+    from citerec.contexts.read import contexts_of_text
+    from citerec.generate.citation import citation_task, draft
+    from citerec.recommend import Recommender
+    from citerec.rerank.systems import best_system
+    from citerec.retrieve.manifest import find_index
+    from citerec.settings import RetrievalSettings, find_recipe
+
+    if sentence.count(MARKER) != 1:
+        raise InputError(
+            f"the sentence holds {sentence.count(MARKER)} {MARKER}",
+            f'Write one, for example: "… was shown by {MARKER} …"',
+        )
+    opened = _open_writer(writer, "citation", options)
+    index = find_index(index_path)
+    settings = RetrievalSettings.load(find_recipe(recipe or best_system(index)), assignments)
+    with Recommender.open(index, settings) as recommender:
+        (context,) = contexts_of_text(sentence)
+        given = _known(recommender.store, papers.split(","), index) if papers else []
+        own = _known(recommender.store, [citing], index) if citing else []
+        found = given or [
+            hit.paper for hit in recommender.recommend_text(sentence, k, citing_id=citing, citing_title=title)[0].hits
+        ]
+        if not found:
+            raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
+        task = citation_task(context, found, own[0] if own else None)
+    made = draft(task, found, opened)
+    if as_json:
+        print_json({"sentence": sentence, **draft_json(made, bibtex=as_bibtex)})
+    else:
+        show_draft(output(), made, sentence=context, bibtex=as_bibtex)
+        _warn(made)
+
+
+@generate.command(epilog="Example: citerec generate tldr 900000032 900000158 --index indexes/demo")
+@click.argument("paper_ids", metavar="PAPER_ID…", nargs=-1, required=True)
+@_index
+@_writer("ext-heuristic")
+@click.option("--anew", is_flag=True, help="Write even where the corpus has a TLDR of its own.")
+@with_options(_writer_options)
+@_json
+def tldr(
+    paper_ids: tuple[str, ...], index_path: Path | None, writer: str, anew: bool, as_json: bool, **options: Any
+) -> None:
+    """Say papers in one sentence each.
+
+    The corpus's own TLDR where it has one, such as Semantic Scholar's; else the writer's, from the
+    abstract. Which of the two is said beside it.
+    """
+    from citerec.cli.generate_tables import print_json, show_tldrs, tldr_json
+    from citerec.generate.tldr import tldrs
+    from citerec.retrieve.index import open_store
+    from citerec.retrieve.manifest import find_index
+
+    opened = _open_writer(writer, "tldr", options)
+    index = find_index(index_path)
+    papers = _known(open_store(index), paper_ids, index)
+    made = list(tldrs(papers, opened, anew=anew))
+    if as_json:
+        print_json([tldr_json(one) for one in made])
+    else:
+        show_tldrs(output(), made)
+
+
+@generate.command(
+    "related-work",
+    epilog="Example: citerec generate related-work --papers 900000032,900000158 --index indexes/demo",
+)
+@click.option("--papers", required=True, metavar="IDS|FILE", help="What to cite: ids with commas, or a file of them.")
+@click.option("--target", metavar="ID|FILE|TEXT", help="The paper that you write: its id, or its abstract.")
+@click.option(
+    "--input",
+    "given",
+    type=click.Choice(["abstracts", "full", "full-cited", "full-target"]),
+    default="abstracts",
+    show_default=True,
+    help="What is written from, as in OARelatedWork: abstracts of all; full texts of all; of the cited papers; of the "
+    "target.",
+)
+@click.option(
+    "--full-texts", multiple=True, type=_PATH, metavar="PATH", help="S2ORC full texts, for the full inputs; repeatable."
+)
+@click.option("--words", type=click.IntRange(1), help="How long, for writers that must be told.  [default: 150]")
+@_index
+@_writer("attributed")
+@with_options(_writer_options)
+@click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.  [default: on]")
+@_json
+def related_work(
+    papers: str,
+    target: str | None,
+    given: "Input",
+    full_texts: tuple[Path, ...],
+    words: int | None,
+    index_path: Path | None,
+    writer: str,
+    as_bibtex: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Write related work from papers that you name."""
+    from citerec.cli.generate_tables import draft_json, print_json, show_draft
+    from citerec.generate.citation import draft
+    from citerec.generate.related_work import read_ids, related_work_task, target_of
+    from citerec.retrieve.index import open_store
+    from citerec.retrieve.manifest import find_index
+
+    opened = _open_writer(writer, "related-work", options, words=words)
+    index = find_index(index_path)
+    store = open_store(index)
+    found = _known(store, read_ids(papers), index)
+    task = related_work_task(found, target_of(target, store), given, full_texts)
+    made = draft(task, found, opened)
+    if as_json:
+        print_json(draft_json(made, bibtex=as_bibtex))
+    else:
+        show_draft(output(), made, bibtex=as_bibtex)
+        _warn(made)
+
+
+@generate.command(epilog="Example: citerec generate batch tasks.jsonl --writer lexrank --out lexrank.jsonl")
+@click.argument("tasks", type=_PATH)
+@click.option("--out", type=_PATH, required=True, metavar="FILE", help="Where to: JSON Lines, each task with its text.")
+@click.option(
+    "--kind",
+    type=click.Choice(["citation", "tldr", "related-work"]),
+    default="citation",
+    show_default=True,
+    help="What is written: it decides about prompts and lengths of models.",
+)
+@click.option(
+    "--writer",
+    required=True,
+    metavar="NAME|FOLDER",
+    help=f"Who writes: {_WRITER} Upper bounds that look at the target: ext-oracle, ext-oracle-rouge1, greedy-oracle.",
+)
+@click.option("--words", type=click.IntRange(1), help="How long, for writers that must be told.  [default: the target]")
+@click.option("--limit", type=click.IntRange(1), help="Only the first so many tasks.")
+@with_options(_writer_options)
+def batch(
+    tasks: Path, out: Path, kind: "Kind", writer: str, words: int | None, limit: int | None, **options: Any
+) -> None:
+    """Write a text for every task of a file, in CiteBench's format; SciTLDR's records are read too.
+
+    TASKS is JSON Lines or one JSON list (docs/text-formats.md). What comes out can be measured:
+    citerec eval-text.
+    """
+    from citerec.cli.progress import progress_bar
+    from citerec.generate.batch import write_batch
+
+    opened = _open_writer(writer, kind, options, words=words)
+    with progress_bar() as progress:
+        done = write_batch(tasks, opened, out, limit=limit, progress=progress)
+    empty = f" {done.empty:,} of them are empty." if done.empty else ""
+    flagged = f" {done.flagged:,} cite what they were not given: see `unknown`." if done.flagged else ""
+    output().print(f"{out}: {done.texts:,} texts by {opened.name}.{empty}{flagged}", markup=False, soft_wrap=True)
+    if opened.knows_target:
+        notes().print(f"{opened.name} looks at the targets: an upper bound, not a system.", markup=False)
+
+
+def _open_writer(name: str, kind: "Kind", options: dict[str, Any], *, words: int | None = None) -> "Writer":
+    from citerec.generate.writers import open_writer
+
+    return open_writer(name, kind, words=words, device=options["device"], chat_model=options["chat_model"])
+
+
+def _known(store: Any, paper_ids: Any, index: Path) -> list[Any]:
+    """Papers by id, in order."""
+    wanted = list(dict.fromkeys(paper_id.strip() for paper_id in paper_ids if paper_id.strip()))
+    found = store.papers(wanted)
+    if missing := [paper_id for paper_id in wanted if paper_id not in found]:
+        raise InputError(
+            f"{index} has no paper {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}",
+            "Ids are what citerec recommend shows behind each paper.",
+        )
+    return [found[paper_id] for paper_id in wanted]
+
+
+def _warn(made: Any) -> None:
+    unknown = sorted({mark for sentence in made.written.sentences for mark in sentence.unknown})
+    if unknown:
+        notes().print(
+            f"{made.written.writer} cited {', '.join(unknown)}, which stands for no paper that it was given.",
+            markup=False,
+            style="red",
+        )
+    if made.without_abstract and len(made.without_abstract) < len(made.papers):
+        named = ", ".join(paper.paper_id for paper in made.without_abstract)
+        notes().print(f"Without abstract, so that nothing was drawn from them: {named}.", markup=False)
+    if not made.written.text:
+        notes().print(f"{made.written.writer} found nothing to write; another --writer may.", markup=False)

@@ -1,0 +1,122 @@
+"""How drafts and TLDRs look in a terminal and as JSON."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from citerec.cli.tables import about
+from citerec.records import MARKER, Context, json_id
+
+if TYPE_CHECKING:
+    from citerec.generate.citation import Draft
+    from citerec.generate.tldr import Tldr
+
+
+def show_draft(console: Console, draft: "Draft", *, sentence: Context | None = None, bibtex: bool = True) -> None:
+    """A draft: the sentence that it is for, the text, the papers that its numbers stand for, their BibTeX entries."""
+    if sentence is not None:
+        before, _, after = sentence.text.partition(MARKER)
+        numbers = ", ".join(map(str, range(len(draft.papers))))
+        console.print(Text.assemble("\n", (before, "italic"), (f"[{numbers}]", "bold yellow"), (after, "italic")))
+    console.print(Text.assemble("\n", *_parts(draft), f"  — {draft.written.writer}\n"), soft_wrap=False)
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(style="bold yellow", no_wrap=True)
+    table.add_column(ratio=1, overflow="fold")
+    for number, paper in enumerate(draft.papers):
+        lines = Text.assemble((paper.title or "(untitled)", "bold"), "\n", about(paper))
+        table.add_row(f"[{number}]", lines if paper.abstract else lines.append("  no abstract", "yellow"))
+    console.print(table)
+    if bibtex:
+        click.echo()
+        print_bibtex(draft)
+
+
+def print_bibtex(draft: "Draft") -> None:
+    """The papers of a draft as BibTeX entries."""
+    from citerec.corpus.bibtex_writer import bibtex_entries
+
+    # As bytes: an author's own entry comes back as it stood, line ends too.
+    click.echo("\n\n".join(bibtex_entries(draft.papers)).encode())
+
+
+def _parts(draft: "Draft") -> list[Any]:
+    """The sentences, each with the papers that it was drawn from where it does not say so itself."""
+    from citerec.generate.check import marked
+    from citerec.texts.anchors import cited_in
+
+    sources = draft.written.task.sources
+    parts: list[Any] = []
+    for sentence in draft.written.sentences:
+        parts.append((marked(sentence.text, sources), "red" if sentence.unknown else ""))
+        silent = [number for number in sentence.drawn_from if number not in cited_in(sentence.text, sources).sources]
+        if silent:
+            parts.append((f" ‹from {', '.join(map(str, silent))}›", "dim"))
+        if not sentence.drawn_from and not sentence.unknown:
+            parts.append((" ‹from none of the papers›", "yellow"))
+        if sentence.unsupported:
+            parts.append((f" ‹little of it stands in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
+        parts.append(" ")
+    return parts
+
+
+def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
+    """A draft as a JSON object (docs/text-formats.md)."""
+    from dataclasses import asdict
+
+    from citerec.corpus.bibtex_writer import bibtex_entries
+    from citerec.generate.check import marked
+
+    sources = draft.written.task.sources
+    value: dict[str, Any] = {
+        "text": marked(draft.written.text, sources),
+        "writer": draft.written.writer,
+        "sentences": [asdict(sentence) for sentence in draft.written.sentences],
+        "papers": [
+            {
+                "number": number,
+                "paper_id": json_id(paper.paper_id),
+                "title": paper.title,
+                "authors": list(paper.authors),
+                "year": paper.year,
+                "venue": paper.venue,
+                "has_abstract": bool(paper.abstract),
+            }
+            for number, paper in enumerate(draft.papers)
+        ],
+    }
+    return {**value, "bibtex": bibtex_entries(draft.papers)} if bibtex else value
+
+
+def show_tldrs(console: Console, tldrs: "list[Tldr]") -> None:
+    """TLDRs, each under the title of its paper."""
+    for tldr in tldrs:
+        console.print(Text.assemble((tldr.paper.title or "(untitled)", "bold"), "\n", about(tldr.paper)))
+        console.print(tldr_line(tldr))
+        console.print()
+
+
+def tldr_line(tldr: "Tldr") -> Text:
+    """A TLDR and where it comes from."""
+    if tldr.text is None:
+        return Text("no TLDR: it has no abstract", style="yellow")
+    return Text.assemble(("TLDR: ", "green"), tldr.text, (f"  — {tldr.origin}", "dim"))
+
+
+def tldr_json(tldr: "Tldr") -> dict[str, Any]:
+    """A TLDR as a JSON object; `origin` is `corpus`, or who wrote it."""
+    return {
+        "paper_id": json_id(tldr.paper.paper_id),
+        "title": tldr.paper.title,
+        "tldr": tldr.text,
+        "origin": tldr.origin if tldr.text is not None else None,
+    }
+
+
+def print_json(value: Any) -> None:
+    """Prints a value as indented JSON."""
+    import orjson
+
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))

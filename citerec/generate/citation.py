@@ -1,0 +1,64 @@
+"""Citation texts: what to write where `<REF>` stands, from the papers that were found for it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from citerec.errors import WriterError
+from citerec.generate.tldr import source_of
+from citerec.generate.writer import Writer
+from citerec.records import MARKER, Context, Paper
+from citerec.texts.tasks import TextTask, Written
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A text that was drafted, and the papers that its numbers stand for.
+
+    Attributes:
+        written: The text; `[0]`, `[1]`, … in it are the papers, in their order.
+        papers: The papers that it was written from.
+    """
+
+    written: Written
+    papers: tuple[Paper, ...]
+
+    @property
+    def without_abstract(self) -> tuple[Paper, ...]:
+        """The papers from which nothing could be written."""
+        return tuple(paper for paper in self.papers if not paper.abstract)
+
+
+def citation_task(context: Context, papers: Sequence[Paper], citing: Paper | None = None) -> TextTask:
+    """What there is to write a citation text from.
+
+    Args:
+        context: The sentence with `<REF>` and what stands beside it.
+        papers: The papers to cite.
+        citing: The paper that is written, where it is known.
+    """
+    return TextTask(
+        task_id=context.context_id,
+        sources=tuple(map(source_of, papers)),
+        citing=(citing.abstract if citing else None) or "",
+        before=" ".join(part for part in (context.before, context.text) if part),
+        after=context.after,
+    )
+
+
+def draft(task: TextTask, papers: Sequence[Paper], writer: Writer) -> Draft:
+    """A text of one task.
+
+    Raises:
+        WriterError: No paper has an abstract, or the writer cannot write.
+    """
+    if not any(paper.abstract for paper in papers):
+        raise WriterError(
+            "there is nothing to write from: no paper among those found has an abstract",
+            "Build the index with abstracts: citerec index build PAPERS ABSTRACTS --out INDEX",
+        )
+    return Draft(writer.write(task), tuple(papers))
+
+
+def with_citations(context: Context, papers: Sequence[Paper]) -> str:
+    """The sentence with the numbers of the papers where `<REF>` stood: "… [0, 1] …"."""
+    return context.text.replace(MARKER, f"[{', '.join(map(str, range(len(papers))))}]") if papers else context.text

@@ -1,0 +1,130 @@
+"""Extractive writers: sentences of the sources, as they stand there."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from citerec.texts.sentences import sentences_of
+from citerec.texts.tasks import Sentence, Source, TextTask, Written
+
+LEAD_SENTENCES = 3
+"""How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
+
+_CONTRIBUTION = re.compile(r"propose|introduce|in this paper", re.IGNORECASE)
+# Closing quotes and brackets may follow what ends a sentence.
+_END = re.compile(r"([.?!]?)([\"'”’)\]]*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A sentence that a writer takes.
+
+    Attributes:
+        text: The sentence.
+        drawn_from: Numbers of the sources it stands in: several where it runs over the end of one.
+    """
+
+    text: str
+    drawn_from: tuple[int, ...]
+
+
+Pick = Callable[[TextTask], Sequence[Picked]]
+Phrase = Callable[[Picked, TextTask], str]
+
+
+class ExtractiveWriter:
+    """Writes what it picks out of the sources.
+
+    Args:
+        name: What it is called.
+        pick: Picks the sentences, in the order in which they are to stand.
+        phrase: What becomes of a sentence: it stands as it is if nothing is said.
+        knows_target: Whether it looks at the targets.
+        settings: What `pick` depends on.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        pick: Pick,
+        *,
+        phrase: Phrase | None = None,
+        knows_target: bool = False,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.knows_target = knows_target
+        self.settings: Mapping[str, Any] = {"writer": name, **(settings or {})}
+        self._pick = pick
+        self._phrase = phrase or as_it_is
+
+    def write(self, task: TextTask) -> Written:
+        """What it picks; nothing where it finds nothing to pick."""
+        picked = self._pick(task)
+        sentences = tuple(Sentence(self._phrase(one, task), one.drawn_from) for one in picked)
+        text = " ".join(sentence.text for sentence in sentences)
+        return Written(task, text, self.name, sentences, self.knows_target)
+
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+        """Texts for many tasks, in their order."""
+        return map(self.write, tasks)
+
+
+def source_sentences(source: Source) -> tuple[str, ...]:
+    """The sentences of a source: as its data set has them, else split by rule."""
+    return source.sentences or sentences_of(source.text)
+
+
+def all_sentences(task: TextTask) -> list[Picked]:
+    """The sentences of all sources, in order."""
+    return lead_each(task, sentences=None)
+
+
+def lead(task: TextTask, sentences: int = LEAD_SENTENCES) -> list[Picked]:
+    """LEAD: the first sentences of the sources, one after another (CiteBench)."""
+    return all_sentences(task)[:sentences]
+
+
+def lead_each(task: TextTask, sentences: int | None = 1) -> list[Picked]:
+    """The first sentences of each source: LEAD of OARelatedWork, EXT-LEAD of CiteSum where there is one source.
+
+    Args:
+        task: The task.
+        sentences: How many of each; all if None.
+    """
+    return [
+        Picked(sentence, (number,))
+        for number, source in enumerate(task.sources)
+        for sentence in source_sentences(source)[:sentences]
+    ]
+
+
+def heuristic_each(task: TextTask) -> list[Picked]:
+    """EXT-HEURISTIC: the first sentence of each source that tells its contribution, else its first.
+
+    It tells it by "propose", "introduce" or "in this paper" (CiteSum, Mao et al. 2022, section 3.1).
+    """
+    return [
+        Picked(contribution(sentences), (number,))
+        for number, source in enumerate(task.sources)
+        if (sentences := source_sentences(source))
+    ]
+
+
+def contribution(sentences: Sequence[str]) -> str:
+    """The first sentence that tells a contribution, else the first of all."""
+    return next((sentence for sentence in sentences if _CONTRIBUTION.search(sentence)), sentences[0])
+
+
+def as_it_is(picked: Picked, _task: TextTask) -> str:
+    """A sentence as it stands in its source."""
+    return picked.text
+
+
+def cited(picked: Picked, _task: TextTask) -> str:
+    """A sentence with its citation before the full stop: "… [0]."."""
+    ended = _END.search(picked.text)
+    assert ended is not None  # it matches the empty end
+    citations = "".join(f" [{number}]" for number in picked.drawn_from)
+    return f"{picked.text[: ended.start()]}{ended[2]}{citations}{ended[1] or '.'}"

@@ -1,0 +1,109 @@
+"""TextRank and LexRank: the sentences that resemble most of the others."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from citerec.generate.extractive import LEAD_SENTENCES, Picked, all_sentences
+from citerec.texts.tasks import TextTask
+
+TEXTRANK_SHARE = 0.2
+"""Share of the sentences that summa takes if nothing else is said."""
+WORDS = 150
+"""How many words a text has of which nothing is said."""
+LEXRANK_THRESHOLD = 0.1
+"""Cosine from which two sentences are alike (Erkan and Radev, JAIR 2004, section 5.1)."""
+_DAMPING = 0.85
+_TOLERANCE = 1e-9
+
+
+def textrank(task: TextTask, share: float = TEXTRANK_SHARE) -> list[Picked]:
+    """TextRank of all sources together, by `summa` (Mihalcea and Tarau, EMNLP 2004; CiteBench ran it so).
+
+    Of fewer than five sentences it takes none, as a fifth of them is less than one.
+    """
+    text = " ".join(source.text for source in task.sources)
+    ends: list[int] = []
+    for source in task.sources:
+        ends.append((ends[-1] + 1 if ends else 0) + len(source.text))
+    picked: list[Picked] = []
+    done = 0
+    for sentence in _summa(text, ratio=share):
+        # In the order of the text: what stands there twice is found in its turn.
+        start = max(text.find(sentence, done), 0)
+        done = start + 1
+        first, last = (_source_at(ends, place) for place in (start, start + len(sentence) - 1))
+        picked.append(Picked(sentence, tuple(range(first, last + 1))))
+    return picked
+
+
+def textrank_each(task: TextTask, words: int | None = None) -> list[Picked]:
+    """TextRank of each source apart, each with its share of the words (OARelatedWork, section 6.1.3).
+
+    Args:
+        task: The task.
+        words: How many in all; those of the first target if not said, which OARelatedWork gives to every system, or
+            `WORDS` where there is none.
+    """
+    words = words or (len(task.targets[0].split()) if task.targets else WORDS)
+    share = max(1, round(words / max(1, len(task.sources))))
+    return [
+        Picked(sentence, (number,))
+        for number, source in enumerate(task.sources)
+        for sentence in _summa(source.text, words=share)
+    ]
+
+
+def _summa(text: str, **options: Any) -> list[str]:
+    from summa.summarizer import summarize
+
+    # Of one sentence it makes none: its graph has no edge.
+    found: list[str] = summarize(text, split=True, **options) if text.strip() else []
+    return found
+
+
+def _source_at(ends: Sequence[int], place: int) -> int:
+    return next((number for number, end in enumerate(ends) if place < end), len(ends) - 1)
+
+
+def lexrank(task: TextTask, sentences: int = LEAD_SENTENCES, threshold: float = LEXRANK_THRESHOLD) -> list[Picked]:
+    """LexRank: the sentences most central among those of all sources (Erkan and Radev, JAIR 2004).
+
+    PageRank over the graph in which sentences are neighbours whose cosine, words weighted by tf · idf, is above a
+    threshold; idf is over the sentences of the task. They come in the order of the sources.
+    """
+    import numpy as np
+
+    candidates = all_sentences(task)
+    if len(candidates) <= sentences:
+        return candidates
+    scores = _centrality([_words(candidate.text) for candidate in candidates], threshold)
+    best = np.argsort(-scores, kind="stable")[:sentences]
+    return [candidates[place] for place in sorted(best.tolist())]
+
+
+def _centrality(sentences: Sequence[Sequence[str]], threshold: float) -> Any:
+    import numpy as np
+
+    numbers = {word: number for number, word in enumerate(sorted({word for words in sentences for word in words}))}
+    counts = np.zeros((len(sentences), len(numbers)))
+    for row, words in enumerate(sentences):
+        for word, times in Counter(words).items():
+            counts[row, numbers[word]] = times
+    weights = counts * np.log(len(sentences) / np.maximum((counts > 0).sum(axis=0), 1))
+    lengths = np.linalg.norm(weights, axis=1)
+    cosines = weights @ weights.T / np.maximum(np.outer(lengths, lengths), _TOLERANCE)
+    np.fill_diagonal(cosines, 1.0)  # a sentence is like itself, even if all its words are everywhere
+    alike = (cosines > threshold).astype(np.float64)
+    steps = _DAMPING * alike / alike.sum(axis=1, keepdims=True) + (1 - _DAMPING) / len(sentences)
+    scores = np.full(len(sentences), 1 / len(sentences))
+    while True:
+        after = scores @ steps
+        if np.abs(after - scores).sum() < _TOLERANCE:
+            # What differs by rounding only is equal: then the first counts.
+            return np.round(after, 9)
+        scores = after
+
+
+def _words(sentence: str) -> list[str]:
+    return "".join(letter if letter.isalnum() else " " for letter in sentence.lower()).split()

@@ -1,0 +1,123 @@
+"""Related work: the four inputs of OARelatedWork (Docekal et al. 2024, section 3)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
+from citerec.contexts.sections import is_related_work
+from citerec.corpus.store import PaperStore
+from citerec.errors import InputError, SourceError
+from citerec.generate.tldr import source_of
+from citerec.records import Paper
+from citerec.texts.tasks import Source, TextTask
+
+Input = Literal["abstracts", "full", "full-cited", "full-target"]
+
+
+def related_work_task(
+    papers: Sequence[Paper],
+    target: Paper | None = None,
+    given: Input = "abstracts",
+    full_texts: Sequence[Path] = (),
+) -> TextTask:
+    """What there is to write related work from.
+
+    A paper whose full text is not among those given is there with its abstract, as in OARelatedWork, where four of
+    five cited papers have no other.
+
+    Args:
+        papers: The papers to cite; `[0]`, `[1]`, … in their order.
+        target: The paper that is written, where it is known.
+        given: Which texts a writer sees: abstracts of all; full texts of all, without the target's own related work;
+            of the cited papers; of the target.
+        full_texts: S2ORC files or folders, for all but `abstracts`.
+
+    Raises:
+        InputError: Full texts are asked for and none are given, or the target is needed and not told.
+        SourceError: They cannot be read, or hold none of the papers.
+    """
+    sources = tuple(map(source_of, papers))
+    abstract = (target.abstract if target else None) or ""
+    if given == "abstracts":
+        return TextTask("", sources, citing=abstract)
+    if not full_texts:
+        raise InputError(f"--input {given} needs full texts", "Give S2ORC files: --full-texts PATH")
+    if given in ("full", "full-target") and target is None:
+        raise InputError(f"--input {given} needs the paper that you write", "Name it: --target ID")
+    wanted = {paper.paper_id for paper in papers} if given != "full-target" else set()
+    if target and given != "full-cited":
+        wanted.add(target.paper_id)
+    found = _full_texts(full_texts, wanted)
+    if not found:
+        raise SourceError(
+            f"none of the {len(wanted)} papers is among the full texts",
+            "They are found by corpus id: take full texts and papers of one release.",
+        )
+    if given == "full-target":
+        assert target is not None
+        return TextTask("", tuple(replace(source, text="") for source in sources), citing=found[target.paper_id])
+    sources = tuple(_with_text(source, found) for source in sources)
+    return TextTask("", sources, citing=found.get(target.paper_id, abstract) if target and given == "full" else "")
+
+
+def target_of(target: str | None, store: PaperStore) -> Paper | None:
+    """The paper that is written: one of the store, or what is known of one: its abstract, in a file or as text.
+
+    Raises:
+        InputError: It looks like an id or a file, and there is none.
+    """
+    if target is None:
+        return None
+    if known := store.papers([target]).get(target):
+        return known
+    path = Path(target)
+    if len(target) < 200 and path.is_file():
+        return Paper("", abstract=_read(path))
+    if len(target.split()) < 5:
+        raise InputError(f"there is no paper and no file {target!r}", "Give an id, a file, or the abstract itself.")
+    return Paper("", abstract=target)
+
+
+def read_ids(papers: str) -> list[str]:
+    """Paper ids out of a list with commas, or out of a file with one a line.
+
+    Raises:
+        InputError: The file cannot be read, or there is no id.
+    """
+    path = Path(papers)
+    text = _read(path) if "," not in papers and path.is_file() else papers
+    ids = [paper_id.strip() for line in text.splitlines() for paper_id in line.split(",") if paper_id.strip()]
+    if not ids:
+        raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
+    return ids
+
+
+def _with_text(source: Source, texts: Mapping[str, str]) -> Source:
+    return replace(source, text=texts.get(source.paper_id or "", source.text))
+
+
+def _full_texts(paths: Sequence[Path], wanted: set[str]) -> dict[str, str]:
+    """The running text of some papers, by id."""
+    lines = (line.record for path in find_texts(paths) for line in read_s2orc(path))
+    texts = (record for record in lines if isinstance(record, FullText))
+    return dict(_until_all_found(texts, wanted))
+
+
+def _until_all_found(texts: Iterable[FullText], wanted: set[str]) -> Iterable[tuple[str, str]]:
+    left = set(wanted)
+    for text in texts:
+        if text.paper_id in left:
+            left.remove(text.paper_id)
+            paragraphs = (part for part in text.paragraphs if not is_related_work(part.section))
+            yield text.paper_id, "\n".join(" ".join(text.text[part.start : part.end].split()) for part in paragraphs)
+        if not left:
+            return
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read {path}: {error}", "Give a text file in UTF-8.") from error

@@ -1,0 +1,57 @@
+"""TLDRs of papers: the corpus's own where it has one, else a writer's, and which of the two."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from citerec.generate.writer import Writer
+from citerec.records import Paper
+from citerec.texts.tasks import Source, TextTask
+
+FROM_CORPUS = "corpus"
+"""The origin of a TLDR that came with the paper, such as Semantic Scholar's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tldr:
+    """A paper in a sentence.
+
+    Attributes:
+        paper: The paper.
+        text: The sentence; None where there is neither a TLDR nor an abstract.
+        origin: `corpus`, or the name of the writer.
+    """
+
+    paper: Paper
+    text: str | None
+    origin: str
+
+
+def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Iterator[Tldr]:
+    """A TLDR of each paper, in order.
+
+    Args:
+        papers: The papers.
+        writer: Writes those that the corpus does not have, from the abstract.
+        anew: Whether it writes all of them.
+
+    Raises:
+        WriterError: It cannot write.
+    """
+    papers = list(papers)
+    to_write = [paper for paper in papers if paper.abstract and (anew or not paper.tldr)]
+    written = {made.task.task_id: made.text for made in writer.write_many(map(tldr_task, to_write))}
+    for paper in papers:
+        if paper.paper_id in written:
+            yield Tldr(paper, written[paper.paper_id] or None, writer.name)
+        else:
+            yield Tldr(paper, paper.tldr, FROM_CORPUS)
+
+
+def tldr_task(paper: Paper) -> TextTask:
+    """What there is to write a TLDR from: the abstract."""
+    return TextTask(paper.paper_id, (source_of(paper),))
+
+
+def source_of(paper: Paper) -> Source:
+    """A paper as writers see it: its abstract, empty where it has none."""
+    return Source(paper.abstract or "", paper.paper_id, paper.title, authors=paper.authors)
