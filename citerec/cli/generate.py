@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _WRITER = (
-    "attributed, lead, lead-each, ext-lead, ext-heuristic, textrank, textrank-each, lexrank; chat; or a model for "
+    "attributed, contribution, lead, lead-each, ext-lead, ext-heuristic, textrank, textrank-each, lexrank; chat; or a model for "
     "seq2seq, a folder or a name such as allenai/led-base-16384."
 )
 _writer_options = [
@@ -111,7 +111,7 @@ def citation(
 @generate.command(epilog="Example: citerec generate tldr 900000032 900000158 --index indexes/demo")
 @click.argument("paper_ids", metavar="PAPER_ID…", nargs=-1, required=True)
 @_index
-@_writer("ext-heuristic")
+@_writer("contribution")
 @click.option("--anew", is_flag=True, help="Write even where the corpus has a TLDR of its own.")
 @with_options(_writer_options)
 @_json

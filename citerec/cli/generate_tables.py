@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from citerec.cli.tables import about
+from citerec.cli.tables import about, tldr_line
 from citerec.records import MARKER, Context, json_id
 
 if TYPE_CHECKING:
@@ -96,13 +96,6 @@ def show_tldrs(console: Console, tldrs: "list[Tldr]") -> None:
         console.print(Text.assemble((tldr.paper.title or "(untitled)", "bold"), "\n", about(tldr.paper)))
         console.print(tldr_line(tldr))
         console.print()
-
-
-def tldr_line(tldr: "Tldr") -> Text:
-    """A TLDR and where it comes from."""
-    if tldr.text is None:
-        return Text("no TLDR: it has no abstract", style="yellow")
-    return Text.assemble(("TLDR: ", "green"), tldr.text, (f"  — {tldr.origin}", "dim"))
 
 
 def tldr_json(tldr: "Tldr") -> dict[str, Any]:

@@ -1,23 +1,19 @@
 """`citerec recommend`: papers to cite for a sentence, a text, or a file of contexts."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from citerec.cli.console import (
-    notes,
-    output,
-    settings_options,
-    with_options,
-)
+from citerec.cli.console import notes, output, settings_options, with_options
 from citerec.errors import InputError
 from citerec.records import MARKER
 
 if TYPE_CHECKING:
+    from citerec.generate.tldr import Tldr
     from citerec.recommend import Answer, Recommender
     from citerec.records import Context, Hit
     from citerec.retrieve.protocol import Candidate, Filters
@@ -63,6 +59,7 @@ _filter_options = [
     help="Order of the papers that share a word with the sentence.",
 )
 @click.option("--explain", is_flag=True, help="Say which words matched, and what lifted each paper.")
+@click.option("--tldr", is_flag=True, help="Say each paper in a sentence: its own TLDR, else one from its abstract.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON: a list of hits; with --contexts one line a context.")
 @click.option("--bibtex", "as_bibtex", is_flag=True, help="As BibTeX entries.")
 @click.option("--trec", type=_FILE, metavar="FILE", help="Write a TREC run to FILE.")
@@ -102,8 +99,9 @@ def recommend(
         raise click.UsageError("give one of SENTENCE, --file and --contexts")
     _refuse_without("--contexts", contexts, "as_of_year", "neighbours")
     _refuse_without("--trec", trec, "tag")
-    if options["explain"] and (as_bibtex or trec):
-        raise click.UsageError("--explain goes with the table and with --json only")
+    for shown in ("explain", "tldr"):
+        if options[shown] and (as_bibtex or trec):
+            raise click.UsageError(f"--{shown} goes with the table and with --json only")
     _refuse_with_contexts(contexts, "title", "citing")
     text = None if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
@@ -152,14 +150,16 @@ def recommend(
     if trec:
         _write_trec(trec, answers, options["tag"])
     elif as_json:
-        _print_json(answers)
+        _print_json(answers, tldr=options["tldr"])
     elif as_bibtex:
         _print_bibtex([hit for answer in answers for hit in answer.hits])
     else:
         from citerec.cli.tables import show_answer
 
         for number, answer in enumerate(answers, 1):
-            show_answer(output(), answer, recommender.titles(answer.hits), number if len(answers) > 1 else None)
+            name = number if len(answers) > 1 else None
+            tldrs = _tldrs(answer.hits) if options["tldr"] else None
+            show_answer(output(), answer, recommender.titles(answer.hits), name, tldrs)
     if said:
         notes().print(said, markup=False)
 
@@ -202,12 +202,28 @@ def _say_why_nothing(recommender: "Recommender", filters: "Filters") -> None:
         notes().print("No paper shares a word with the sentence and passes the filters.")
 
 
-def _print_json(answers: "list[Answer]") -> None:
-    import orjson
+def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
+    """A TLDR of each hit, by paper id."""
+    from citerec.generate.tldr import tldrs
+    from citerec.generate.writers import DEFAULTS, open_writer
 
+    made = tldrs((hit.paper for hit in hits), open_writer(DEFAULTS["tldr"], "tldr"))
+    return {tldr.paper.paper_id: tldr for tldr in made}
+
+
+def _hits_json(hits: "Sequence[Hit]", *, tldr: bool) -> list[dict[str, Any]]:
     from citerec.records import to_json
 
-    lists = [[to_json(hit) for hit in answer.hits] for answer in answers]
+    listed = [to_json(hit) for hit in hits]
+    for shown, made in zip(listed, _tldrs(hits).values() if tldr else (), strict=tldr):
+        shown |= {"tldr": made.text, "tldr_origin": made.origin if made.text is not None else None}
+    return listed
+
+
+def _print_json(answers: "list[Answer]", *, tldr: bool) -> None:
+    import orjson
+
+    lists = [_hits_json(answer.hits, tldr=tldr) for answer in answers]
     value: Any = lists[0]
     if len(answers) > 1:
         value = [{"text": answer.context.text, "hits": hits} for answer, hits in zip(answers, lists, strict=True)]
@@ -274,7 +290,7 @@ def _answer_contexts(
         if shape == "bibtex":
             cited += hits
         else:
-            _show_context(recommender, context, hits, as_json=shape == "json")
+            _show_context(recommender, context, hits, as_json=shape == "json", tldr=options["tldr"])
     if shape == "bibtex":
         _print_bibtex(cited)
 
@@ -287,15 +303,16 @@ def _told(
         yield context.context_id, candidates
 
 
-def _show_context(recommender: "Recommender", context: "Context", hits: "list[Hit]", *, as_json: bool) -> None:
+def _show_context(
+    recommender: "Recommender", context: "Context", hits: "list[Hit]", *, as_json: bool, tldr: bool
+) -> None:
     if as_json:
         import orjson
 
-        from citerec.records import to_json
-
-        click.echo(orjson.dumps({"context_id": context.context_id, "hits": [to_json(hit) for hit in hits]}))
+        click.echo(orjson.dumps({"context_id": context.context_id, "hits": _hits_json(hits, tldr=tldr)}))
         return
     from citerec.cli.tables import show_answer
     from citerec.recommend import Answer
 
-    show_answer(output(), Answer(context, tuple(hits)), recommender.titles(hits), context.context_id)
+    tldrs = _tldrs(hits) if tldr else None
+    show_answer(output(), Answer(context, tuple(hits)), recommender.titles(hits), context.context_id, tldrs)

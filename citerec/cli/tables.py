@@ -13,6 +13,7 @@ from citerec.records import MARKER, Hit, Paper
 from citerec.settings import setting_keys
 
 if TYPE_CHECKING:
+    from citerec.generate.tldr import Tldr
     from citerec.recommend import Answer
     from citerec.rerank.ltr import LtrManifest
     from citerec.retrieve.describe import Description, Listed
@@ -27,7 +28,13 @@ _SHOWN_FEATURES = 12
 _SHOWN_REASONS = 5
 
 
-def show_answer(console: Console, answer: "Answer", titles: Mapping[str, str], name: str | int | None = None) -> None:
+def show_answer(
+    console: Console,
+    answer: "Answer",
+    titles: Mapping[str, str],
+    name: str | int | None = None,
+    tldrs: "Mapping[str, Tldr] | None" = None,
+) -> None:
     """One answer: the sentence, then its papers.
 
     Args:
@@ -35,6 +42,7 @@ def show_answer(console: Console, answer: "Answer", titles: Mapping[str, str], n
         answer: The answer.
         titles: Titles of the papers whose citing sentences are quoted, by id.
         name: Name or number of the answer, where there are several.
+        tldrs: TLDRs of the papers by id, where they were asked for.
     """
     before, _, after = answer.context.text.partition(MARKER)
     sentence = Text(f"[{name}] " if name is not None else "", style="bold")
@@ -52,16 +60,18 @@ def show_answer(console: Console, answer: "Answer", titles: Mapping[str, str], n
     table.add_column("paper", ratio=1, overflow="fold")
     table.add_column("score", justify="right")
     for hit in answer.hits:
-        table.add_row(str(hit.rank), Group(*_lines(hit, titles)), f"{hit.score:.2f}")
+        table.add_row(str(hit.rank), Group(*_lines(hit, titles, tldrs or {})), f"{hit.score:.2f}")
     console.print(table)
 
 
-def _lines(hit: Hit, titles: Mapping[str, str]) -> list[Text]:
+def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> list[Text]:
     paper = hit.paper
     title = Text(paper.title or "(untitled)", style="bold")
     if paper.external_ids.get("DOI"):
         title.stylize(f"link https://doi.org/{paper.external_ids['DOI']}")
     lines = [title, about(paper)]
+    if tldr := tldrs.get(paper.paper_id):
+        lines.append(tldr_line(tldr))
     if hit.citance:
         quoted = hit.citance.text if len(hit.citance.text) <= _QUOTED else hit.citance.text[:_QUOTED].rstrip() + "…"
         by = titles.get(hit.citance.citing_id) or hit.citance.citing_id
@@ -81,6 +91,14 @@ def _lines(hit: Hit, titles: Mapping[str, str]) -> list[Text]:
             shown = ", ".join(f"{reason.name} {reason.score:+.2f}" for reason in reasons)
             lines.append(Text(said, style="green" if way > 0 else "yellow").append(shown, "default"))
     return lines
+
+
+def tldr_line(tldr: "Tldr") -> Text:
+    """A TLDR and where it comes from."""
+    if tldr.text is None:
+        return Text("no TLDR: it has no abstract", style="yellow")
+    by = "of the corpus" if tldr.origin == "corpus" else f"from its abstract, by {tldr.origin}"
+    return Text.assemble(("TLDR: ", "green"), tldr.text, (f"  — {by}", "dim"))
 
 
 def about(paper: Paper) -> Text:

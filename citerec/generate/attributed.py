@@ -7,7 +7,7 @@ from citerec.texts.tasks import Source, TextTask
 
 _KIND = r"(?:paper|work|article|study|letter|report|chapter|thesis|survey)"
 _OPENING = re.compile(
-    rf"(?:in (?:this|the present|our) {_KIND}|here|therefore|thus|hence|finally|to this end),? (?=we |i |the |an? )",
+    rf"(?:in (?:this|the present|our) {_KIND}|here|therefore|thus|hence|finally|to this end)(?:, ?| (?=(?:we|i) ))",
     re.IGNORECASE,
 )
 _WE = re.compile(r"(?:we|i) ((?:[a-z]+ly |also |then |further |first )?)([a-z]+)\b", re.IGNORECASE)
@@ -33,7 +33,7 @@ def attributed(picked: Picked, task: TextTask) -> str:
         verb = _singular(we[2]) if len(source.authors) == 1 else we[2]
         return _finished(f"{_name(source)} [{number}] {we[1]}{verb}", sentence[we.end() :])
     if paper := _THIS_PAPER.match(sentence):
-        owner = f"The {paper[1].lower()} of {_name(source)}" if source.authors else "The paper"
+        owner = f"The {paper[1].lower()}" + (f" of {_name(source)}" if source.authors else "")
         return _finished(f"{owner} [{number}]", sentence[paper.end() :])
     return cited(Picked(_in_third_person(sentence), picked.drawn_from), task)
 

@@ -13,10 +13,11 @@ from citerec.generate.writer import Writer
 
 Kind = Literal["citation", "tldr", "related-work"]
 
-DEFAULTS: Mapping[Kind, str] = {"citation": "attributed", "tldr": "ext-heuristic", "related-work": "attributed"}
+DEFAULTS: Mapping[Kind, str] = {"citation": "attributed", "tldr": "contribution", "related-work": "attributed"}
 """The writer of each kind of text if none is named: they need no model."""
 _PICKS: Mapping[str, tuple[Pick, Phrase | None, bool]] = {
-    "attributed": (extractive.heuristic_each, attributed, False),
+    "attributed": (extractive.contribution_each, attributed, False),
+    "contribution": (extractive.contribution_each, None, False),
     "lead": (extractive.lead, None, False),
     "lead-each": (extractive.lead_each, extractive.cited, False),
     "ext-lead": (extractive.lead_each, None, False),

@@ -1,0 +1,23 @@
+"""TLDRs: the corpus's own first, else one from the abstract, and which of the two it is."""
+
+from citerec.generate.tldr import Tldr, tldrs
+from citerec.generate.writers import DEFAULTS, open_writer
+from citerec.records import Paper
+
+OWN = Paper("1", "One", "Graphs are hard. We propose kernels.", tldr="Kernels, in short.")
+NONE = Paper("2", "Two", "Trees are easy. We cut trees.")
+NOTHING = Paper("3", "Three")
+
+
+def test_where_a_tldr_comes_from() -> None:
+    writer = open_writer(DEFAULTS["tldr"], "tldr")
+    assert list(tldrs([OWN, NONE, NOTHING], writer)) == [
+        Tldr(OWN, "Kernels, in short.", "corpus"),
+        Tldr(NONE, "We cut trees.", "contribution"),
+        Tldr(NOTHING, None, "corpus"),
+    ]
+
+
+def test_anew() -> None:
+    (made,) = tldrs([OWN], open_writer("ext-lead", "tldr"), anew=True)
+    assert made == Tldr(OWN, "Graphs are hard.", "ext-lead")
