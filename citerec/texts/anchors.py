@@ -1,0 +1,133 @@
+"""Citations in texts that are written: `[0]`, `[1, 2]`, `[3-5]`, `<cite> ID <sep> TITLE … </cite>`.
+
+CiteBench numbers the cited papers of a text and writes `#OTHEREFR` for those outside its input (Funkquist et al. 2023,
+appendix A.1); OARelatedWork spells them out between tags (Docekal et al. 2024, section 4); CiteSum writes `REF`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from citerec.texts.tasks import Source
+
+_NUMBER = r"[0-9]{1,4}"
+_NUMBERS = rf"{_NUMBER}(?:\s*[-–]\s*{_NUMBER})?"
+_ANCHOR = re.compile(
+    rf"\[\s*(?P<numbers>{_NUMBERS}(?:\s*[,;]\s*{_NUMBERS})*)\s*\]"
+    r"|<cite>(?P<span>(?:(?!</?cite>).)*)</cite>"
+    r"|(?P<open></?cite>|\#OTHEREFR\b|<REF>|\bREF\b)",
+    re.DOTALL,
+)
+_SPAN = re.compile(r"<(cite|ref)>(?:(?!</?\1>).)*</\1>", re.DOTALL)
+_NAMELESS = {"", "unk", "<unk>", "unknown", "none", "?"}
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """A place at which a text cites.
+
+    Attributes:
+        start: Where it begins.
+        end: Where it ends.
+        numbers: Numbers of the sources that it names, ranges spelt out.
+        paper_id: Identifier that it names, of `<cite>`.
+        title: Title that it names, of `<cite>`.
+    """
+
+    start: int
+    end: int
+    numbers: tuple[int, ...] = ()
+    paper_id: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """What a text cites.
+
+    Attributes:
+        sources: Numbers of the sources; of several sources that are one paper, the first.
+        outside: What else it cites, as it is named: "[7]", "W12345". Nothing stands behind it.
+    """
+
+    sources: frozenset[int]
+    outside: frozenset[str]
+
+
+def anchors_of(text: str) -> Iterator[Anchor]:
+    """Yields the places at which a text cites, in order. A range that runs backwards, as in `[5-3]`, is none."""
+    for found in _ANCHOR.finditer(text):
+        if found["numbers"] is not None:
+            if numbers := _spelt_out(found["numbers"]):
+                yield Anchor(found.start(), found.end(), numbers)
+        elif found["span"] is not None:
+            paper_id, title, *_ = [*map(str.strip, found["span"].split("<sep>")), ""]
+            yield Anchor(found.start(), found.end(), paper_id=paper_id, title=title)
+        else:
+            yield Anchor(found.start(), found.end())
+
+
+def cited_in(text: str, sources: Sequence[Source]) -> Cited:
+    """Which sources a text cites, and what else.
+
+    Citations whose paper nobody knows, `#OTHEREFR` and the like, are neither.
+
+    Args:
+        text: What was written.
+        sources: What it could be written from.
+    """
+    first: dict[str, int] = {}
+    of_number = [
+        first.setdefault(f"id {source.paper_id}", number) if source.paper_id else number
+        for number, source in enumerate(sources)
+    ]
+    for number, source in enumerate(sources):
+        if title := _bare(source.title):
+            first.setdefault(f"title {title}", of_number[number])
+    cited: set[int] = set()
+    outside: set[str] = set()
+    for anchor in anchors_of(text):
+        for number in anchor.numbers:
+            if number < len(sources):
+                cited.add(of_number[number])
+            else:
+                outside.add(f"[{number}]")
+        named = first.get(f"id {anchor.paper_id}", first.get(f"title {_bare(anchor.title)}"))
+        if named is not None:
+            cited.add(named)
+        elif anchor.paper_id.lower() not in _NAMELESS:
+            outside.add(anchor.paper_id)
+    return Cited(frozenset(cited), frozenset(outside))
+
+
+def without_anchors(text: str) -> str:
+    """A text without its citations, for whatever counts its words."""
+    parts, done = [], 0
+    for anchor in anchors_of(text):
+        parts.append(text[done : anchor.start])
+        done = anchor.end
+    return " ".join([*parts, text[done:]])
+
+
+def with_bare_spans(text: str) -> str:
+    """A text with `<cite>` and `<ref>` for `<cite> … </cite>` and `<ref> … </ref>`.
+
+    What stands in a citation is no text of the writer's: OARelatedWork takes it out before any metric but that of
+    citations (section 4). Numbers in brackets stay, as in CiteBench.
+    """
+    return _SPAN.sub(r"<\1>", text)
+
+
+def _spelt_out(numbers: str) -> tuple[int, ...]:
+    """Numbers with their ranges spelt out; none where a range runs backwards."""
+    spelt: list[int] = []
+    for part in re.split("[,;]", numbers):
+        first, *last = map(int, re.split("[-–]", part))
+        if last and last[0] < first:
+            return ()
+        spelt.extend(range(first, (last[0] if last else first) + 1))
+    return tuple(dict.fromkeys(spelt))
+
+
+def _bare(title: str) -> str:
+    return " ".join(re.findall(r"\w+", title.lower()))

@@ -1,0 +1,159 @@
+"""BERTScore (Zhang et al. 2020) as the package bert-score computes it."""
+
+import importlib.metadata
+import importlib.util
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from citerec.errors import ModelError
+from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
+from citerec.texts.anchors import with_bare_spans
+from citerec.texts.metrics.metric import Floats, Progress, References, over_references
+from citerec.texts.tasks import Written
+
+if TYPE_CHECKING:
+    from bert_score import BERTScorer
+
+DEFAULT_MODEL = "roberta-large"
+"""What the package takes for English."""
+
+# Embeddings of a part are in memory together: of a large model some 2 MB a text.
+_PART, _BATCH = 128, 32
+_BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
+
+
+class BertScore:
+    """F1 of BERTScore of texts against their targets. Empty texts have 0, before it is rescaled.
+
+    Attributes:
+        settings: Model, its identity, layer and longest input in tokens; rescaling; references; the package's version.
+    """
+
+    name = "bertscore"
+    columns = ("bertscore",)
+
+    def __init__(self, scorer: "BERTScorer", settings: Mapping[str, Any], references: References) -> None:
+        self.settings: Mapping[str, Any] = settings
+        self._scorer = scorer
+        self._references: References = references
+
+    @classmethod
+    def open(
+        cls,
+        model: str | None = None,
+        layer: int | None = None,
+        *,
+        rescale: bool = False,
+        references: References = "best",
+        device: str | None = None,
+    ) -> Self:
+        """Loads the model.
+
+        Args:
+            model: A folder or a name (`find_model`); roberta-large if not said.
+            layer: Which layer's vectors are compared, from 1; the one that the package's authors found best for the
+                model if not said.
+            rescale: Whether scores are rescaled by the package's English baseline of the model.
+            references: What counts where there are several targets.
+            device: Where it runs, such as `cpu`; the first GPU, where there is one, if not said.
+
+        Raises:
+            ModelError: There is no such model or layer; nobody has tuned a layer, or measured a baseline, of it.
+        """
+        name = model or DEFAULT_MODEL
+        with quiet_libraries(), model_failures(name):
+            found = _folder(name)
+            from bert_score import BERTScorer
+            from bert_score.utils import model2layers
+            from transformers import AutoConfig
+
+            layers = int(AutoConfig.from_pretrained(found, trust_remote_code=False).num_hidden_layers)
+            layer = model2layers.get(name) if layer is None else layer
+            if layer is None or not 1 <= layer <= layers:
+                raise ModelError(
+                    f"for the model {name!r} a layer must be said"
+                    if layer is None
+                    else f"the model {name!r} has no layer {layer}",
+                    f"Choose one from 1 to {layers}.",
+                )
+            scorer = BERTScorer(
+                model_type=found,
+                num_layers=layer,
+                lang="en",
+                rescale_with_baseline=rescale,
+                baseline_path=str(_baseline(name)) if rescale else None,
+                device=device,
+            )
+            settings = {
+                "package": f"bert-score {importlib.metadata.version('bert-score')}",
+                "model": name,
+                "identity": model_identity(found),
+                "layer": layer,
+                "max_tokens": _limit(scorer),
+                "rescaled": rescale,
+                "references": references,
+            }
+        return cls(scorer, settings, references)
+
+    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+        """F1, texts × 1; NaN without a target."""
+        pairs = [(written.text, target) for written in texts for target in written.task.targets]
+        values = self.pairs(pairs, progress)
+        ends = np.cumsum([len(written.task.targets) for written in texts], dtype=int)
+        rows = [over_references(part[:, None], self._references) for part in np.split(values, ends[:-1])]
+        return np.array(rows[: len(texts)], np.float64).reshape(-1, 1)
+
+    def pairs(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> Floats:
+        """F1 of each pair of prediction and reference."""
+        bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
+        # bert-score warns of empty texts, or fails at them.
+        blank = {text for pair in bare for text in pair if not self._scorer._tokenizer.tokenize(text)}
+        told = [number for number, pair in enumerate(bare) if blank.isdisjoint(pair)]
+        values = np.full(len(bare), _of_nothing(self._scorer))
+        for start in range(0, len(told), _PART):
+            part = told[start : start + _PART]
+            predictions, references = zip(*(bare[number] for number in part), strict=True)
+            _, _, f1 = self._scorer.score(list(predictions), list(references), batch_size=_BATCH)
+            values[part] = f1.double().numpy()
+            progress("BERTScore", start + len(part), len(told))
+        return values
+
+
+def _folder(name: str) -> str:
+    """Where the model is to be loaded from; without a hub the folder in which it was kept."""
+    found = find_model(name)
+    if Path(found).is_dir() or not only_local(found):
+        return found
+    from huggingface_hub import snapshot_download
+
+    return snapshot_download(found, local_files_only=True)
+
+
+def _baseline(name: str) -> Path:
+    package = importlib.util.find_spec("bert_score")
+    assert package is not None and package.origin is not None  # it was imported
+    path = Path(package.origin).parent / "rescale_baseline" / "en" / f"{name}.tsv"
+    if not path.is_file():
+        raise ModelError(f"bert-score has no baseline of the model {name!r}", "Leave rescaling out.")
+    return path
+
+
+def _of_nothing(scorer: "BERTScorer") -> float:
+    """The score of an empty text, as bert-score has it."""
+    if not scorer.rescale_with_baseline:
+        return 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # bert-score reads its file into an array that torch wants to write to
+        baseline = float(scorer.baseline_vals[2])
+    return -baseline / (1 - baseline)
+
+
+def _limit(scorer: "BERTScorer") -> int:
+    """The longest input in tokens; set to BERT's where the tokenizer knows none, as bert-score would fail at that."""
+    if scorer._tokenizer.model_max_length > _BOUNDLESS:
+        scorer._tokenizer.model_max_length = _TOKENS_OF_BERT
+    return int(scorer._tokenizer.model_max_length)

@@ -1,0 +1,103 @@
+"""BlockMatch: long texts compared block by block (Docekal et al. 2024, section 4.1)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from citerec.texts.anchors import with_bare_spans
+from citerec.texts.metrics.metric import Floats, Progress, References, over_references
+from citerec.texts.metrics.rouge import Score
+from citerec.texts.tasks import Written
+
+
+class PairScore(Protocol):
+    """Compares pairs of texts.
+
+    Attributes:
+        name: What the metric over it is called after: "rouge2", "bertscore".
+        settings: All that the values depend on.
+    """
+
+    @property
+    def name(self) -> str:
+        """What the metric over it is called after."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All that the values depend on."""
+
+    def pairs(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> Floats:
+        """The score of each pair of prediction and reference."""
+
+
+def blocks_of(text: str) -> list[str]:
+    """The blocks of a text: its lines that are not blank. A paragraph is a line, and so is a headline."""
+    return [block for line in with_bare_spans(text).splitlines() if (block := line.strip())]
+
+
+def match(scores: Floats) -> Score:
+    """The best assignment of blocks to each other, by the Hungarian algorithm.
+
+    Args:
+        scores: Of each pair, reference blocks × predicted blocks.
+
+    Returns:
+        With t the highest sum of scores of pairs that use no block twice: t ÷ predicted blocks, t ÷ reference blocks,
+        and their harmonic mean; all 0 where either has no block.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    references, predictions = scores.shape
+    if not references or not predictions:
+        return Score(0.0, 0.0, 0.0)
+    total = float(scores[linear_sum_assignment(scores, maximize=True)].sum())
+    # The harmonic mean of t/p and t/r, without dividing by a sum that may be 0.
+    return Score(total / predictions, total / references, 2 * total / (references + predictions))
+
+
+class BlockMatch:
+    """Precision, recall and F1 of matched blocks.
+
+    Args:
+        score: Compares two blocks.
+        references: What counts where there are several targets, led by F1.
+    """
+
+    def __init__(self, score: PairScore, *, references: References = "best") -> None:
+        self._score = score
+        self._references: References = references
+        self.name = f"blockmatch-{score.name}"
+        self.columns = tuple(f"blockmatch_{score.name}{end}" for end in ("", "_precision", "_recall"))
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What a block is, references, and what compares two blocks."""
+        return {
+            "blocks": "lines",
+            "references": self._references,
+            "score": {"name": self._score.name, **self._score.settings},
+        }
+
+    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+        """F1, precision, recall, of which the score's own highest value is the highest; NaN without a target."""
+        predicted = [blocks_of(written.text) for written in texts]
+        wanted = [[blocks_of(target) for target in written.task.targets] for written in texts]
+        pairs = [
+            (block, reference)
+            for blocks, targets in zip(predicted, wanted, strict=True)
+            for target in targets
+            for reference in target
+            for block in blocks
+        ]
+        values = self._score.pairs(pairs, progress)
+        rows, done = [], 0
+        for blocks, targets in zip(predicted, wanted, strict=True):
+            each = []
+            for target in targets:
+                size = len(target) * len(blocks)
+                matched = match(values[done : done + size].reshape(len(target), len(blocks)))
+                each.append((matched.f1, matched.precision, matched.recall))
+                done += size
+            rows.append(over_references(np.array(each, np.float64).reshape(-1, len(self.columns)), self._references))
+        return np.array(rows, np.float64).reshape(-1, len(self.columns))

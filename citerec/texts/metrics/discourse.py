@@ -1,0 +1,70 @@
+"""Discourse: which labels the sentences of a system's texts have, against those of the targets.
+
+CiteBench compares citation intents and CORWA's tags so (Funkquist et al. 2023, sections 3.2 and 4.3).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from citerec.discourse.distribution import distribution, kl_divergence
+from citerec.discourse.tagger import Tagger
+from citerec.texts.anchors import with_bare_spans
+from citerec.texts.metrics.metric import Progress
+from citerec.texts.tasks import Written
+
+INFINITE = "∞"
+"""What stands in results for an infinite divergence: JSON has no number for it."""
+
+
+class Discourse:
+    """Shares of labels over all texts of a system and over all their targets, and the divergence of the first.
+
+    Args:
+        name: What it is asked for by: "intent", "corwa".
+        tagger: Gives the labels.
+    """
+
+    def __init__(self, name: str, tagger: Tagger) -> None:
+        self.name = name
+        self._tagger = tagger
+        self._shares: dict[tuple[str, ...], dict[str, float]] = {}
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The tagger and its labels, and the unit of the divergence."""
+        return {
+            "tagger": self._tagger.name,
+            "scheme": self._tagger.scheme,
+            "labels": list(self._tagger.labels),
+            "kl_divergence": "of the system's labels from the targets', in nats",
+        }
+
+    def summary(self, texts: Sequence[Written], progress: Progress) -> Mapping[str, Any]:
+        """The two distributions and their divergence.
+
+        Returns:
+            `targets` and `system`: label → share, empty where there is no sentence. `missing`: labels that targets have
+            and the system's texts lack. `kl_divergence`: a number; "∞" where one is missing; None without a sentence in
+            the targets.
+        """
+        doing, steps = f"tagging ({self.name})", 2
+        progress(doing, 0, steps)
+        targets = tuple(target for written in texts for target in written.task.targets)
+        if targets not in self._shares:  # the same for every system
+            self._shares[targets] = self._distribution(targets)
+        wanted = self._shares[targets]
+        progress(doing, 1, steps)
+        found = self._distribution([written.text for written in texts])
+        progress(doing, steps, steps)
+        divergence = kl_divergence(wanted, found)
+        return {
+            "targets": wanted,
+            "system": found,
+            "kl_divergence": None if not wanted else INFINITE if math.isinf(divergence) else divergence,
+            "missing": [label for label, share in wanted.items() if share and not found.get(label)],
+        }
+
+    def _distribution(self, texts: Sequence[str]) -> dict[str, float]:
+        written = [with_bare_spans(text) for text in texts if text.strip()]
+        return distribution(self._tagger, written) if written else {}

@@ -1,0 +1,63 @@
+"""Grounding: how much of what a text says is found in its sources.
+
+A word that no source has may be right, and a found one wrong: this is a hint at what to look at, not a proof.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from citerec.texts.anchors import without_anchors
+from citerec.texts.metrics.metric import Floats, Progress
+from citerec.texts.sentences import STOP_WORDS, content_terms, terms_of
+from citerec.texts.tasks import Source, Written
+
+# Not inside a name: the 2 of "GPT-2" is part of a word, and judged with it.
+_NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
+
+
+def numbers(text: str) -> list[Decimal | str]:
+    """The numbers of a text by their value: 1,000 is 1000, and 0.50 is 0.5."""
+    return [_value(found) for found in _NUMBER.findall(text)]
+
+
+class Grounding:
+    """The share of content words, and of numbers, that stand in the text, title or authors of a source."""
+
+    name = "grounding"
+    columns = ("grounding_words", "grounding_numbers")
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The list of stop words."""
+        return {"stop_words": f"citerec's {len(STOP_WORDS)} function words"}
+
+    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+        """Shares from 0 to 1, each word and number as often as it comes; NaN where there are none."""
+        rows = []
+        for done, written in enumerate(texts, 1):
+            text = without_anchors(written.text)
+            given = [_all_of(source) for source in written.task.sources]
+            known_words = {term for source in given for term in terms_of(source)}
+            known_numbers = {number for source in given for number in numbers(source)}
+            rows.append([_share(content_terms(text), known_words), _share(numbers(text), known_numbers)])
+            progress("grounding", done, len(texts))
+        return np.array(rows, np.float64).reshape(-1, len(self.columns))
+
+
+def _all_of(source: Source) -> str:
+    return "\n".join([source.title, *source.authors, source.text])
+
+
+def _share(found: Sequence[object], known: Iterable[object]) -> float:
+    known = set(known)
+    return sum(one in known for one in found) / len(found) if found else float("nan")
+
+
+def _value(written: str) -> Decimal | str:
+    """The value of a number; itself where its points and commas make none, as in 1.2.3."""
+    plain = re.sub(r",(?=\d{3}(?!\d))", "", written)
+    return Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain) else written

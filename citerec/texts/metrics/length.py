@@ -1,0 +1,34 @@
+"""Length of texts, and of what they were written from."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from citerec.texts.anchors import without_anchors
+from citerec.texts.metrics.metric import Floats, Progress
+from citerec.texts.sentences import sentences_of, words_of
+from citerec.texts.tasks import Written
+
+
+class Length:
+    """Words and sentences of texts, and compression: words of the sources to one of the text (SciTLDR, table 1)."""
+
+    name = "length"
+    columns = ("words", "sentences", "compression")
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """What a word is, and a sentence."""
+        return {"words": "letters and digits; hyphens inside; no citations", "sentences": "pysbd"}
+
+    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+        """Counts; NaN for the compression of a text without words, or of nothing."""
+        rows = []
+        for done, written in enumerate(texts, 1):
+            words = len(words_of(without_anchors(written.text)))
+            given = sum(len(words_of(source.text)) for source in written.task.sources)
+            compression = given / words if words and given else np.nan
+            rows.append([words, len(sentences_of(written.text)), compression])
+            progress("length", done, len(texts))
+        return np.array(rows, np.float64).reshape(-1, len(self.columns))

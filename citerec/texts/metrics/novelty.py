@@ -1,0 +1,45 @@
+"""Novelty: how much of a text is in none of its sources (See et al. 2017, section 6.2)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from citerec.texts.anchors import without_anchors
+from citerec.texts.metrics.metric import Floats, Progress
+from citerec.texts.sentences import terms_of
+from citerec.texts.tasks import Written
+
+NGRAMS = (1, 2, 3, 4)
+
+
+def novelty(text: str, sources: Sequence[str], n: int) -> float:
+    """The share of the n-grams of a text, each as often as it comes, that stand in no source; NaN without n-grams."""
+    grams = _ngrams(terms_of(without_anchors(text)), n)
+    known = {gram for source in sources for gram in _ngrams(terms_of(source), n)}
+    return sum(gram not in known for gram in grams) / len(grams) if grams else float("nan")
+
+
+class Novelty:
+    """Novelty of texts against the texts and titles of their sources."""
+
+    name = "novelty"
+    columns = tuple(f"novelty{n}" for n in NGRAMS)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The n-grams, and of what."""
+        return {"ngrams": list(NGRAMS), "of": "words in small letters, parted at hyphens; no citations"}
+
+    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+        """Shares from 0 to 1; NaN where a text is shorter than n words."""
+        rows = []
+        for done, written in enumerate(texts, 1):
+            sources = [text for source in written.task.sources for text in (source.title, source.text)]
+            rows.append([novelty(written.text, sources, n) for n in NGRAMS])
+            progress("novelty", done, len(texts))
+        return np.array(rows, np.float64).reshape(-1, len(self.columns))
+
+
+def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
+    return list(zip(*(terms[start:] for start in range(n)), strict=False))

@@ -1,0 +1,79 @@
+"""Work on many texts in several processes."""
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
+
+from citerec.corpus.shard_work import begin_worker, ctrl_c_held
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+# A process takes a second and more to begin: it must have something to do. Parts are small, so that all end together.
+_WORTH_A_PROCESS, _PART = 500, 50
+
+
+def in_processes(
+    work: Callable[[Item], Result], items: Sequence[Item], workers: int | None, told: Callable[[int], None]
+) -> list[Result]:
+    """The results of some work on each item, in their order, the same however many processes there are.
+
+    This process works too, from the end, while others work from the beginning. They are spawned, as it is not safe to
+    fork a process that may hold a Java machine or torch: a script that calls this needs its `if __name__ ==
+    "__main__":`. What a process that died has left undone is done here.
+
+    Args:
+        work: A function of a module, or a partial of one.
+        items: What it is called with.
+        workers: Processes, this one included; None for as many as there are processors. Few items get fewer.
+        told: Told how many items are done.
+    """
+    wanted = min(workers or available_processors(), len(items) // _WORTH_A_PROCESS)
+    parts = [items[start : start + _PART] for start in range(0, len(items), _PART)]
+    results: dict[int, list[Result]] = {}
+    told(0)
+    if wanted > 1:
+        for number, result in _shared(work, parts, wanted - 1):
+            results[number] = result
+            told(sum(map(len, results.values())))
+    for number, part in enumerate(parts):
+        if number not in results:
+            results[number] = _do(work, part)
+            told(sum(map(len, results.values())))
+    return [result for number in range(len(parts)) for result in results[number]]
+
+
+def available_processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _do(work: Callable[[Item], Result], part: Sequence[Item]) -> list[Result]:
+    return [work(item) for item in part]
+
+
+def _shared(
+    work: Callable[[Item], Result], parts: Sequence[Sequence[Item]], others: int
+) -> Iterator[tuple[int, list[Result]]]:
+    """Works on the parts together with other processes; yields number and result of each that gets done."""
+    pool = ProcessPoolExecutor(others, mp_context=multiprocessing.get_context("spawn"), initializer=begin_worker)
+    try:
+        with ctrl_c_held():
+            waiting = {pool.submit(_do, work, part): number for number, part in enumerate(parts)}
+        for future in reversed(list(waiting)):
+            if not future.cancel():
+                break
+            number = waiting.pop(future)
+            yield number, _do(work, parts[number])
+            for finished in wait(waiting, timeout=0).done:
+                yield waiting.pop(finished), finished.result()
+        for finished in as_completed(waiting):
+            yield waiting[finished], finished.result()
+    except BrokenProcessPool:
+        return
+    finally:
+        # Whoever stops the work does not wait for what is half done.
+        pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,226 @@
+"""ROUGE (Lin 2004) as the package rouge-score computes it."""
+
+import functools
+import importlib.metadata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from citerec.errors import InputError
+from citerec.texts.anchors import with_bare_spans
+from citerec.texts.metrics.metric import Floats, Progress, References, over_references
+from citerec.texts.metrics.processes import in_processes
+from citerec.texts.sentences import sentences_of
+from citerec.texts.tasks import Written
+
+KINDS = ("rouge1", "rouge2", "rougeL")
+RougeL = Literal["sentence", "summary"]
+Measure = Literal["f1", "precision", "recall"]
+
+_Pair = tuple[str, tuple[str, ...]]
+
+
+class Score(NamedTuple):
+    """Of a text against another, each from 0 to 1.
+
+    Attributes:
+        precision: Share of the prediction that the reference has.
+        recall: Share of the reference that the prediction has.
+        f1: Their harmonic mean.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Sequence[str] = KINDS) -> dict[str, Score]:
+    """The scores of a text against another, exactly rouge-score's.
+
+    Args:
+        prediction: The text.
+        reference: The text that it should be like.
+        stemming: Whether words are stemmed (Porter).
+        kinds: `rouge1` to `rouge9`; `rougeL`; `rougeLsum`, for which each line of a text is a sentence.
+
+    Returns:
+        By kind.
+    """
+    scores = _scorer(tuple(kinds), stemming).score(reference, prediction)
+    return {kind: Score(float(score[0]), float(score[1]), float(score[2])) for kind, score in scores.items()}
+
+
+class Rouge:
+    """ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets.
+
+    Args:
+        stemming: Whether words are stemmed (Porter). CiteBench does not; stemming moves ROUGE-1 and L by some three
+            points.
+        rouge_l: `sentence` takes a text as one sequence of words; `summary` takes it sentence by sentence and unites
+            what they share (column `rougeLsum`). Sentences are `citerec.texts.sentences.sentences_of`.
+        references: What counts where there are several targets: `over_references`, led by ROUGE-1.
+        measure: What of a score: CiteBench, CiteSum and SciTLDR report F1.
+        workers: Processes; None for as many as there are processors, 1 for none but this one.
+    """
+
+    name = "rouge"
+
+    def __init__(
+        self,
+        *,
+        stemming: bool = False,
+        rouge_l: RougeL = "sentence",
+        references: References = "best",
+        measure: Measure = "f1",
+        workers: int | None = None,
+    ) -> None:
+        for what, value, known in (
+            ("rouge_l", rouge_l, get_args(RougeL)),
+            ("references", references, get_args(References)),
+            ("measure", measure, get_args(Measure)),
+        ):
+            if value not in known:
+                raise InputError(f"there is no {what} {value!r}", f"Choose: {', '.join(known)}.")
+        self._kinds = KINDS if rouge_l == "sentence" else ("rouge1", "rouge2", "rougeLsum")
+        self._stemming, self._rouge_l, self._measure = stemming, rouge_l, measure
+        self._references: References = references
+        self._workers = workers
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """`rouge1`, `rouge2`, `rougeL` or `rougeLsum`; with `_precision` or `_recall` behind, where it is not F1."""
+        return self._kinds if self._measure == "f1" else tuple(f"{kind}_{self._measure}" for kind in self._kinds)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Package and its version, stemming, kind of ROUGE-L, references, measure."""
+        return {
+            "package": _package(),
+            "stemming": self._stemming,
+            "rouge_l": self._rouge_l,
+            "references": self._references,
+            "measure": self._measure,
+        }
+
+    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+        """Scores from 0 to 1, texts × columns; NaN without a target."""
+        pairs = [
+            (with_bare_spans(written.text), tuple(map(with_bare_spans, written.task.targets))) for written in texts
+        ]
+        score = functools.partial(_row, self._kinds, self._stemming, self._measure, self._references)
+        rows = in_processes(score, pairs, self._workers, lambda done: progress("ROUGE", done, len(pairs)))
+        return np.array(rows, np.float64).reshape(len(pairs), len(self._kinds))
+
+
+class RougePairs:
+    """F1 of one kind of ROUGE for pairs of texts: what `citerec.texts.metrics.blockmatch` compares blocks by.
+
+    Args:
+        kind: `rouge1`, `rouge2`, `rougeL`.
+        stemming: Whether words are stemmed.
+        workers: Processes, as for `Rouge`.
+    """
+
+    def __init__(self, kind: str, *, stemming: bool = False, workers: int | None = None) -> None:
+        self.name = kind
+        self._stemming, self._workers = stemming, workers
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Package and its version, stemming, measure."""
+        return {"package": _package(), "stemming": self._stemming, "measure": "f1"}
+
+    def pairs(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> Floats:
+        """F1 of each pair of prediction and reference."""
+        score = functools.partial(_row, (self.name,), self._stemming, "f1", "first")
+        asked = [(prediction, (reference,)) for prediction, reference in pairs]
+        rows = in_processes(score, asked, self._workers, lambda done: progress("ROUGE", done, len(pairs)))
+        return np.array(rows, np.float64).reshape(len(pairs))
+
+
+class GreedyRouge:
+    """ROUGE-n of a text that grows sentence by sentence: what a greedy choice of sentences asks for over and over.
+
+    Its scores are exactly those of `rouge(" ".join(chosen), reference)`, n-grams across the ends of sentences included;
+    but only what a sentence adds is counted.
+
+    Args:
+        reference: The text that it should be like.
+        sentences: What may be chosen.
+        n: Of the n-grams.
+        stemming: Whether words are stemmed.
+    """
+
+    def __init__(self, reference: str, sentences: Sequence[str], *, n: int = 2, stemming: bool = False) -> None:
+        from rouge_score.tokenizers import DefaultTokenizer
+
+        tokenize = DefaultTokenizer(stemming).tokenize
+        self._n = n
+        self._tokens = [tokenize(sentence) for sentence in sentences]
+        self._missing = _ngrams(tokenize(reference), n)  # of the reference, as often as not yet found
+        self._reference = self._missing.total()
+        self._inner = [
+            Counter({gram: count for gram, count in _ngrams(tokens, n).items() if gram in self._missing})
+            for tokens in self._tokens
+        ]
+        self._shared, self._length, self._tail = 0, 0, list[str]()
+
+    def score_with(self, number: int) -> Score:
+        """The score, should the sentence of this number come next."""
+        return self._score(self._shared + self._added(number).total(), self._length + len(self._tokens[number]))
+
+    def add(self, number: int) -> Score:
+        """Puts the sentence of this number at the end.
+
+        Returns:
+            The score of all that was chosen.
+        """
+        added = self._added(number)
+        self._missing -= added
+        self._shared += added.total()
+        self._length += len(self._tokens[number])
+        tail = [*self._tail, *self._tokens[number]]
+        self._tail = tail[max(0, len(tail) - self._n + 1) :]
+        return self._score(self._shared, self._length)
+
+    def _added(self, number: int) -> "Counter[tuple[str, ...]]":
+        """The missing n-grams that a sentence would bring, and how many of each."""
+        seam = _ngrams([*self._tail, *self._tokens[number][: self._n - 1]], self._n)
+        grams = self._inner[number] + seam if seam else self._inner[number]
+        return Counter({gram: min(count, self._missing[gram]) for gram, count in grams.items()})
+
+    def _score(self, shared: int, length: int) -> Score:
+        from rouge_score.scoring import fmeasure
+
+        precision, recall = shared / max(length - self._n + 1, 1), shared / max(self._reference, 1)
+        return Score(precision, recall, float(fmeasure(precision, recall)))
+
+
+def _package() -> str:
+    return f"rouge-score {importlib.metadata.version('rouge-score')}"
+
+
+def _ngrams(tokens: Sequence[str], n: int) -> "Counter[tuple[str, ...]]":
+    return Counter(zip(*(tokens[start:] for start in range(n)), strict=False))
+
+
+@functools.cache
+def _scorer(kinds: tuple[str, ...], stemming: bool) -> Any:
+    from rouge_score.rouge_scorer import RougeScorer
+
+    return RougeScorer(list(kinds), use_stemmer=stemming)
+
+
+def _row(kinds: tuple[str, ...], stemming: bool, measure: Measure, references: References, pair: _Pair) -> list[float]:
+    """The values of a prediction against its targets."""
+    texts = [pair[0], *pair[1]]
+    if "rougeLsum" in kinds:
+        texts = ["\n".join(sentences_of(text)) for text in texts]
+    values = [
+        [getattr(score, measure) for score in rouge(texts[0], target, stemming=stemming, kinds=kinds).values()]
+        for target in texts[1:]
+    ]
+    row: list[float] = over_references(np.array(values).reshape(-1, len(kinds)), references).tolist()
+    return row

@@ -1,0 +1,37 @@
+"""Self-reference: texts that speak of the paper they stand in, not of those they cite."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from citerec.texts.metrics.metric import Floats, Progress
+from citerec.texts.tasks import Written
+
+KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
+"""What CiteBench looks for (Funkquist et al. 2023, section 5.3)."""
+
+_KEYWORD = re.compile(rf"\b(?:{'|'.join(KEYWORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
+
+
+def refers_to_itself(text: str) -> bool:
+    """Whether one of the keywords stands in a text, in capitals or small letters."""
+    return _KEYWORD.search(text) is not None
+
+
+class SelfReference:
+    """The share of texts that refer to themselves. Targets do too: 5 % of CiteBench's (appendix A.6)."""
+
+    name = "self-reference"
+    columns = ("self_reference",)
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The keywords."""
+        return {"keywords": list(KEYWORDS)}
+
+    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+        """1 or 0."""
+        progress("self-reference", len(texts), len(texts))
+        return np.array([[refers_to_itself(written.text)] for written in texts], np.float64).reshape(-1, 1)

@@ -1,0 +1,56 @@
+"""Citation scores against cases worked by hand."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.texts.metrics.citations import Citations, citation_score
+from citerec.texts.tasks import Source, TextTask, Written
+
+SOURCES = tuple(Source(f"text {number}", f"W{number}", f"Title {number}") for number in range(4))
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "expected"),
+    [
+        # Two of three cited are right, two of four wanted are found: 2 * 2/3 * 1/2 / (7/6) = 4/7.
+        ("[0] and [1, 1], but [9]", "[0-3]", (2 / 3, 2 / 4, 4 / 7)),
+        ("as [1] and [0] say, as [1] says", "[0, 1]", (1, 1, 1)),
+        ("as [2] says", "[0, 1]", (0, 0, 0)),
+        ("no citation", "none either", (1, 1, 1)),
+        ("no citation", "[0]", (0, 0, 0)),
+        ("[0]", "no citation", (0, 0, 0)),
+        # What is not in the input: wrong in the text, left out of the target.
+        ("[7]", "no citation", (0, 0, 0)),
+        ("no citation", "[7]", (1, 1, 1)),
+        ("[0] [7]", "[0] [7]", (1 / 2, 1, 2 / 3)),
+        # Papers that nobody knows are left out everywhere.
+        ("[0] #OTHEREFR", "[0], REF", (1, 1, 1)),
+        ("#OTHEREFR", "#OTHEREFR", (1, 1, 1)),
+        # By identifier, by title, by number.
+        ("<cite> W1 <sep> x </cite> <cite> unknown <sep> title 2 </cite>", "[1] [2]", (1, 1, 1)),
+        ("<cite> W8 <sep> x </cite> [1]", "<cite> W1 <sep> Title 1 <sep> Lee </cite>", (1 / 2, 1, 2 / 3)),
+    ],
+)
+def test_by_hand(text: str, target: str, expected: tuple[float, float, float]) -> None:
+    assert citation_score(text, target, SOURCES) == pytest.approx(expected)
+
+
+@given(st.sets(st.integers(0, 5)), st.sets(st.integers(0, 3)))
+def test_f1_is_the_harmonic_mean(cited: set[int], wanted: set[int]) -> None:
+    text, target = ("".join(f"[{number}]" for number in numbers) for numbers in (cited, wanted))
+    precision, recall, f1 = citation_score(text, target, SOURCES)
+    right = len(cited & wanted)
+    if cited and wanted:
+        assert (precision, recall) == (right / len(cited), right / len(wanted))
+    assert f1 == pytest.approx(2 * precision * recall / (precision + recall) if precision + recall else 0)
+
+
+def test_over_texts() -> None:
+    task = TextTask("t", SOURCES, targets=("[0]", "[1]"))
+    texts = [Written(task, "[1]", "w"), Written(TextTask("u", SOURCES), "[1]", "w")]
+    best, first = (Citations(references=way).scores(texts, lambda *_: None) for way in ("best", "first"))
+    assert best[0].tolist() == [1, 1, 1]
+    assert first[0].tolist() == [0, 0, 0]
+    assert np.isnan(best[1]).all()
