@@ -81,6 +81,8 @@ def test_a_citation_changes_nothing_but_the_end(sentence: str, numbers: tuple[in
             ("A Bee", "C Dee"),
             "The paper of Bee and Dee [0] presents what they did.",
         ),
+        ("To solve this problem, we give a proof.", ("A Bee",), "Bee [0] gives a proof."),
+        ("Using kernels, we give a proof.", ("A Bee",), "Using kernels, they give a proof [0]."),
         ("This work is new.", (), "The work [0] is new."),
         ("Kernels of the US are ours!", ("A Bee",), "Kernels of the US are theirs [0]!"),
         ("Kernels work (see us).", ("A Bee",), "Kernels work (see them) [0]."),
