@@ -9,7 +9,7 @@ _KIND = r"(?:paper|work|article|study|letter|report|chapter|thesis|survey)"
 _OPENING = re.compile(
     rf"(?:in (?:this|the present|our) {_KIND}|here|therefore|thus|hence|finally|to this end)(?:, ?| (?=(?:we|i) ))"
     # What "this" points at stays behind.
-    r"|(?:based on|motivated by|inspired by|following|given|to \w+) (?:this|these|that|those|the above)\b[^,.]*, (?=we )",
+    r"|(?:based on|motivated by|inspired by|following|given|to \w+) (?:this|these|that|those)\b[^,.]*, (?=we )",
     re.IGNORECASE,
 )
 _WE = re.compile(r"(?:we|i) ((?:[a-z]+ly |also |then |further |first )?)([a-z]+)\b", re.IGNORECASE)

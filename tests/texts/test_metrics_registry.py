@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError
-from citerec.texts.metrics.metric import over_references
+from citerec.texts.metrics.metric import References, over_references
 from citerec.texts.metrics.registry import DISCOURSE, METRICS, open_metrics
 from citerec.texts.tasks import Source, TextTask, Written
 
@@ -46,7 +46,7 @@ def test_what_is_said_reaches_the_metrics() -> None:
     [
         (["rouge", "roge"], r"there is no metric of texts 'roge'. Did you mean rouge\? Choose: rouge, bertscore, "),
         ([], "no metric is named. Choose: rouge, "),
-        (["corwa"], "the metric corwa needs a tagger. Give the folder that citerec train tagger made"),
+        (["corwa"], "the metric corwa needs a tagger. Give what citerec train tagger made: --tagger corwa=FOLDER"),
     ],
 )
 def test_what_cannot_be_opened_says_what_could(names: list[str], message: str) -> None:

@@ -72,7 +72,9 @@ def open_metrics(
             did = f"Did you mean {near[0]}? " if near else ""
             raise InputError(f"there is no metric of texts {name!r}", f"{did}Choose: {', '.join(METRICS)}.")
         if name in DISCOURSE and name not in (taggers or {}):
-            raise InputError(f"the metric {name} needs a tagger", "Give the folder that citerec train tagger made.")
+            raise InputError(
+                f"the metric {name} needs a tagger", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
+            )
 
     @cache  # alone and in BlockMatch it is the same model
     def bertscore() -> BertScore:
