@@ -6,6 +6,7 @@ import sys
 import click
 
 from citerec.cli.contexts import contexts
+from citerec.cli.data import data
 from citerec.cli.demo import demo
 from citerec.cli.diagnostics import diagnostics
 from citerec.cli.evaluate import evaluate, report
@@ -30,6 +31,7 @@ def cli() -> None:
 
 
 cli.add_command(contexts)
+cli.add_command(data)
 cli.add_command(demo)
 cli.add_command(diagnostics)
 cli.add_command(evaluate)

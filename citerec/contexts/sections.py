@@ -1,28 +1,35 @@
-"""What headings say of their sections."""
+"""What headlines say of their sections."""
 
 import re
 
+_NUMBER = r"(?:(?:\d+|[IVXivx]+|[A-Z])(?:\.\d+)*[.)]?\s+)?"
+_NAMED = (
+    r"related\s+(?:works?|literature|research|studies)|(?:previous|prior|earlier)\s+(?:works?|research|studies)"
+    r"|literature\s+(?:review|survey|overview)|(?:review|survey)\s+of\s+(?:the\s+)?(?:related\s+)?literature"
+)
+_BACKGROUND = r"backgrounds?"
 _RELATED_WORK = re.compile(
-    r"related\s+(?:work|literature|research|studies)|(?:literature|previous|prior)\s+(?:review|work|research|studies)"
-    r"|review\s+of\s+(?:the\s+)?literature|state[\s-]of[\s-]the[\s-]art",
+    rf"{_NUMBER}(?:the\s+)?(?P<first>{_NAMED}|{_BACKGROUND})(?:\s*(?:and|&|,|/)\s*(?P<second>{_NAMED}|{_BACKGROUND}))?"
+    r"[\s.:]*",
     re.IGNORECASE,
 )
-_BACKGROUND = re.compile(r"[\W\d]*background\W*", re.IGNORECASE)
-_INTRODUCTION = re.compile(r"\bintroduction\b", re.IGNORECASE)
+_INTRODUCTION = re.compile(rf"{_NUMBER}introduction[\s.:]*", re.IGNORECASE)
 
 
-def is_related_work(heading: str | None, *, with_introduction: bool = False) -> bool:
-    """Whether a heading is that of a section of related work (OARelatedWork, Docekal et al. 2024, section 2.2).
+def is_related_work(headline: str | None, *, introduced: bool = False) -> bool:
+    """Whether a section is one of related work (OARelatedWork, Docekal et al. 2024, section 2.2).
 
     Args:
-        heading: The heading; None where the section has none.
-        with_introduction: Whether the text has a section of introduction too: then "Background" is one.
+        headline: Its headline, with its number or without; None where it has none.
+        introduced: Whether another section is the Introduction: then "Background" is one too.
     """
-    if not heading:
+    found = _RELATED_WORK.fullmatch(headline.strip()) if headline else None
+    if found is None:
         return False
-    return bool(_RELATED_WORK.search(heading)) or (with_introduction and bool(_BACKGROUND.fullmatch(heading)))
+    kinds = [kind.lower() for kind in (found["first"], found["second"]) if kind]
+    return introduced or any(not re.fullmatch(_BACKGROUND, kind) for kind in kinds)
 
 
-def is_introduction(heading: str | None) -> bool:
-    """Whether a heading is that of an introduction."""
-    return bool(heading and _INTRODUCTION.search(heading))
+def is_introduction(headline: str | None) -> bool:
+    """Whether a section is the Introduction."""
+    return bool(headline and _INTRODUCTION.fullmatch(headline.strip()))

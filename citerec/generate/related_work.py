@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
-from citerec.contexts.sections import is_related_work
+from citerec.contexts.sections import is_introduction, is_related_work
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.generate.tldr import source_of
@@ -110,7 +110,8 @@ def _until_all_found(texts: Iterable[FullText], wanted: set[str]) -> Iterable[tu
     for text in texts:
         if text.paper_id in left:
             left.remove(text.paper_id)
-            paragraphs = (part for part in text.paragraphs if not is_related_work(part.section))
+            introduced = any(is_introduction(part.section) for part in text.paragraphs)
+            paragraphs = (part for part in text.paragraphs if not is_related_work(part.section, introduced=introduced))
             yield text.paper_id, "\n".join(" ".join(text.text[part.start : part.end].split()) for part in paragraphs)
         if not left:
             return

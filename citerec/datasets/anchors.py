@@ -1,0 +1,46 @@
+"""Citation anchors of a text, numbered as CiteBench numbers them (Funkquist et al., appendix A.1)."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+OTHER = "#OTHEREFR"
+"""Stands in a citation text for a paper that is not in the input (CiteBench, after Xing et al.)."""
+
+
+def unified(
+    text: str, anchors: re.Pattern[str], papers: Mapping[str, int], *, by_mention: bool = True
+) -> tuple[str, list[int]]:
+    """A citation text with `[0]`, `[1]`, … for its anchors, and the order of the papers that fits them.
+
+    The number goes up with each paper that the text mentions for the first time, and is kept where it mentions it
+    again. Papers that it never mentions come after the others. An anchor of no paper becomes `#OTHEREFR`.
+
+    Args:
+        text: The citation text.
+        anchors: What an anchor looks like; the match's first group, or all of it, is its name.
+        papers: Positions of the papers, by the name of their anchors; several names may lead to one paper.
+        by_mention: Whether papers are numbered as they are mentioned; else in the order of their positions.
+
+    Returns:
+        The text, and for each number the position of its paper.
+    """
+    whole = sorted(set(papers.values()))
+    order: dict[int, None] = {} if by_mention else dict.fromkeys(whole)
+    numbers: dict[int, int] = {position: number for number, position in enumerate(order)}
+
+    def number_of(match: re.Match[str]) -> str:
+        position = papers.get(match[1] if anchors.groups else match[0])
+        if position is None:
+            return OTHER
+        return f"[{numbers.setdefault(position, len(numbers))}]"
+
+    written = anchors.sub(number_of, text)
+    return written, [*numbers, *(position for position in whole if position not in numbers)]
+
+
+def positions(names: Sequence[str]) -> dict[str, int]:
+    """Positions of papers by name; of a name that comes twice the first counts."""
+    found: dict[str, int] = {}
+    for position, name in enumerate(names):
+        found.setdefault(name, position)
+    return found

@@ -1,0 +1,129 @@
+"""CiteSum: citing sentences as one-sentence summaries of the papers that they cite (Mao et al., 2022, 2.1)."""
+
+import contextlib
+import re
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from citerec.contexts.author_year import names_before
+from citerec.contexts.extract import Rules, Tally, extract_contexts
+from citerec.contexts.s2orc import FullText
+from citerec.contexts.split import splitter_identity
+from citerec.corpus.result_lines import writing_lines
+from citerec.datasets.pair_sets import Plan, full_texts, write_pair
+from citerec.records import MARKER, Context, Paper
+from citerec.retrieve.index import open_store
+from citerec.texts.metrics.rouge import rouge
+from citerec.texts.sentences import sentences_of
+from citerec.texts.tasks import Source, TextTask
+from citerec.texts.write import task_record
+
+DATASET = "citesum"
+CITED = "REF"
+"""Stands in a summary for the citation span (CiteSum)."""
+
+STEPS = (
+    "texts",
+    "texts with a section of related work",
+    "sentences that cite there",
+    "of them, that cite one paper, and it is linked",
+    "of them, whose cited paper has an abstract",
+    "of them, near enough to the abstract",
+)
+_HEADLINE = re.compile(r"related\s+works?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Nearness:
+    """How near a sentence must be to the abstract: ROUGE recall, the share of the sentence that the abstract has.
+
+    Attributes:
+        rouge1: Least recall of words, 0 to 1 (Mao et al.: 0.5).
+        rouge2: Of pairs of words (0.2).
+        rouge_l: Of the longest common subsequence (0.4).
+        stemming: Whether words are stemmed. The paper does not say; only with stemming ROUGE gives the recall that it
+            reports for SciTLDR (docs/text-datasets.md).
+    """
+
+    rouge1: float = 0.5
+    rouge2: float = 0.2
+    rouge_l: float = 0.4
+    stemming: bool = True
+
+    def recalls(self, abstract: str, sentence: str) -> tuple[float, float, float]:
+        """Recall of the sentence's words, pairs and longest subsequence."""
+        scores = rouge(abstract, sentence, stemming=self.stemming)
+        return scores["rouge1"].recall, scores["rouge2"].recall, scores["rougeL"].recall
+
+    def holds(self, recalls: tuple[float, float, float]) -> bool:
+        """Whether each is high enough."""
+        return all(
+            recall >= least for recall, least in zip(recalls, (self.rouge1, self.rouge2, self.rouge_l), strict=True)
+        )
+
+
+def citesum_plan(nearness: Nearness, split: str = "pysbd") -> Plan:
+    """How CiteSum is built.
+
+    Args:
+        nearness: Which sentences count as summaries.
+        split: What splits sentences where the source does not tell them.
+    """
+    parameters = {"nearness": asdict(nearness), "split": split, "split_is": splitter_identity(split)}
+    return Plan(DATASET, _pairs_of_shard, STEPS, parameters, unit="cited papers")
+
+
+def summary_of(sentence: str) -> str:
+    """A citing sentence with `REF` for the citation span, to which names before a number belong: "Lee et al. [8]"."""
+    at = sentence.index(MARKER)
+    names = names_before(sentence, len(sentence[:at].rstrip()))
+    start = names.start if names and names.sure else at
+    return " ".join(f"{sentence[:start]}{CITED}{sentence[at + len(MARKER) :]}".split())
+
+
+def _pairs_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    nearness, rules = Nearness(**parameters["nearness"]), Rules(single=True, split=parameters["split"])
+    counts, tally = Counter[str](), Tally()
+    with writing_lines(out) as write, contextlib.closing(open_store(Path(parameters["index"]))) as store:
+        for text, _ in full_texts(shard, parameters, counts, write):
+            contexts = _contexts(text, rules, tally, counts)
+            papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids})
+            for context in contexts:
+                paper = papers.get(context.cited_ids[0])
+                if paper is None or not paper.abstract:
+                    continue
+                counts[STEPS[4]] += 1
+                printed = context.text.replace(MARKER, context.marker or "")
+                recalls = nearness.recalls(paper.abstract, printed)
+                if nearness.holds(recalls):
+                    counts[STEPS[5]] += 1
+                    write_pair(paper.paper_id, task_record(_pair(context, paper, recalls)), write)
+    counts[STEPS[2]], counts[STEPS[3]] = tally.sentences, tally.contexts
+    return {**counts, "fates": {fate: count for fate, count in tally.fates.items() if fate != "usable"}}
+
+
+def _contexts(text: FullText, rules: Rules, tally: Tally, counts: "Counter[str]") -> list[Context]:
+    """The sentences of a text's Related Work sections that cite exactly one linked paper."""
+    paragraphs = tuple(each for each in text.paragraphs if each.section and _HEADLINE.search(each.section))
+    if not paragraphs:
+        return []
+    counts[STEPS[1]] += 1
+    return list(extract_contexts(replace(text, paragraphs=paragraphs), rules, tally=tally))
+
+
+def _pair(context: Context, paper: Paper, recalls: tuple[float, float, float]) -> TextTask:
+    abstract = paper.abstract or ""
+    return TextTask(
+        task_id=context.context_id,
+        sources=(Source(abstract, paper.paper_id, paper.title, sentences_of(abstract)),),
+        targets=(summary_of(context.text),),
+        dataset=DATASET,
+        extra={
+            "paper_id": paper.paper_id,
+            "citing_id": context.citing_id,
+            "rouge_recall": [round(recall, 4) for recall in recalls],
+        },
+    )

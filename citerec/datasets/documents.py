@@ -1,0 +1,118 @@
+"""A full text as sections with their paragraphs, sentences at the leaves."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import orjson
+
+from citerec.contexts.callout import Callout, Spans
+from citerec.contexts.callouts import find_callouts
+from citerec.contexts.passages import folded, sentences_given, sentences_of
+from citerec.contexts.s2orc import BibRef, FullText, Paragraph
+from citerec.contexts.split import Span, splitter
+from citerec.datasets.hierarchy import Section, with_number
+
+
+class Document:
+    """A full text, its headlines with their numbers, and the citations of its paragraphs.
+
+    Args:
+        text: The full text.
+        raw: Its line in the shard: numbers of headlines stand beside the text.
+        split: What splits sentences where the source does not tell them.
+    """
+
+    def __init__(self, text: FullText, raw: bytes, split: str = "pysbd") -> None:
+        self.text, self._split = text, split
+        self.paragraphs: list[Paragraph] = []
+        for paragraph in text.paragraphs:
+            if not self.paragraphs or paragraph.start >= self.paragraphs[-1].end:  # of two that overlap the first
+                self.paragraphs.append(paragraph)
+        self.words = [len(self.whole(place).split()) for place in range(len(self.paragraphs))]
+        self._raw = raw
+
+    def sections(self) -> list[Section]:
+        """Its sections one after another; what stands before the first headline is in none."""
+        headers = sorted(_headers(self._raw, len(self.text.text)))
+        starts = [start for start, _, _ in headers]
+        sections = [with_number(self.text.text[start:end], number) for start, end, number in headers]
+        for place, paragraph in enumerate(self.paragraphs):
+            if at := bisect_right(starts, paragraph.start):
+                sections[at - 1].paragraphs.append(place)
+        return sections
+
+    def whole(self, place: int) -> str:
+        """The text of a paragraph."""
+        paragraph = self.paragraphs[place]
+        return self.text.text[paragraph.start : paragraph.end]
+
+    def citations(self, place: int) -> list[tuple[Callout, tuple[str, ...]]]:
+        """The citations of a paragraph in order, each with the ids of its bib entries.
+
+        What no bib ref marks is believed where it is written as those are that one marks.
+        """
+        start = self.paragraphs[place].start
+        refs = self._refs(place)
+        hints = [(ref.start - start, ref.end - start) for ref in refs]
+        hinted = Spans(hints)
+        callouts = find_callouts(self.whole(place), hints)
+        marked = {callout.start for callout in callouts if hinted(callout.start, callout.end)}
+        styles = {callout.style for callout in callouts if callout.start in marked and callout.is_sound}
+        return [
+            (callout, _entry_ids(callout, refs, start))
+            for callout in callouts
+            if callout.start in marked or callout.style in styles
+        ]
+
+    def sentences(self, place: int) -> list[Span]:
+        """Where the sentences of a paragraph stand in it."""
+        whole, callouts = self.whole(place), [callout for callout, _ in self.citations(place)]
+        given = sentences_given(whole, callouts, self.text.sentences or (), self.paragraphs[place])
+        return given or sentences_of(whole, callouts, splitter(self._split))
+
+    def as_json(self, sections: Sequence[Section]) -> list[dict[str, Any]]:
+        """Sections as JSON: headline, number, paragraphs as lists of sentences, the sections in it."""
+        return [
+            {
+                "headline": section.headline,
+                "number": section.number,
+                "paragraphs": [self._folded(place) for place in section.paragraphs if self.words[place]],
+                "sections": self.as_json(section.sections),
+            }
+            for section in sections
+        ]
+
+    def _folded(self, place: int) -> list[str]:
+        whole = self.whole(place)
+        return [sentence for span in self.sentences(place) if (sentence := folded(whole, span))]
+
+    def _refs(self, place: int) -> list[BibRef]:
+        paragraph = self.paragraphs[place]
+        return [ref for ref in self.text.bib_refs if paragraph.start <= ref.start and ref.end <= paragraph.end]
+
+
+def _entry_ids(callout: Callout, refs: Sequence[BibRef], start: int) -> tuple[str, ...]:
+    """The bib entries of the bib refs that a citation overlaps, in order."""
+    here = (ref for ref in refs if ref.start - start < callout.end and callout.start < ref.end - start)
+    return tuple(dict.fromkeys(ref.entry_id for ref in here if ref.entry_id))
+
+
+def _headers(raw: bytes, length: int) -> Iterator[tuple[int, int, str]]:
+    """Start, end and number of each headline; what does not fit the text is passed over: reading told of it."""
+    record = orjson.loads(raw)
+    layers = (record.get("body") or record.get("content") or {}).get("annotations") or {}
+    layer = layers.get("section_header") or layers.get("sectionheader")
+    if isinstance(layer, str):
+        try:
+            layer = orjson.loads(layer)
+        except orjson.JSONDecodeError:
+            return
+    for header in layer if isinstance(layer, list) else ():
+        try:
+            start, end = int(header["start"]), int(header["end"])
+            number = (header.get("attributes") or {}).get("n")
+        except (KeyError, TypeError, ValueError, AttributeError):
+            continue
+        if 0 <= start < end <= length:
+            yield start, end, str(number or "")

@@ -1,0 +1,227 @@
+"""Sections within sections, from the numbers of their headlines (Docekal et al., OARelatedWork, 2.1.2 and 2.1.4)."""
+
+import itertools
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+MOST_MISSING = 3
+"""Numbers that may be missing between two headlines (Docekal et al., note 7)."""
+FEWEST_NUMBERED = 3
+"""Numbered headlines below which nothing is made of them."""
+_MOST_NUMBERED = 500  # more are a table; the search takes time with their square
+LEAST_LATIN = 0.3
+"""Share of Latin letters below which a headline is debris."""
+
+Style = Literal["arabic", "roman", "letter"]
+
+_WORD = r"(?:\d{1,2}|[IVX]{1,6}|[A-Z])"
+_NUMBER = re.compile(rf"\s*({_WORD}(?:\.\d{{1,2}})*+(?:\.[A-Z](?![\w.]))?)(?:\.|\)|:)?(?=\s|$)\s*")
+_ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
+# These stand beside the numbered sections, whatever was numbered before them.
+_UNNUMBERED = re.compile(
+    r"\W*(?:abstract|acknowled\w+|references|bibliography|appendi\w+|supplement\w+)", re.IGNORECASE
+)
+
+
+class Part(NamedTuple):
+    """A part of a section number: how it is written, and what it counts."""
+
+    style: Style
+    value: int
+
+
+Number = tuple[Part, ...]
+
+
+@dataclass(slots=True)
+class Section:
+    """A section: its headline, its paragraphs, the sections in it.
+
+    Attributes:
+        headline: Without its number.
+        number: As it is printed: "2.1"; empty where there is none.
+        paragraphs: Positions of its own paragraphs, in the order of the text.
+        sections: Its subsections in order.
+    """
+
+    headline: str
+    number: str = ""
+    paragraphs: list[int] = field(default_factory=list)
+    sections: list["Section"] = field(default_factory=list)
+
+    def all_paragraphs(self) -> list[int]:
+        """Its paragraphs and those of all that is in it, in order."""
+        return [*self.paragraphs, *(place for section in self.sections for place in section.all_paragraphs())]
+
+
+def with_number(headline: str, number: str | None = None) -> Section:
+    """A section of a headline, its number taken off; or with the number that the source gives beside it."""
+    headline = " ".join(headline.split())
+    given = " ".join((number or "").split()).rstrip(".):")
+    if given and headline.startswith(given):
+        headline = headline[len(given) :].lstrip(".): ")
+    elif not given and (match := _NUMBER.match(headline)):
+        rest = headline[match.end() :]
+        if rest and match.group().strip() not in ("A", "I"):  # a lone letter may be a word: "A Survey"
+            given, headline = match[1], rest
+    return Section(headline, given)
+
+
+def hierarchy(shallow: Sequence[Section]) -> list[Section]:
+    """The sections of a document with subsections in their sections; those given where the numbers make no sense.
+
+    The longest run of numbers that follow one another is believed (the anchor); what is numbered otherwise, as the
+    steps of an algorithm are, counts as unnumbered. A headline without a number goes into the numbered section before
+    it, unless it is one of those that never have one, such as Acknowledgments.
+
+    The flat list stays where fewer than three headlines follow one another, or fewer than half of the numbered ones.
+
+    Args:
+        shallow: The sections in order, none in another. They are not changed.
+    """
+    flat = [Section(each.headline, each.number, list(each.paragraphs)) for each in shallow]
+    numbers = section_numbers([section.number for section in flat])
+    numbered = [place for place, number in enumerate(numbers) if number]
+    if not FEWEST_NUMBERED <= len(numbered) <= _MOST_NUMBERED:
+        return flat
+    anchor = set(_anchor(numbered, numbers, flat))
+    if len(anchor) < max(FEWEST_NUMBERED, len(numbered) / 2):
+        return flat
+    return _nested(flat, [number if place in anchor else () for place, number in enumerate(numbers)])
+
+
+def _anchor(numbered: Sequence[int], numbers: Sequence[Number], flat: Sequence[Section]) -> list[int]:
+    """The longest run of headlines of which each number follows the one before it, few numbers missing between.
+
+    Of two as long, the one whose headlines look more like headlines: with fewer words that begin small.
+    """
+    best: dict[int, tuple[int, int]] = {}
+    before: dict[int, int | None] = {}
+    for at, place in enumerate(numbered):
+        small = sum(word[0].islower() for word in flat[place].headline.split())
+        score, link = ((1, -small), None) if _follows((), numbers[place]) else ((0, 0), None)
+        for earlier in numbered[:at]:
+            count, looks = best[earlier]
+            if count and (count + 1, looks - small) > score and _follows(numbers[earlier], numbers[place]):
+                score, link = (count + 1, looks - small), earlier
+        best[place], before[place] = score, link
+    run: list[int] = []
+    last: int | None = max(numbered, key=lambda place: best[place])
+    while last is not None and best[last][0]:
+        run.append(last)
+        last = before[last]
+    return run[::-1]
+
+
+def _follows(before: Number, number: Number) -> bool:
+    gap = missing(before, number)
+    return gap is not None and gap <= MOST_MISSING
+
+
+def _nested(flat: Sequence[Section], numbers: Sequence[Number]) -> list[Section]:
+    top: list[Section] = []
+    path: list[tuple[Number, Section]] = []  # from the top to the last numbered section
+    for section, number in zip(flat, numbers, strict=True):
+        if number:
+            while path and path[-1][0] != number[: len(path[-1][0])]:
+                path.pop()
+        elif _UNNUMBERED.match(section.headline):
+            path.clear()
+        (path[-1][1].sections if path else top).append(section)
+        if number:
+            path.append((number, section))
+    return top
+
+
+def missing(before: Number, number: Number) -> int | None:
+    """How many numbers are missing between two: none between 2 and 2.1, 2.3 and 3; None where it does not follow.
+
+    Args:
+        before: The number before; empty at the beginning.
+        number: The number after it.
+    """
+    shared = 0
+    while shared < min(len(before), len(number)) and before[shared] == number[shared]:
+        shared += 1
+    if shared == len(number):
+        return None  # the same again, or a section after its own subsection
+    style, value = number[shared]
+    count = 0
+    if shared < len(before):
+        last = before[shared]
+        if last.style == style:
+            count = value - last.value - 1
+        elif shared == 0 and style == "letter":
+            count = value - 1  # appendices after numbered sections
+        else:
+            return None
+    else:
+        count = value - 1
+    if count < 0:
+        return None
+    # Of what is deeper, each level begins at its first, and the headline above it is missing.
+    return count + sum(part.value for part in number[shared + 1 :])
+
+
+def section_numbers(written: Sequence[str]) -> list[Number]:
+    """Section numbers as they are written, in the order of their headlines; empty where one is none.
+
+    A letter counts as roman where roman numbers stand at its place. Lone letters between two roman numbers are
+    subsections of the first: I, II, A, B, III.
+    """
+    split = [text.split(".") if text else [] for text in written]
+    roman = {at for parts in split for at, part in enumerate(parts) if len(part) > 1 and part in _ROMAN}
+    numbers = [_number(parts, roman) for parts in split]
+    top = [place for place, number in enumerate(numbers) if len(number) == 1 and number[0].style == "roman"]
+    for first, last in itertools.pairwise(top):
+        for place in range(first + 1, last):
+            if len(numbers[place]) == 1 and numbers[place][0].style == "letter":
+                numbers[place] = numbers[first] + numbers[place]
+    return numbers
+
+
+def _number(parts: Sequence[str], roman: set[int]) -> Number:
+    """A number from its parts; empty where it is none."""
+    number = []
+    for at, part in enumerate(parts):
+        if part.isascii() and part.isdigit() and 0 < int(part) < 100:
+            number.append(Part("arabic", int(part)))
+        elif at in roman and part in _ROMAN:
+            number.append(Part("roman", _ROMAN.index(part)))
+        elif len(part) == 1 and "A" <= part <= "Z":
+            number.append(Part("letter", ord(part) - ord("A") + 1))
+        else:
+            return ()
+    return tuple(number)
+
+
+def cleaned(sections: Sequence[Section], words: Sequence[int]) -> list[Section]:
+    """Sections without what is badly parsed (2.1.4); what stands in a section that goes, goes with it.
+
+    Sections go that have an empty headline, no text in all of them, or a headline with less than 30 % Latin letters.
+
+    Args:
+        sections: The sections.
+        words: Words of each paragraph.
+    """
+    kept = []
+    for section in sections:
+        if not section.headline or latin_share(section.headline) < LEAST_LATIN:
+            continue
+        if any(words[place] for place in section.all_paragraphs()):
+            inner = cleaned(section.sections, words)
+            kept.append(Section(section.headline, section.number, list(section.paragraphs), inner))
+    return kept
+
+
+def latin_share(text: str) -> float:
+    """Share of Latin letters in the characters of a text other than white space; 0 of none."""
+    signs = [sign for sign in text if not sign.isspace()]
+    return sum(map(_is_latin, signs)) / len(signs) if signs else 0.0
+
+
+def _is_latin(sign: str) -> bool:
+    return sign.isalpha() and (sign.isascii() or unicodedata.name(sign, "").startswith("LATIN"))

@@ -1,0 +1,92 @@
+"""The records of a JSON file one by one: JSON Lines, or one list, of which only a piece is held at a time."""
+
+import codecs
+import gzip
+import json
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+import orjson
+
+from citerec.corpus.json_lines import BadRecord, bad_record, is_gzip, raw_lines
+from citerec.errors import SourceError
+
+_PIECE = 1 << 20  # bytes
+_REMEDY = "Give JSON Lines, or one list of objects."
+
+
+class JsonRecord(NamedTuple):
+    """An object of a file: where it stands (its line, or its number in the list, from 1), or what is wrong with it."""
+
+    number: int
+    record: dict[str, Any] | BadRecord
+
+
+def json_records(path: Path) -> Iterator[JsonRecord]:
+    """Yields the objects of a file in order, plain or gzip; an object spread over several lines is one in a list only.
+
+    Raises:
+        SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
+    """
+    if not _is_list(path):
+        yield from (JsonRecord(number, _parsed(raw)) for number, raw, _ in raw_lines(path))
+        return
+    for number, text in enumerate(_values(path), 1):
+        yield JsonRecord(number, _parsed(text.encode()))
+
+
+def _parsed(raw: bytes) -> dict[str, Any] | BadRecord:
+    try:
+        value = orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        return bad_record(f"not JSON: {error.msg}", raw)
+    return value if isinstance(value, dict) else bad_record(f"a {type(value).__name__} where an object should be", raw)
+
+
+def _is_list(path: Path) -> bool:
+    first = next(raw_lines(path), None)
+    return first is not None and first[1].lstrip().startswith(b"[")
+
+
+def _values(path: Path) -> Iterator[str]:
+    """The values of a list, each as it is written; a buffer is filled up when a value does not end in it."""
+    decoder, pieces = json.JSONDecoder(), _pieces(path)
+    buffer, at, asked = next(pieces, "").lstrip().removeprefix("["), 0, _PIECE
+    while True:
+        # What stands between values is white space and a comma; the list's own bracket ends it.
+        while at < len(buffer) and (buffer[at].isspace() or buffer[at] == ","):
+            at += 1
+        if buffer[at : at + 1] == "]":
+            return
+        try:
+            _, end = decoder.raw_decode(buffer, at)
+        except RecursionError:
+            raise SourceError(f"{path}: its list is nested too deep", _REMEDY) from None
+        except json.JSONDecodeError as error:
+            # Twice as much each time: a long value is not decoded again and again.
+            more = ""
+            while len(more) < asked and (piece := next(pieces, "")):
+                more += piece
+            if not more:
+                raise SourceError(f"{path}: its list is no JSON: {error.msg}", _REMEDY) from None
+            buffer, at, asked = buffer[at:] + more, 0, 2 * asked
+            continue
+        yield buffer[at:end]
+        at, asked = end, _PIECE
+
+
+def _pieces(path: Path) -> Iterator[str]:
+    decode = codecs.getincrementaldecoder("utf-8-sig")()
+    try:
+        with path.open("rb") as raw:
+            file = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if is_gzip(path) else raw
+            while piece := file.read(_PIECE):
+                if text := decode.decode(piece):
+                    yield text
+            yield decode.decode(b"", final=True)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise SourceError(f"{path}: the gzip stream is broken ({error})", "Download the file again.") from error
+    except UnicodeDecodeError as error:
+        raise SourceError(f"{path} is no UTF-8 ({error.reason})", "Give it in UTF-8.") from error

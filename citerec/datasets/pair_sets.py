@@ -1,0 +1,225 @@
+"""Built data sets of texts: a folder with one file a split and a manifest, made of shards of S2ORC."""
+
+import contextlib
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.contexts.repeats import list_texts, lost_lines, repeated, write_repeated
+from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
+from citerec.corpus.json_lines import BadRecord, bad_record, raw_lines
+from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, reading_lines
+from citerec.corpus.shard_work import Result, Work, alone_in, run_stage
+from citerec.directories import Kind
+from citerec.errors import BuildError, InputError
+from citerec.retrieve.index import open_store
+from citerec.retrieve.manifest import Manifest
+from citerec.version import __version__
+
+SPLITS = ("train", "validation", "test")
+MANIFEST, QUARANTINE_FILE = "manifest.json", "quarantine.jsonl"
+PAIR_SET = Kind(
+    "data set of texts",
+    "citerec-texts",
+    MANIFEST,
+    frozenset({MANIFEST, QUARANTINE_FILE, *(f"{split}.jsonl" for split in SPLITS)}),
+)
+
+Progress = Callable[[str, float, float], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Splitting:
+    """How tasks are dealt to splits: by a digest of seed and paper, so that no paper is in two.
+
+    A paper stays where it is when the data grow. Shares are met the better the more papers there are.
+
+    Attributes:
+        validation: Share of the papers in the validation split.
+        test: Share of the papers in the test split.
+        seed: Decides every lot.
+    """
+
+    validation: float = 0.05
+    test: float = 0.05
+    seed: int = 0
+
+    def split_of(self, paper_id: str) -> str:
+        """The split of a paper."""
+        digest = hashlib.blake2b(f"{self.seed} {paper_id}".encode(), digest_size=8).digest()
+        lot = int.from_bytes(digest) / 2**64
+        return "test" if lot < self.test else "validation" if lot < self.test + self.validation else "train"
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a builder gave.
+
+    Attributes:
+        steps: How many were left after each step, in order.
+        splits: Tasks by split.
+        fates: Why sentences or sections were left out, where the builder tells.
+        bad: Lines that are no full text.
+        faults: Annotations that did not fit their text.
+        quarantine: Where these two are listed; None where there are none.
+    """
+
+    steps: dict[str, int]
+    splits: dict[str, int]
+    fates: dict[str, int]
+    bad: int
+    faults: int
+    quarantine: Path | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to build.
+
+    Attributes:
+        dataset: Name of the data set.
+        work: Work for `run_stage`: writes records, each as JSON with the paper that decides its split before it.
+        steps: Names of its counts, in the order of the filter.
+        parameters: What its outcome hangs on besides shard and index, as JSON has it; stands in the manifest too.
+        unit: What `papers` are, for the manifest: "cited papers".
+    """
+
+    dataset: str
+    work: Work
+    steps: Sequence[str]
+    parameters: Mapping[str, Any]
+    unit: str
+
+
+def build_pairs(
+    sources: Sequence[Path],
+    index: Path,
+    out: Path,
+    plan: Plan,
+    splitting: Splitting,
+    *,
+    max_bad: float = 0.05,
+    workers: int | None = None,
+    progress: Progress = lambda _what, _done, _whole: None,
+) -> Built:
+    """Makes a data set of all full texts of some shards. What was stopped goes on where it stopped.
+
+    Each shard's result is kept in `.OUT.work` beside the folder: a second run, or one of another seed, redoes nothing.
+
+    Raises:
+        InputError: A source is missing, or something else stands at `out`.
+        IndexUnusableError: The index cannot be read.
+        BuildError: Too many texts are bad, or the disk is full.
+    """
+    if splitting.validation + splitting.test > 1:
+        raise InputError("validation and test take more than there is", "Give shares that add up to 1 at most.")
+    PAIR_SET.check_place(out)
+    fingerprint = Manifest.read(index).fingerprint
+    open_store(index).close()  # a damaged store is told before any work
+    shards = find_texts(sources)
+    work = out.resolve().parent / f".{out.name}.work"
+
+    def told(done: float, whole: float) -> None:
+        progress("reading", done, whole)
+
+    with alone_in(work, f"another process is writing {out}"):
+        listed = run_stage(work, shards, list_texts, {}, workers=workers, told=lambda *_: told(0, 1))
+        parameters = {
+            **plan.parameters,
+            "index": str(index.resolve()),
+            "fingerprint": fingerprint,
+            "repeated": str(write_repeated(repeated(listed), work)),
+        }
+        results = run_stage(work, shards, plan.work, parameters, workers=workers, told=told)
+        counts: Counter[str] = Counter()
+        fates: Counter[str] = Counter()
+        for result in results:
+            fates.update(result.counts["fates"])
+            counts.update({name: value for name, value in result.counts.items() if name != "fates"})
+        if counts["bad"] > max_bad * (counts["bad"] + counts["texts"]):
+            raise BuildError(
+                f"{counts['bad']:,} of {counts['bad'] + counts['texts']:,} texts are bad, more than {max_bad:.0%}",
+                "Are these shards of S2ORC? Allow more with --max-bad 0.5",
+            )
+        steps = {name: counts[name] for name in plan.steps}
+        with PAIR_SET.writing(out) as folder:
+            splits, papers = _write_splits(results, folder, splitting)
+            manifest = {
+                "kind": PAIR_SET.kind,
+                "version": 1,
+                "citerec": __version__,
+                "dataset": plan.dataset,
+                "index": fingerprint,
+                "shards": [shard.name for shard in shards],
+                "settings": {**plan.parameters, "validation": splitting.validation, "test": splitting.test},
+                "seed": splitting.seed,
+                "steps": steps,
+                "left_out": dict(fates.most_common()),
+                "splits": splits,
+                plan.unit: papers,
+                "bad": counts["bad"],
+                "faults": counts["faults"],
+            }
+            (folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+    quarantine = out / QUARANTINE_FILE
+    return Built(
+        steps=steps,
+        splits=splits,
+        fates=dict(fates.most_common()),
+        bad=counts["bad"],
+        faults=counts["faults"],
+        quarantine=quarantine if quarantine.exists() else None,
+    )
+
+
+def _write_splits(
+    results: Sequence[Result], folder: Path, splitting: Splitting
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Writes the records of all shards, each to its split; returns how many, and of how many papers."""
+    counts = dict.fromkeys(SPLITS, 0)
+    papers: dict[str, set[str]] = {split: set() for split in SPLITS}
+    with contextlib.ExitStack() as stack:
+        files = {split: stack.enter_context((folder / f"{split}.jsonl").open("wb")) for split in SPLITS}
+        aside = stack.enter_context((folder / QUARANTINE_FILE).open("wb"))
+        for result in results:
+            for line in reading_lines(result.path):
+                if line.startswith(QUARANTINE):
+                    aside.write(line.removeprefix(QUARANTINE) + b"\n")
+                    continue
+                paper_id, record = line.split(b"\t", 1)
+                split = splitting.split_of(paper_id.decode())
+                counts[split] += 1
+                papers[split].add(paper_id.decode())
+                files[split].write(record + b"\n")
+    if not (folder / QUARANTINE_FILE).stat().st_size:
+        (folder / QUARANTINE_FILE).unlink()
+    return counts, {split: len(found) for split, found in papers.items()}
+
+
+def write_pair(paper_id: str, record: Mapping[str, Any], write: Write) -> None:
+    """Writes a record with the paper that decides its split: ids hold no white space."""
+    write(paper_id.encode() + b"\t" + orjson.dumps(record))
+
+
+def full_texts(
+    shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write
+) -> Iterator[tuple[FullText, bytes]]:
+    """The texts of a shard that count, each with its line; what is bad is counted, and written to the quarantine."""
+    lost = lost_lines(parameters["repeated"], shard)
+    for line, (_, raw, _) in zip(read_s2orc(shard), raw_lines(shard), strict=True):
+        if line.number in lost:
+            continue
+        if isinstance(line.record, BadRecord):
+            counts["bad"] += 1
+            write(QUARANTINE + quarantine_line(shard, line.number, line.record))
+            continue
+        counts["texts"] += 1
+        for fault in line.record.faults:
+            counts["faults"] += 1
+            write(QUARANTINE + quarantine_line(shard, line.number, bad_record(fault, line.beginning)))
+        yield line.record, raw

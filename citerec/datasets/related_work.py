@@ -1,0 +1,222 @@
+"""OARelatedWork: sections of related work with the abstracts of all that they cite (Docekal et al., 2.2)."""
+
+import contextlib
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from citerec.contexts.sections import is_introduction, is_related_work
+from citerec.contexts.split import splitter_identity
+from citerec.corpus.result_lines import writing_lines
+from citerec.corpus.store import PaperStore
+from citerec.datasets.anchors import OTHER
+from citerec.datasets.documents import Document
+from citerec.datasets.hierarchy import Section, cleaned, hierarchy
+from citerec.datasets.pair_sets import Plan, full_texts, write_pair
+from citerec.records import Paper
+from citerec.retrieve.index import open_store
+from citerec.texts.tasks import Source, TextTask
+from citerec.texts.write import task_record
+
+DATASET = "oarelatedwork"
+STEPS = (
+    "texts",
+    "texts with a section of related work",
+    "of them, with sentences enough",
+    "of them, that cite linked papers enough",
+    "of them, with a linked paper in each group of citations",
+    "of them, whose linked papers all have an abstract",
+    "of them, with an abstract of their own",
+)
+
+_ABSTRACT = re.compile(r"\W*abstract\W*", re.I)
+_ADJACENT = re.compile(r"[\s,;]*(?:and|&)?[\s,;]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """What a section of related work must have to be kept.
+
+    Attributes:
+        sentences: Sentences, at least (Docekal et al.: 3).
+        papers: Papers that it cites and the index holds, at least (2).
+        linked: Share of its groups of citations that must have such a paper (1: every one).
+    """
+
+    sentences: int = 3
+    papers: int = 2
+    linked: float = 1.0
+
+
+def related_work_plan(conditions: Conditions, split: str = "pysbd") -> Plan:
+    """How a data set of related work is built.
+
+    Args:
+        conditions: Which sections are kept.
+        split: What splits sentences where the source does not tell them.
+    """
+    parameters = {"conditions": asdict(conditions), "split": split, "split_is": splitter_identity(split)}
+    return Plan(DATASET, _tasks_of_shard, STEPS, parameters, unit="citing papers")
+
+
+def find_related_work(sections: Sequence[Section]) -> Section | None:
+    """The first section of related work, by headline; Background counts where another section is the Introduction."""
+    every = list(_walk(sections))
+    introduced = any(is_introduction(section.headline) for section in every)
+    named = (section for section in every if is_related_work(section.headline))
+    backgrounds = (section for section in every if is_related_work(section.headline, introduced=introduced))
+    return next(itertools.chain(named, backgrounds), None)
+
+
+def _walk(sections: Sequence[Section]) -> Iterator[Section]:
+    for section in sections:
+        yield section
+        yield from _walk(section.sections)
+
+
+def _without(sections: Sequence[Section], left_out: Section) -> list[Section]:
+    return [
+        Section(each.headline, each.number, each.paragraphs, _without(each.sections, left_out))
+        for each in sections
+        if each is not left_out
+    ]
+
+
+def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    conditions, counts = Conditions(**parameters["conditions"]), Counter[str]()
+    with writing_lines(out) as write, contextlib.closing(open_store(Path(parameters["index"]))) as store:
+        for text, raw in full_texts(shard, parameters, counts, write):
+            task = related_work_task(Document(text, raw, parameters["split"]), conditions, store, counts)
+            if task is not None:
+                write_pair(text.paper_id, task_record(task), write)
+    return {**counts, "fates": {}}
+
+
+def related_work_task(
+    document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]"
+) -> TextTask | None:
+    """The task of a full text: its related work, written from abstracts; None where it does not meet the conditions.
+
+    Args:
+        document: The full text.
+        conditions: What it must have.
+        store: Where abstracts are: a cited paper is linked if it is matched, and there.
+        counts: Told of each step that it comes past.
+    """
+    flat = document.sections()
+    if not any(is_related_work(section.headline, introduced=True) for section in flat):
+        return None
+    tree = cleaned(hierarchy(flat), document.words)
+    section = find_related_work(tree)
+    if section is None:
+        return None
+    counts[STEPS[1]] += 1
+    if not _has_sentences(document, section.all_paragraphs(), conditions.sentences):
+        return None
+    counts[STEPS[2]] += 1
+    citing_id = document.text.paper_id
+    papers = store.papers({*document.text.cited_ids(), citing_id})
+    citing = papers.pop(citing_id, None)
+    text = _RelatedWork(document, section, papers)
+    if len(text.cited) < conditions.papers:
+        return None
+    counts[STEPS[3]] += 1
+    if text.linked_groups < conditions.linked * text.groups:
+        return None
+    counts[STEPS[4]] += 1
+    if not all(papers[paper_id].abstract for paper_id in text.cited):
+        return None
+    counts[STEPS[5]] += 1
+    abstract = (citing.abstract if citing else None) or _own_abstract(document, flat)
+    if not abstract:
+        return None
+    counts[STEPS[6]] += 1
+    return TextTask(
+        task_id=citing_id,
+        sources=tuple(_source(papers[paper_id]) for paper_id in text.cited),
+        citing=abstract,
+        targets=("\n".join(text.lines),),
+        dataset=DATASET,
+        extra={
+            "citing_id": citing_id,
+            "headline": section.headline,
+            "subsections": bool(section.sections),
+            "document": document.as_json(_without(tree, section)),
+        },
+    )
+
+
+def _has_sentences(document: Document, places: Sequence[int], fewest: int) -> bool:
+    """Whether paragraphs have so many sentences; splitting takes time: no more of them are split than it takes."""
+    found = 0
+    for place in places:
+        found += len(document.sentences(place))
+        if found >= fewest:
+            return True
+    return False
+
+
+class _RelatedWork:
+    """The text of a section, a paragraph or a headline a line, with `[n]` for the papers that it cites.
+
+    Attributes:
+        lines: Its lines.
+        cited: The papers, in order of first mention.
+        groups: How many groups of citations it has: citations side by side are one.
+        linked_groups: How many of them have a linked paper.
+    """
+
+    def __init__(self, document: Document, section: Section, papers: Mapping[str, Paper]) -> None:
+        self._document, self._papers = document, papers
+        self.lines: list[str] = []
+        self.cited: dict[str, int] = {}
+        self.groups = self.linked_groups = 0
+        self._add(section)
+
+    def _add(self, section: Section) -> None:
+        for place in section.paragraphs:
+            if line := " ".join(self._anchored(place).split()):
+                self.lines.append(line)
+        for inner in section.sections:
+            self.lines.append(inner.headline)
+            self._add(inner)
+
+    def _anchored(self, place: int) -> str:
+        whole, at, linked_here = self._document.whole(place), 0, False
+        parts: list[str] = []
+        for number, (callout, entry_ids) in enumerate(self._document.citations(place)):
+            between = whole[at : callout.start]
+            if number == 0 or not _ADJACENT.fullmatch(between):
+                self.groups += 1
+                linked_here = False
+            anchors = [f"[{self.cited.setdefault(paper_id, len(self.cited))}]" for paper_id in self._linked(entry_ids)]
+            if anchors and not linked_here:
+                self.linked_groups += 1
+                linked_here = True
+            glued = bool(between) and between[-1].isalnum()
+            parts += [between, " " if glued else "", " ".join(anchors) or OTHER]
+            at = callout.end
+            if whole[at : at + 1].isalnum():
+                parts.append(" ")
+        return "".join([*parts, whole[at:]])
+
+    def _linked(self, entry_ids: Sequence[str]) -> list[str]:
+        entries = (self._document.text.bib_entries.get(entry_id) for entry_id in entry_ids)
+        found = (entry.paper_id for entry in entries if entry and entry.paper_id)
+        return list(dict.fromkeys(paper_id for paper_id in found if paper_id in self._papers))
+
+
+def _own_abstract(document: Document, sections: Sequence[Section]) -> str:
+    """The abstract that a full text has itself."""
+    for section in sections:
+        if _ABSTRACT.fullmatch(section.headline):
+            return " ".join(" ".join(document.whole(place).split()) for place in section.paragraphs)
+    return ""
+
+
+def _source(paper: Paper) -> Source:
+    return Source(paper.abstract or "", paper.paper_id, paper.title, authors=paper.authors)

@@ -1,0 +1,105 @@
+"""Files of source data sets to one file of CiteBench records."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import orjson
+
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.result_lines import quarantine_line
+from citerec.datasets.citebench import read_source
+from citerec.errors import BuildError, InputError, SourceError
+from citerec.texts.write import task_record
+
+Progress = Callable[[str, float, float], None]
+
+_TOLD_EVERY = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Unified:
+    """What unification gave.
+
+    Attributes:
+        tasks: Tasks written, by data set.
+        bad: Records set aside.
+        quarantine: Where they are listed; None where there are none.
+    """
+
+    tasks: dict[str, int]
+    bad: int
+    quarantine: Path | None
+
+
+def unify(
+    sources: Sequence[Path],
+    out: Path,
+    format_name: str | None = None,
+    *,
+    as_published: bool = False,
+    max_bad: float = 0.05,
+    progress: Progress = lambda _what, _done, _whole: None,
+) -> Unified:
+    """Writes the records of source data sets as CiteBench's, one a line, each as it comes; nothing is left out.
+
+    Args:
+        sources: Files of ABURAED, CHEN, LU or XING, all of one of them or mixed.
+        out: The file to write, JSON Lines. It takes its place when it is whole.
+        format_name: What they are; each is recognised where None.
+        as_published: As for `read_source`.
+        max_bad: Share of bad records above which nothing is written.
+        progress: Told of records read.
+
+    Raises:
+        InputError: `out` is a folder or one of the sources.
+        SourceError: A file cannot be read or is of no known format, or there is nothing to write.
+        BuildError: Too many records are bad, or the disk is full.
+    """
+    if out.is_dir():
+        raise InputError(f"{out} is a folder", "Give a file: --out citebench.jsonl")
+    if out.exists() and any(path.exists() and out.samefile(path) for path in sources):
+        raise InputError(f"{out} is one of the sources", "Give another --out.")
+    quarantine = out.with_name(f"{out.name}.quarantine.jsonl")
+    partial, aside = (path.with_name(f".{path.name}.writing") for path in (out, quarantine))
+    counts: Counter[str] = Counter()
+    seen = bad = 0
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file, aside.open("wb") as aside_file:
+            for path in sources:
+                for item in read_source(path, format_name, as_published=as_published):
+                    seen += 1
+                    if seen % _TOLD_EVERY == 0:
+                        progress("citation texts", seen, 0)
+                    if isinstance(item.task, BadRecord):
+                        bad += 1
+                        aside_file.write(quarantine_line(path, item.line, item.task) + b"\n")
+                        continue
+                    counts[item.format] += 1
+                    # The number counts bad records too: an id stays what it is when another record is mended.
+                    task = replace(item.task, task_id=f"{item.format}-{seen}", dataset=item.format)
+                    file.write(orjson.dumps(task_record(task)) + b"\n")
+        if not seen:
+            raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
+        if bad > max_bad * seen:
+            with aside.open("rb") as aside_file:
+                first = orjson.loads(aside_file.readline())
+            raise BuildError(
+                f"{bad:,} of {seen:,} records are bad, more than {max_bad:.0%}, such as {first['shard']}, "
+                f"line {first['line']}: {first['reason']}",
+                "Is the format right? Allow more with --max-bad 0.5",
+            )
+        quarantine.unlink(missing_ok=True)
+        if bad:
+            aside.replace(quarantine)
+        partial.replace(out)
+    except OSError as error:
+        raise BuildError(
+            f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
+        ) from error
+    finally:
+        for path in (partial, aside):
+            path.unlink(missing_ok=True)
+    return Unified(dict(counts), bad, quarantine if bad else None)
