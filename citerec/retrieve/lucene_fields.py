@@ -38,7 +38,8 @@ def analyzer() -> Any:
 
 def open_directory(path: Path) -> Any:
     """A Lucene directory on disk."""
-    where = java_class("java.nio.file.Paths").get(str(path))
+    # Java keeps to the directory in which it was started, whatever becomes this process's own.
+    where = java_class("java.nio.file.Paths").get(str(path.absolute()))
     return java_class("org.apache.lucene.store.FSDirectory").open(where)
 
 
