@@ -9,9 +9,11 @@ from citerec.cli.contexts import contexts
 from citerec.cli.data import data
 from citerec.cli.demo import demo
 from citerec.cli.diagnostics import diagnostics
+from citerec.cli.eval_text import eval_text
 from citerec.cli.evaluate import evaluate, report
 from citerec.cli.generate import generate
 from citerec.cli.index import index
+from citerec.cli.rate import rate
 from citerec.cli.recommend import recommend
 from citerec.cli.train import train
 from citerec.errors import CiterecError
@@ -34,9 +36,11 @@ cli.add_command(contexts)
 cli.add_command(data)
 cli.add_command(demo)
 cli.add_command(diagnostics)
+cli.add_command(eval_text)
 cli.add_command(evaluate)
 cli.add_command(generate)
 cli.add_command(index)
+cli.add_command(rate)
 cli.add_command(recommend)
 cli.add_command(report)
 cli.add_command(train)

@@ -1,53 +1,16 @@
-"""Charts as SVG whose colours the page decides, so that one drawing serves light and dark."""
+"""Charts of results."""
 
-import html
-import io
-import re
-import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from citerec.diagnostics.label import FEW
 from citerec.evaluation.rank import FATES
+from citerec.evaluation.report.drawing import FAINT, INK, PARTS, SYSTEM_COLOURS, SYSTEMS, figure, svg
 from citerec.evaluation.results import SIGNIFICANT, Comparison, Results, Scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-SYSTEM_COLOURS = 8
-"""How many systems the page has colours for; further ones take them again."""
-
-# matplotlib wants real colours. Each of these stands for a variable of the page's style sheet, and is exchanged for it.
-_INK, _FAINT, _GRID = "#0a0b01", "#0a0b02", "#0a0b03"
-_VARIABLES = {_INK: "ink", _FAINT: "faint", _GRID: "grid"}
-_SYSTEM = [f"#0a0c{number:02x}" for number in range(SYSTEM_COLOURS)]
-_FATE = [f"#0a0d{number:02x}" for number in range(len(FATES))]
-_VARIABLES |= {colour: f"system-{number}" for number, colour in enumerate(_SYSTEM)}
-_VARIABLES |= {colour: f"fate-{number}" for number, colour in enumerate(_FATE)}
-_STYLE: Any = {
-    "text.parse_math": False,  # a $ in the name of a class is a $
-    "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
-    "svg.hashsalt": "citerec",
-    "font.size": 10,
-    "text.color": _INK,
-    "axes.labelcolor": _INK,
-    "axes.edgecolor": _FAINT,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": _FAINT,
-    "xtick.labelcolor": _INK,
-    "ytick.color": _FAINT,
-    "ytick.labelcolor": _INK,
-    "grid.color": _GRID,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-}
-_WIDTH = 9.6
 _MARGIN = 0.02
 _ROW = 0.23
 # Side and height, in points: names of points that lie close together should not cover each other.
@@ -60,10 +23,10 @@ def classes_chart(results: Results, family: str) -> str:
     labels = [label for label in results.families[family].classes if _n(results, family, label)]
     systems = list(results.systems)
     height = 0.9 + len(labels) * max(0.32, _ROW * len(systems))
-    figure = _figure(height, len(results.metrics), sharey=True)
-    for axes, metric in zip(figure.axes, results.metrics, strict=True):
+    drawn = figure(height, len(results.metrics), sharey=True)
+    for axes, metric in zip(drawn.axes, results.metrics, strict=True):
         for number, name in enumerate(systems):
-            system, colour = results.systems[name], _SYSTEM[number % SYSTEM_COLOURS]
+            system, colour = results.systems[name], SYSTEMS[number % SYSTEM_COLOURS]
             if (overall := system.overall.values[metric]) is not None:
                 axes.axvline(overall, color=colour, linestyle=":", linewidth=1)
             for row, label in enumerate(labels):
@@ -72,10 +35,10 @@ def classes_chart(results: Results, family: str) -> str:
         axes.set_title(metric)
         axes.set_xlim(left=0)
         axes.grid(visible=False, axis="y")
-    first = figure.axes[0]
+    first = drawn.axes[0]
     first.set_yticks(range(len(labels)), [_named(results, family, label) for label in labels])
     first.set_ylim(len(labels) - 0.5, -0.5)
-    return _svg(figure, f"{results.families[family].title}: {', '.join(results.metrics)} by class")
+    return svg(drawn, f"{results.families[family].title}: {', '.join(results.metrics)} by class")
 
 
 def _point(axes: "Axes", scores: Scores, metric: str, y: float, colour: str) -> None:
@@ -89,13 +52,13 @@ def _point(axes: "Axes", scores: Scores, metric: str, y: float, colour: str) -> 
 
 def against_chart(results: Results, first: str, second: str) -> str:
     """Two systems: a point for each class, above the line where the second is better, filled where significantly."""
-    figure = _figure(3.4, len(results.metrics))
-    for axes, metric in zip(figure.axes, results.metrics, strict=True):
+    drawn = figure(3.4, len(results.metrics))
+    for axes, metric in zip(drawn.axes, results.metrics, strict=True):
         named = 0
         for comparison in _pair(results, first, second, metric):
             x = _scores(results, first, comparison).values[metric] or 0.0
             y = _scores(results, second, comparison).values[metric] or 0.0
-            better = _SYSTEM[list(results.systems).index(second if y > x else first) % SYSTEM_COLOURS]
+            better = SYSTEMS[list(results.systems).index(second if y > x else first) % SYSTEM_COLOURS]
             sure = comparison.p_holm < SIGNIFICANT
             axes.plot([x], [y], marker="o", markersize=6, color=better, markerfacecolor=better if sure else "none")
             if sure:
@@ -108,25 +71,25 @@ def against_chart(results: Results, first: str, second: str) -> str:
                     textcoords="offset points",
                     ha="left" if side > 0 else "right",
                     fontsize=8,
-                    color=_FAINT,
+                    color=FAINT,
                 )
         (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
         limits = max(0.0, min(left, bottom) - _MARGIN), max(right, top) + _MARGIN
-        axes.plot(limits, limits, color=_FAINT, linewidth=0.8)
+        axes.plot(limits, limits, color=FAINT, linewidth=0.8)
         axes.set(xlim=limits, ylim=limits, title=metric, xlabel=first, ylabel=second, aspect="equal")
-    return _svg(figure, f"{first} against {second}, class by class")
+    return svg(drawn, f"{first} against {second}, class by class")
 
 
 def ranks_chart(results: Results) -> str:
     """At which ranks the cited papers come: shares by rank, and how the shares add up."""
     from matplotlib.ticker import PercentFormatter
 
-    figure = _figure(2.9, 2)
-    bars, curve = figure.axes
+    drawn = figure(2.9, 2)
+    bars, curve = drawn.axes
     bins = [(low, min(high, results.k)) for low, high in _BINS if low <= results.k]
     width = 0.8 / len(results.systems)
     for number, (name, system) in enumerate(results.systems.items()):
-        whole, colour = sum(system.fates.values()) or 1, _SYSTEM[number % SYSTEM_COLOURS]
+        whole, colour = sum(system.fates.values()) or 1, SYSTEMS[number % SYSTEM_COLOURS]
         shares = [sum(system.ranks[low - 1 : high]) / whole for low, high in bins]
         bars.bar([place + (number + 0.5) * width - 0.4 for place in range(len(bins))], shares, width, color=colour)
         running, upwards = 0, []
@@ -136,7 +99,7 @@ def ranks_chart(results: Results) -> str:
         curve.plot(range(1, len(upwards) + 1), upwards, color=colour, label=name, linewidth=1.8)
     bars.set_xticks(range(len(bins)), [str(low) if low == high else f"{low}–{high}" for low, high in bins])
     bars.set(title="share of cited papers at these ranks", xlabel="rank")
-    for axes in figure.axes:
+    for axes in drawn.axes:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     bars.grid(visible=False, axis="x")
     curve.set_xscale("log")
@@ -144,26 +107,26 @@ def ranks_chart(results: Results) -> str:
     curve.set_xticks(ticks, [str(tick) for tick in ticks])
     curve.minorticks_off()
     curve.set(title="share of cited papers found until rank", xlabel="rank", ylim=(0, None))
-    return _svg(figure, "Ranks of the cited papers")
+    return svg(drawn, "Ranks of the cited papers")
 
 
 def fates_chart(results: Results) -> str:
     """What became of the cited papers, system by system."""
-    figure = _figure(0.75 + 0.34 * len(results.systems), 1)
-    axes = figure.axes[0]
+    drawn = figure(0.75 + 0.34 * len(results.systems), 1)
+    axes = drawn.axes[0]
     for row, system in enumerate(results.systems.values()):
         whole, left = sum(system.fates.values()) or 1, 0.0
-        for fate, colour in zip(FATES, _FATE, strict=True):
+        for fate, colour in zip(FATES, PARTS, strict=False):
             share = system.fates.get(fate, 0) / whole
             axes.barh(row, share, left=left, color=colour, height=0.7)
             if share >= 0.04:
-                axes.text(left + share / 2, row, f"{share:.0%}", ha="center", va="center", fontsize=9, color=_INK)
+                axes.text(left + share / 2, row, f"{share:.0%}", ha="center", va="center", fontsize=9, color=INK)
             left += share
     axes.set_yticks(range(len(results.systems)), list(results.systems))
     axes.set(xlim=(0, 1), ylim=(len(results.systems) - 0.5, -0.5))
     axes.grid(visible=False)
     axes.xaxis.set_major_formatter("{x:.0%}")
-    return _svg(figure, "What became of the cited papers")
+    return svg(drawn, "What became of the cited papers")
 
 
 def _n(results: Results, family: str, label: str) -> int:
@@ -186,27 +149,3 @@ def _pair(results: Results, first: str, second: str, metric: str) -> Sequence[Co
 
 def _scores(results: Results, name: str, comparison: Comparison) -> Scores:
     return results.systems[name].families[comparison.family][comparison.label]
-
-
-def _figure(height: float, columns: int, **options: Any) -> "Figure":
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
-        figure.subplots(1, columns, squeeze=False, **options)
-    return figure
-
-
-def _svg(figure: "Figure", title: str) -> str:
-    import matplotlib as mpl
-
-    file = io.StringIO()
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of letters that its font has not: the browser's has
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
-    svg = file.getvalue()
-    svg = svg[svg.index("<svg") :]
-    opening = rf'<svg viewBox="\1" role="img" aria-label="{html.escape(title)}">'
-    svg = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', opening, svg, count=1)
-    return re.sub(r"#0a0[bcd][0-9a-f]{2}", lambda found: f"var(--{_VARIABLES[found[0]]})", svg)

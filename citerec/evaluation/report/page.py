@@ -8,13 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.evaluation.rank import FATES
-from citerec.evaluation.report.charts import (
-    SYSTEM_COLOURS,
-    against_chart,
-    classes_chart,
-    fates_chart,
-    ranks_chart,
-)
+from citerec.evaluation.report.charts import against_chart, classes_chart, fates_chart, ranks_chart
+from citerec.evaluation.report.drawing import SYSTEM_COLOURS
 from citerec.evaluation.results import OVERALL, SIGNIFICANT, Outcome, Results
 from citerec.records import MARKER
 from citerec.version import __version__

@@ -1,0 +1,138 @@
+"""`citerec eval-text`: systems that write, measured on the same tasks."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from citerec.cli.console import notes, output
+
+if TYPE_CHECKING:
+    from citerec.evaluation.texts.results import TextResults
+
+_PATH = click.Path(path_type=Path)
+predictions_argument = click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PREDICTIONS…")
+references_option = click.option(
+    "--references", "tasks_file", type=_PATH, metavar="FILE", help="Tasks that the predictions are for, found by id."
+)
+
+
+@click.command(
+    "eval-text", epilog="Example: citerec eval-text lead.jsonl lexrank.jsonl --metrics rouge,length --out results/texts"
+)
+@predictions_argument
+@references_option
+@click.option(
+    "--metrics",
+    metavar="LIST",
+    help="rouge, bertscore, citations, length, novelty, grounding, self-reference, blockmatch-rouge1, -rouge2, "
+    "-rougeL, -bertscore; intent and corwa with a tagger.  "
+    "[default: rouge,citations,length,novelty,grounding,self-reference]",
+)
+@click.option("--stemming/--no-stemming", default=False, help="Of ROUGE: stem words (Porter).  [default: off]")
+@click.option(
+    "--rouge-l",
+    type=click.Choice(["sentence", "summary"]),
+    default="sentence",
+    show_default=True,
+    help="ROUGE-L of the text as one sequence, or sentence by sentence.",
+)
+@click.option(
+    "--over-references",
+    "references",
+    type=click.Choice(["best", "best-each", "mean", "first"]),
+    default="best",
+    show_default=True,
+    help="Where there are several targets: all values against the one with the highest ROUGE-1 (SciTLDR's way), each "
+    "value against its own best, their mean, or the first one only.",
+)
+@click.option("--bertscore-model", metavar="NAME", help="Model of BERTScore: a folder, or a name on the hub.")
+@click.option("--bertscore-layer", type=click.IntRange(1), metavar="N", help="Its layer that is compared.")
+@click.option(
+    "--tagger",
+    "taggers",
+    multiple=True,
+    metavar="NAME=FOLDER",
+    help="Compare labels of sentences too: intent=FOLDER or corwa=FOLDER, made by train tagger; may be repeated.",
+)
+@click.option("--out", type=_PATH, metavar="FOLDER", help="Write JSON, CSV and a page here.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the intervals and tests.")
+@click.option(
+    "--resamples", type=click.IntRange(100), default=1000, show_default=True, help="Bootstrap samples of the intervals."
+)
+@click.option(
+    "--workers", type=click.IntRange(1), metavar="N", help="Processes that count ROUGE.  [default: all processors]"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print results.json instead of tables.")
+def eval_text(
+    predictions: tuple[str, ...],
+    tasks_file: Path | None,
+    metrics: str | None,
+    taggers: tuple[str, ...],
+    out: Path | None,
+    seed: int,
+    resamples: int,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Measure written texts, with intervals and tests.
+
+    PREDICTIONS are JSON Lines as generate writes them: tasks with a "prediction". Each writer is a
+    system, or each file that is given a name. Systems are compared on the tasks that all of them
+    answered.
+    """
+    from citerec.cli.progress import progress_bar
+    from citerec.evaluation.texts.evaluate import DEFAULT_METRICS, evaluate_texts
+    from citerec.evaluation.texts.files import TEXT_RESULTS
+    from citerec.evaluation.texts.predictions import read_predictions
+    from citerec.texts.metrics.registry import open_metrics
+
+    folders = dict(map(_tagger, taggers))
+    names = DEFAULT_METRICS if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
+    if out is not None:
+        TEXT_RESULTS.check_place(out)
+    read = read_predictions([named_file(value) for value in predictions], tasks_file)
+    with progress_bar() as progress:
+        progress("opening metrics", 0, 0)
+        opened = open_metrics([*names, *folders], taggers=folders, **options)
+        results = evaluate_texts(read, *opened, seed=seed, resamples=resamples, progress=progress)
+    _tell(results, out, as_json=as_json)
+
+
+def named_file(value: str) -> tuple[str | None, Path]:
+    """The name that is given to a file, if one is, and the file."""
+    name, separator, path = value.partition("=")
+    return (name, Path(path)) if separator and name and not Path(value).exists() else (None, Path(value))
+
+
+def _tagger(value: str) -> tuple[str, Path]:
+    name, separator, folder = value.partition("=")
+    if not separator or name not in ("intent", "corwa"):
+        raise click.UsageError(f"--tagger {value!r} is neither intent=FOLDER nor corwa=FOLDER")
+    return name, Path(folder)
+
+
+def _tell(results: "TextResults", out: Path | None, *, as_json: bool) -> None:
+    from citerec.cli.eval_text_tables import show_text_results
+    from citerec.errors import CiterecError
+    from citerec.evaluation.texts.files import write_text_results
+
+    failed: CiterecError | None = None
+    if out is not None:
+        # First to the disk: who reads the output may leave (`| head`). If the disk fails, it is shown all the same.
+        try:
+            write_text_results(results, out)
+        except CiterecError as error:
+            failed = error
+    if as_json:
+        import orjson
+
+        click.echo(orjson.dumps(results.to_json(), option=orjson.OPT_INDENT_2))
+    else:
+        show_text_results(output(), results)
+    for note in results.notes:
+        notes().print(note, markup=False, style="yellow")
+    if failed is not None:
+        raise failed
+    if out is not None:
+        notes().print(f"{out}: results.json, scores.csv, and a page to read: {out}/report.html", markup=False)

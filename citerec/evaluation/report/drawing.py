@@ -1,0 +1,96 @@
+"""Drawings as SVG whose colours the page decides, so that one drawing serves light and dark."""
+
+import html
+import io
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SYSTEM_COLOURS = 8
+"""How many systems the page has colours for; further ones take them again."""
+
+PART_COLOURS = 8
+"""How many parts of a whole the page has colours for: fates of papers, labels of sentences."""
+
+_VARIABLES = (
+    *("ink", "faint", "grid"),
+    *(f"system-{number}" for number in range(SYSTEM_COLOURS)),
+    *(f"fate-{number}" for number in range(PART_COLOURS)),
+)
+_WIDTH = 9.6
+
+
+def colour(variable: str) -> str:
+    """What stands in a drawing for a variable of the page's style sheet, and is exchanged for it by `svg`.
+
+    matplotlib wants real colours.
+    """
+    return f"#0a0b{_VARIABLES.index(variable):02x}"
+
+
+INK, FAINT = colour("ink"), colour("faint")
+SYSTEMS = tuple(colour(f"system-{number}") for number in range(SYSTEM_COLOURS))
+PARTS = tuple(colour(f"fate-{number}") for number in range(PART_COLOURS))
+
+_STYLE: Any = {
+    "text.parse_math": False,  # a $ in the name of a class is a $
+    "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
+    "svg.hashsalt": "citerec",
+    "font.size": 10,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": FAINT,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.color": FAINT,
+    "ytick.labelcolor": INK,
+    "grid.color": colour("grid"),
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+}
+
+
+def figure(height: float, columns: int, **options: Any) -> "Figure":
+    """A figure as wide as the page, with axes side by side.
+
+    Args:
+        height: In inches; the width is 9.6.
+        columns: How many axes.
+        options: Further ones of matplotlib's `subplots`.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context(_STYLE):
+        made = Figure(figsize=(_WIDTH, height), layout="constrained")
+        made.subplots(1, columns, squeeze=False, **options)
+    return made
+
+
+def svg(drawn: "Figure", title: str) -> str:
+    """The element that a page takes in.
+
+    Args:
+        drawn: The figure.
+        title: What it shows, for those who cannot see it.
+    """
+    import matplotlib as mpl
+
+    file = io.StringIO()
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of letters that its font has not: the browser's has
+        drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    opening = rf'<svg viewBox="\1" role="img" aria-label="{html.escape(title)}">'
+    text = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', opening, text, count=1)
+    return re.sub(r"#0a0b([0-9a-f]{2})", lambda found: f"var(--{_VARIABLES[int(found[1], 16)]})", text)

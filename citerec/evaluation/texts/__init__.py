@@ -1,0 +1,1 @@
+"""Written texts evaluated: by metrics, with intervals, tests and a page (`citerec eval-text`), and by people."""

@@ -1,0 +1,202 @@
+"""What people's ratings of texts come to: means by system, and how well raters agree."""
+
+import csv
+import io
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from citerec.errors import InputError
+from citerec.evaluation.statistics import RESAMPLES
+from citerec.evaluation.texts.means import Mean, groups_of, means
+from citerec.evaluation.texts.sheets import ITEM, KEY_ENDING, SCALES, Key, read_key
+
+KIND = "citerec-ratings"
+VERSION = 1
+
+_HIGHEST = 5
+_ALLOWED = "Write 1, 2, 3, 4 or 5, or leave the cell empty."
+
+Ratings = Mapping[str, Mapping[str, int]]
+"""By item and scale."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Two raters on one scale.
+
+    Attributes:
+        raters: Who.
+        scale: Of what.
+        n: Texts that both rated.
+        kappa: Cohen's, with quadratic weights; None where it is not defined: both gave all one and the same rating.
+    """
+
+    raters: tuple[str, str]
+    scale: str
+    n: int
+    kappa: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Rated:
+    """What ratings come to.
+
+    Attributes:
+        raters: By rater, how many texts have all their ratings, and how many the sheet has.
+        means: By system and group ("overall", and data sets where there are several) one mean a scale. A text that
+            several people rated counts once, by the mean of its ratings.
+        upper_bounds: The systems that saw the targets.
+        agreements: Each pair of raters on each scale, where both rated some text.
+        seed: Of the intervals.
+        resamples: Of the bootstrap over tasks.
+    """
+
+    raters: Mapping[str, tuple[int, int]]
+    means: Mapping[str, Mapping[str, Sequence[Mean]]]
+    upper_bounds: frozenset[str]
+    agreements: tuple[Agreement, ...]
+    seed: int
+    resamples: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON object."""
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "raters": {name: {"rated": rated, "texts": whole} for name, (rated, whole) in self.raters.items()},
+            "systems": {
+                system: {
+                    "upper_bound": system in self.upper_bounds,
+                    "means": {
+                        group: {scale: asdict(mean) for scale, mean in zip(SCALES, of_group, strict=True)}
+                        for group, of_group in groups.items()
+                    },
+                }
+                for system, groups in self.means.items()
+            },
+            "agreement": [asdict(agreement) for agreement in self.agreements],
+            "seed": self.seed,
+            "resamples": self.resamples,
+        }
+
+
+def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resamples: int = RESAMPLES) -> Rated:
+    """Reads sheets that people filled in, and sums them up by system.
+
+    A rater is called what the name of the sheet says behind that of the key: sheet-anna.csv is anna's.
+
+    Args:
+        sheets: One a rater.
+        key_path: The key that was written with the sheets.
+        seed: Of the bootstrap.
+        resamples: How many samples it draws.
+
+    Raises:
+        InputError: A sheet cannot be read, or has a text twice, one that the key does not know, or something that is no
+            rating; or nobody rated anything.
+    """
+    key = read_key(key_path)
+    by_rater: dict[str, dict[str, dict[str, int]]] = {}
+    raters: dict[str, tuple[int, int]] = {}
+    for path in sheets:
+        rater = path.stem.removeprefix(f"{key_path.name.removesuffix(KEY_ENDING)}-")
+        if rater in by_rater:
+            raise InputError(f"there are two sheets of {rater}: {path} is the second", "Give each rater's sheet once.")
+        ratings = by_rater[rater] = read_sheet(path, key)
+        raters[rater] = sum(len(given) == len(SCALES) for given in ratings.values()), len(ratings)
+        if not any(ratings.values()):
+            raise InputError(f"{path} has no rating in it", f"Fill in the columns {' and '.join(SCALES)}.")
+    return Rated(raters, _means(by_rater, key, seed, resamples), key.upper_bounds, agreement(by_rater), seed, resamples)
+
+
+def read_sheet(path: Path, key: Key) -> dict[str, dict[str, int]]:
+    """The ratings of one sheet, by item and scale; what is left empty is left out.
+
+    Spreadsheets save with commas or, in some countries, semicolons or tabs: the first row tells which.
+
+    Raises:
+        InputError: As for `read_ratings`; the message names row and column, and what is allowed.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", "Check the path and its rights.") from error
+    header, *_ = text.split("\n", 1)
+    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count)))
+    columns = {name.strip().lower(): place for place, name in enumerate(rows[0])} if rows else {}
+    if lacking := [name for name in (ITEM, *SCALES) if name not in columns]:
+        raise InputError(
+            f"{path} has no column {lacking[0]}", "Save the sheet as CSV, with its first row as it was written."
+        )
+    ratings: dict[str, dict[str, int]] = {}
+    for number, row in enumerate(rows[1:], 2):
+        if not any(cell.strip() for cell in row):
+            continue
+        cells = {name: row[place].strip() if place < len(row) else "" for name, place in columns.items()}
+        item = cells[ITEM]
+        if item not in key.items or item in ratings:
+            fault = "stands twice" if item in ratings else "is not in the key"
+            raise InputError(f"{path}, row {number}, column {ITEM}: {item!r} {fault}", "Give the sheet with its key.")
+        ratings[item] = {
+            scale: _rating(cells[scale], f"{path}, row {number}, column {scale}") for scale in SCALES if cells[scale]
+        }
+    return ratings
+
+
+def agreement(by_rater: Mapping[str, Ratings]) -> tuple[Agreement, ...]:
+    """How well each two raters agree, on texts that both rated: Cohen's kappa with quadratic weights.
+
+    J. Cohen, Weighted kappa: nominal scale agreement with provision for scaled disagreement or partial credit,
+    Psychological Bulletin 70 (1968), 213-220; as scikit-learn computes it over the ratings from 1 to 5.
+    """
+    found = []
+    for one, other in itertools.combinations(by_rater, 2):
+        for scale in SCALES:
+            pairs = [
+                (given[scale], by_rater[other][item][scale])
+                for item, given in by_rater[one].items()
+                if scale in given and scale in by_rater[other].get(item, {})
+            ]
+            if pairs:
+                found.append(Agreement((one, other), scale, len(pairs), _kappa(pairs)))
+    return tuple(found)
+
+
+def _kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
+    from sklearn.metrics import cohen_kappa_score
+
+    if len(set(itertools.chain.from_iterable(pairs))) == 1:
+        return None
+    first, second = zip(*pairs, strict=True)
+    return float(cohen_kappa_score(first, second, labels=range(1, _HIGHEST + 1), weights="quadratic"))
+
+
+def _rating(cell: str, place: str) -> int:
+    # Some spreadsheets save whole numbers as "4.0" or "4,0".
+    whole = cell.replace(",", ".").removesuffix(".0")
+    if not (whole.isascii() and whole.isdecimal() and 1 <= int(whole) <= _HIGHEST):
+        raise InputError(f"{place}: {cell!r} is no rating", _ALLOWED)
+    return int(whole)
+
+
+def _means(by_rater: Mapping[str, Ratings], key: Key, seed: int, resamples: int) -> dict[str, dict[str, list[Mean]]]:
+    found = {}
+    for system in dict.fromkeys(item.system for item in key.items.values()):
+        mine = {name: item for name, item in key.items.items() if item.system == system}
+        groups = groups_of(
+            [item.dataset for item in mine.values()], [f"{item.dataset}\t{item.task_id}" for item in mine.values()]
+        )
+        scores = np.array([[_mean_rating(by_rater, name, scale) for scale in SCALES] for name in mine])
+        found[system] = means(scores, groups, seed, resamples)
+    return found
+
+
+def _mean_rating(by_rater: Mapping[str, Ratings], item: str, scale: str) -> float:
+    """The mean of what was given; NaN where nobody gave anything."""
+    given = [ratings[item][scale] for ratings in by_rater.values() if scale in ratings.get(item, {})]
+    return sum(given) / len(given) if given else np.nan

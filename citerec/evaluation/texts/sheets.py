@@ -1,0 +1,227 @@
+"""Sheets on which people rate texts without knowing who wrote them.
+
+As in CiteBench (Funkquist et al., EMNLP 2023, section 5.3 and appendix A.5): readability, and consistency with what the
+authors wrote, from 1 to 5; the texts of all systems mixed; some texts rated by several people, to see how well they
+agree.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from citerec.errors import BuildError, InputError
+from citerec.evaluation.texts.predictions import Predictions
+from citerec.texts.tasks import TextTask, Written
+
+SCALES: Mapping[str, tuple[str, ...]] = {
+    "readability": (
+        "cannot be read: no grammar holds it together",
+        "can be read with effort: hardly any grammar holds it together",
+        "can be read, with major faults of grammar or flow",
+        "reads well, with one or two minor faults",
+        "reads perfectly",
+    ),
+    "consistency": (
+        "has nothing to do with what the authors wrote",
+        "the same topic, but all main points about the cited papers, and the facts that go with them, are missing",
+        "the same topic, but some main facts about the cited papers are missing or wrong",
+        "all main points about the cited papers are there; some facts are missing",
+        "says what the authors said, in the same detail",
+    ),
+}
+"""What each rating means, from 1 to 5, after CiteBench's appendix A.5."""
+
+ITEM, NOTE = "item", "note"
+KEY_ENDING = ".key.json"
+
+_KIND = "citerec-rating-key"
+_VERSION = 1
+_SHOWN = (ITEM, "sources", "written by the authors", "text to rate")
+_BEGINNINGS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_LONGEST_CELL = 32_000  # spreadsheets cut cells after 32,767 characters, without a word
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A text to rate, and what raters must not know.
+
+    Attributes:
+        system: Who wrote it.
+        dataset: The data set of its task.
+        task_id: Its task.
+        rater: Number of the rater whom it goes to, from 1; None where it goes to all.
+    """
+
+    system: str
+    dataset: str
+    task_id: str
+    rater: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Who wrote which text of some sheets.
+
+    Attributes:
+        items: The texts, by what the sheets call them; task by task, systems in the order given.
+        upper_bounds: The systems that saw the targets.
+        seed: Of what was drawn.
+    """
+
+    items: Mapping[str, Item]
+    upper_bounds: frozenset[str]
+    seed: int
+
+
+def write_sheets(
+    predictions: Predictions, out: Path, *, tasks: int = 25, raters: int = 3, shared: int = 10, seed: int = 0
+) -> list[Path]:
+    """Writes a sheet for each rater, instructions, and the key, which raters must not see.
+
+    All systems' texts for a task go to the same rater, so that a strict one is strict with all systems; in the sheet
+    they are mixed with those for other tasks.
+
+    Args:
+        predictions: What systems wrote.
+        out: Name of the sheet, such as sheet.csv: several raters get sheet-1.csv, sheet-2.csv, …
+        tasks: How many tasks of each data set are drawn, at most.
+        raters: How many people rate.
+        shared: How many of those go to every rater, at most.
+        seed: Of what is drawn.
+
+    Returns:
+        The sheets, then the instructions, then the key.
+
+    Raises:
+        InputError: A number is out of its range, or there is such a file already.
+        BuildError: The disk is full, or may not be written to.
+    """
+    if out.suffix != ".csv":
+        raise InputError(f"{out} is no name of a sheet", "Give one such as sheet.csv.")
+    if min(tasks, raters) < 1 or shared < 0:
+        raise InputError(
+            f"{tasks} tasks for {raters} raters, {shared} of them shared", "Draw one at least, for one rater at least."
+        )
+    stem = out.with_suffix("")
+    sheets = [out] if raters == 1 else [Path(f"{stem}-{number}.csv") for number in range(1, raters + 1)]
+    files = [*sheets, Path(f"{stem}.instructions.txt"), Path(f"{stem}{KEY_ENDING}")]
+    if standing := next((file for file in files if file.exists()), None):
+        raise InputError(f"{standing} exists, perhaps with ratings in it", "Give another --out, or remove it first.")
+    random = np.random.default_rng(seed)
+    drawn = list(_drawn(predictions, tasks, raters, shared, random))
+    # Numbered by lot: neither the number of a text nor its place in a sheet says anything.
+    names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
+    key = Key(dict(zip(names, (item for item, _ in drawn), strict=True)), predictions.upper_bounds, seed)
+    texts = dict(zip(names, (text for _, text in drawn), strict=True))
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        for number, sheet in enumerate(sheets, 1):
+            mine = [name for name, item in key.items.items() if item.rater in (None, number)]
+            order = random.permutation(len(mine))
+            sheet.write_text(_sheet({mine[place]: texts[mine[place]] for place in order}), "utf-8-sig", newline="")
+        files[-2].write_text(_instructions(), encoding="utf-8")
+        files[-1].write_bytes(orjson.dumps(_to_json(key), option=orjson.OPT_INDENT_2))
+    except OSError as error:
+        raise BuildError(
+            f"cannot write {error.filename or out}: {error.strerror or error}", "Make room, or give another --out."
+        ) from error
+    return files
+
+
+def read_key(path: Path) -> Key:
+    """Reads back who wrote what.
+
+    Raises:
+        InputError: There is no key, or it is broken, or of another version.
+    """
+    remedy = f"Give the file whose name ends in {KEY_ENDING}, as `citerec rate sheet` wrote it."
+    try:
+        value = orjson.loads(path.read_bytes())
+        if (value["kind"], value["version"]) != (_KIND, _VERSION):
+            raise InputError(f"{path} is a {value['kind']} of version {value['version']}", remedy)
+        items = {name: Item(**item) for name, item in value["items"].items()}
+        return Key(items, frozenset(value["upper_bounds"]), value["seed"])
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}", remedy) from error
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} is no key of sheets ({error})", remedy) from error
+
+
+def _drawn(
+    predictions: Predictions, tasks: int, raters: int, shared: int, random: np.random.Generator
+) -> Iterator[tuple[Item, Written]]:
+    """The texts of all systems for tasks that are drawn, and whom each goes to."""
+    by_dataset: dict[str, list[int]] = {}
+    for place, task in enumerate(predictions.tasks):
+        by_dataset.setdefault(task.dataset, []).append(place)
+    dealt = 0
+    for dataset, places in by_dataset.items():
+        for number, chosen in enumerate(random.permutation(len(places))[:tasks].tolist()):
+            rater = None if number < shared or raters == 1 else dealt % raters + 1
+            dealt += rater is not None
+            for system, texts in predictions.systems.items():
+                text = texts[places[chosen]]
+                yield Item(system, dataset, text.task.task_id, rater), text
+
+
+def _sheet(texts: Mapping[str, Written]) -> str:
+    """A sheet as CSV: what raters see of each text, and empty cells for what they say."""
+    table = io.StringIO(newline="")
+    writer = csv.writer(table)
+    writer.writerow([*_SHOWN, *SCALES, NOTE])
+    for name, text in texts.items():
+        shown = (name, _sources(text.task), "\n\n".join(text.task.targets), text.text)
+        writer.writerow([*map(_cell, shown), *("" for _ in SCALES), ""])
+    return table.getvalue()
+
+
+def _sources(task: TextTask) -> str:
+    return "\n\n".join(
+        f"[{number}] {source.title + '. ' if source.title else ''}{source.text}"
+        for number, source in enumerate(task.sources)
+    )
+
+
+def _cell(text: str) -> str:
+    """A text that stays one: spreadsheets run what begins as a formula does, and cut what is too long."""
+    text = text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} […]"
+    return f"'{text}" if text.startswith(_BEGINNINGS_OF_FORMULAS) else text
+
+
+def _instructions() -> str:
+    scales = "\n\n".join(
+        f"{scale}\n" + "\n".join(f"  {rating}  {meaning}" for rating, meaning in enumerate(meanings, 1))
+        for scale, meanings in SCALES.items()
+    )
+    return f"""How to rate
+
+Open your sheet in any spreadsheet program. Each row has a text to rate, what the authors of the paper wrote in its
+place, and the abstracts that the text was written from; [0], [1], … are those abstracts.
+
+Write a whole number from 1 to 5 into the columns {" and ".join(SCALES)}, and what else there is to say into the
+column {NOTE}. Leave empty what you cannot rate. Change nothing else; the order of the rows does not matter.
+
+{scales}
+
+Judge each row by itself. Several rows may be for the same task: they were written by different systems, which are not
+told to you. Do not talk about rows with other raters before all are done. Save the sheet as CSV, under your name
+(sheet-anna.csv).
+"""
+
+
+def _to_json(key: Key) -> dict[str, Any]:
+    names: Sequence[str] = Item.__match_args__
+    items = {name: {field: getattr(item, field) for field in names} for name, item in key.items.items()}
+    return {
+        "kind": _KIND,
+        "version": _VERSION,
+        "seed": key.seed,
+        "upper_bounds": sorted(key.upper_bounds),
+        "items": items,
+    }

@@ -1,0 +1,134 @@
+"""`citerec eval-text` and `citerec rate` from outside."""
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Citerec, write_lines
+from tests.e2e.test_cli import one_line
+from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
+
+FIGURE = r"[\d.]+ \[[\d.]+ [\d.]+\]"
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Path:
+    """A folder with a file of predictions for each system."""
+    for name in WRITTEN:
+        write_lines(tmp_path / f"{name}.jsonl", (record(name, number) for number in range(len(TARGETS))))
+    return tmp_path
+
+
+def test_texts_are_measured_at_once(citerec: Citerec, written: Path) -> None:
+    result = citerec("eval-text", "copy.jsonl", "noise.jsonl", "oracle.jsonl", "--out", "results/texts")
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.startswith("6 tasks, 3 systems\n")
+    assert re.search(rf"^overall +copy +6 +★ {FIGURE} +★ {FIGURE}", result.stdout, re.MULTILINE)
+    assert re.search(rf"^ +oracle † +6 +{FIGURE}", result.stdout, re.MULTILINE)
+    assert re.search(rf"^ +target +6 +{FIGURE}", result.stdout, re.MULTILINE)
+    for part in ("rouge-score 0.", "stemming: off", "rouge_l: sentence", "references: best", "Holm", "upper bound"):
+        assert part in result.stdout
+    assert "noise wrote nothing for 1 task." in result.stderr
+    assert "results/texts/report.html" in result.stderr
+    value = json.loads((written / "results" / "texts" / "results.json").read_text())
+    assert value["systems"]["oracle"]["means"]["overall"]["rouge1"]["value"] == 1.0
+    with (written / "results" / "texts" / "scores.csv").open(newline="") as file:
+        assert len(list(csv.reader(file))) == 1 + 3 * len(TARGETS)
+    assert (written / "results" / "texts" / "report.html").exists()
+
+
+def test_options_reach_the_metrics_and_stand_beside_the_scores(citerec_here: Citerec, written: Path) -> None:
+    options = ["--metrics", "rouge", "--json", "--workers", "1"]
+    plain = json.loads(citerec_here("eval-text", "copy.jsonl", *options).stdout)
+    result = citerec_here(
+        "eval-text", "mine=copy.jsonl", *options, "--stemming", "--rouge-l", "summary", "--over-references", "mean",
+        "--seed", 3, "--resamples", 200,
+    )  # fmt: skip
+    value = json.loads(result.stdout)
+    assert list(value["systems"]) == ["mine"]
+    assert [column["name"] for column in value["columns"]] == ["rouge1", "rouge2", "rougeLsum"]
+    settings = value["settings"]["rouge"]
+    assert (settings["stemming"], settings["rouge_l"], settings["references"]) == (True, "summary", "mean")
+    assert (value["seed"], value["resamples"]) == (3, 200)
+
+    def rouge1(of: dict[str, dict[str, dict[str, dict[str, dict[str, dict[str, float]]]]]], name: str) -> float:
+        return of["systems"][name]["means"]["overall"]["rouge1"]["value"]
+
+    assert rouge1(value, "mine") > rouge1(plain, "copy")  # "rank" and "ranks" are one stem
+
+
+def test_predictions_made_elsewhere(citerec_here: Citerec, written: Path) -> None:
+    write_lines(written / "bare.jsonl", [{"id": f"task-{n}", "prediction": WRITTEN["copy"][n]} for n in range(4)])
+    given = ["--metrics", "rouge", "--workers", "1"]
+    result = citerec_here("eval-text", "bare.jsonl", "--references", "copy.jsonl", *given)
+    assert result.stdout.startswith("4 tasks, 1 system\n")
+    assert "2 tasks of 6 left out: not every system answered (bare: 2)." in result.stderr
+    beside = citerec_here("eval-text", "bare.jsonl", "copy.jsonl", *given)
+    one_line(beside, 2, "no task is answered by all of bare, copy", "give --references")
+
+
+def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, written: Path) -> None:
+    write_lines(written / "none.jsonl", [record("copy", 0), {"id": "x", "input": ["a"], "target": "b"}])
+    write_lines(
+        written / "other.jsonl", [record("copy", number, id=f"other-{number}", writer="x") for number in range(3)]
+    )
+    write_lines(written / "no-id.jsonl", [{"prediction": "text"}])
+    (written / "empty.jsonl").write_text("")
+    (written / "kept").mkdir()
+    (written / "kept" / "notes.txt").write_text("mine")
+    for arguments, message in (
+        (["none.jsonl"], "none.jsonl, line 2: prediction is missing or is no text"),
+        (["empty.jsonl"], "empty.jsonl is empty"),
+        (["missing.jsonl"], "cannot read missing.jsonl"),
+        (["copy.jsonl", "other.jsonl"], "no task is answered by all of copy, x"),
+        (["copy.jsonl", "copy.jsonl"], "copy answers task task-0 for the second time"),
+        (["no-id.jsonl", "--references", "copy.jsonl"], "line-1 is the id of no task in copy.jsonl"),
+        (["copy.jsonl", "--metrics", "rogue"], "there is no metric of texts 'rogue'. Did you mean rouge?"),
+        (["copy.jsonl", "--metrics", ","], "no metric is named"),
+        (["copy.jsonl", "--metrics", "intent"], "needs a tagger"),
+        (["copy.jsonl", "--tagger", "intent"], "neither intent=FOLDER nor corwa=FOLDER"),
+        (["copy.jsonl", "--tagger", "intent=nowhere"], "nowhere"),
+        (["copy.jsonl", "--metrics", "bertscore", "--bertscore-model", "./nowhere"], "nowhere"),
+        (["copy.jsonl", "--out", "kept"], "kept exists and is no folder of results of eval-text"),
+        (["copy.jsonl", "--rouge-l", "paragraph"], "'paragraph' is not one of 'sentence', 'summary'"),
+        ([], "Missing argument"),
+    ):
+        one_line(citerec_here("eval-text", *arguments), 2, message)
+    assert sorted(path.name for path in (written / "kept").iterdir()) == ["notes.txt"]
+
+
+def test_people_rate_and_agree(citerec_here: Citerec, written: Path) -> None:
+    result = citerec_here(
+        "rate", "sheet", "copy.jsonl", "noise.jsonl", "--out", "sheet.csv", "--texts", 3, "--shared", 2, "--raters", 2
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == [
+        "sheet-1.csv",
+        "sheet-2.csv",
+        "sheet.instructions.txt: for the raters, with their sheets",
+        "sheet.key.json: who wrote what; keep it from the raters",
+    ]
+    key = json.loads((written / "sheet.key.json").read_text())
+    for number, name in enumerate(("anna", "ben"), 1):
+        with (written / f"sheet-{number}.csv").open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+        with (written / f"sheet-{name}.csv").open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            for row in rows:
+                good = key["items"][row["item"]]["system"] == "copy"
+                writer.writerow({**row, "readability": 5 if good else 2, "consistency": 3 if good else number})
+    read = citerec_here("rate", "read", "sheet-anna.csv", "sheet-ben.csv", "--key", "sheet.key.json")
+    assert read.returncode == 0, read.stderr
+    assert re.search(r"^overall +copy +5\.00 \[5\.00 5\.00\] +6 +3\.00 \[3\.00 3\.00\] +6$", read.stdout, re.MULTILINE)
+    assert "anna rated 10 of 10 texts" in read.stdout
+    assert "anna and ben, readability: quadratic-weighted kappa 1.00 (8 texts)" in read.stdout
+    value = json.loads(citerec_here("rate", "read", "sheet-anna.csv", "--key", "sheet.key.json", "--json").stdout)
+    assert value["systems"]["noise"]["means"]["overall"]["readability"]["value"] == 2.0
+    assert value["agreement"] == []
+    one_line(citerec_here("rate", "sheet", "copy.jsonl", "--out", "sheet.csv"), 2, "exists, perhaps with ratings in it")
+    one_line(citerec_here("rate", "read", "sheet-1.csv", "--key", "sheet.key.json"), 2, "has no rating in it")
+    one_line(citerec_here("rate", "read", "sheet-anna.csv", "--key", "copy.jsonl"), 2, "is no key of sheets")

@@ -1,0 +1,253 @@
+"""Systems that write, measured: by real metrics, into files and a page."""
+
+import csv
+import io
+import re
+from collections.abc import Callable, Sequence
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from rich.console import Console
+
+from citerec.cli.eval_text_tables import show_text_results
+from citerec.errors import InputError
+from citerec.evaluation.texts.evaluate import DEFAULT_METRICS, evaluate_texts
+from citerec.evaluation.texts.files import write_text_results
+from citerec.evaluation.texts.page import pieces_of, said
+from citerec.evaluation.texts.predictions import Predictions, read_predictions
+from citerec.evaluation.texts.results import TextResults
+from citerec.evaluation.texts.telling import BY_LOT, DIFFER, HARDEST, telling
+from citerec.texts.metrics.discourse import Discourse
+from citerec.texts.metrics.registry import open_metrics
+from citerec.texts.tasks import Source
+from tests.conftest import write_lines
+from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
+
+Files = Callable[..., list[Path]]
+
+
+class WordTagger:
+    """Tags a sentence as a question of "graphs", or as anything else: labels that a reader can check."""
+
+    name, scheme, labels = "words", "intent", ("graphs", "other", "never")
+
+    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[list[dict[str, float]]]:
+        return [[dict.fromkeys(self.labels, 1 / 3) for _ in paragraph] for paragraph in paragraphs]
+
+    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        return [tuple("graphs" if "raph" in sentence else "other" for sentence in one) for one in paragraphs]
+
+
+@pytest.fixture
+def predictions(files: Files) -> Predictions:
+    return read_predictions([(None, path) for path in files()])
+
+
+def evaluated(predictions: Predictions, names: Sequence[str] = DEFAULT_METRICS, **options: int) -> TextResults:
+    text_metrics, _ = open_metrics(names, workers=1)
+    return evaluate_texts(predictions, text_metrics, [Discourse("intent", WordTagger())], **options)
+
+
+def test_means_are_those_of_the_metrics_own_scores(predictions: Predictions) -> None:
+    results = evaluated(predictions)
+    metrics, _ = open_metrics(DEFAULT_METRICS, workers=1)
+    for name, texts in predictions.systems.items():
+        for metric in metrics:
+            scores = metric.scores(texts, lambda *_: None)
+            for place, column in enumerate(metric.columns):
+                number = [one.name for one in results.columns].index(column)
+                for group, of_group in (("overall", slice(0, 6)), ("xing", slice(0, 3)), ("lu", slice(3, 6))):
+                    mean = results.systems[name].means[group][number]
+                    values = scores[of_group, place]
+                    assert mean.n == np.count_nonzero(~np.isnan(values))
+                    assert mean.value == (pytest.approx(np.nanmean(values)) if mean.n else None)
+    assert results.settings["rouge"] == metrics[0].settings
+    assert results.systems["noise"].blank == 1
+    assert "noise wrote nothing for 1 task." in results.notes
+
+
+def test_upper_bounds_are_never_the_best_and_never_tested(predictions: Predictions) -> None:
+    results = evaluated(predictions, ["rouge", "length"])
+    assert results.systems["oracle"].upper_bound
+    assert results.systems["oracle"].means["overall"][0].value == 1.0
+    assert results.best("overall", 0) == "copy"
+    assert results.best("overall", 3) is None  # words: there is no best length
+    assert {(c.first, c.second) for c in results.comparisons} == {("copy", "noise")}
+    alone = read_predictions_of(predictions, "copy", "oracle")
+    assert evaluated(alone, ["rouge"]).best("overall", 0) is None
+
+
+def read_predictions_of(predictions: Predictions, *names: str) -> Predictions:
+    systems = {name: predictions.systems[name] for name in names}
+    missing = dict.fromkeys(names, 0)
+    return Predictions(predictions.tasks, systems, predictions.upper_bounds, predictions.asked, missing)
+
+
+def test_targets_are_measured_where_a_value_describes(predictions: Predictions) -> None:
+    results = evaluated(predictions, ["rouge", "length"])
+    assert results.targets is not None
+    words = [column.name for column in results.columns].index("words")
+    assert results.targets["overall"][words].value == results.systems["oracle"].means["overall"][words].value
+    assert results.targets["overall"][0].value is None
+
+
+def test_the_same_seed_gives_the_same_results(predictions: Predictions) -> None:
+    first, again, other = (evaluated(predictions, ["rouge"], seed=seed).to_json() for seed in (1, 1, 2))
+    assert first == again
+    assert (
+        first["systems"]["copy"]["means"]["overall"]["rouge1"]["ci"]
+        != (other["systems"]["copy"]["means"]["overall"]["rouge1"]["ci"])
+    )
+
+
+def test_shares_of_labels_and_their_divergence(predictions: Predictions) -> None:
+    results = evaluated(predictions, ["length"])
+    found = results.systems["noise"].summaries["intent"]["overall"]
+    assert found["system"]["graphs"] == 0
+    assert (found["kl_divergence"], found["missing"]) == ("∞", ["graphs"])
+    assert results.systems["oracle"].summaries["intent"]["overall"]["kl_divergence"] == 0
+    assert set(results.systems["copy"].summaries["intent"]) == {"overall", "xing", "lu"}
+
+
+def test_files_hold_all_figures(predictions: Predictions, tmp_path: Path) -> None:
+    results, out = evaluated(predictions), tmp_path / "out"
+    write_text_results(results, out)
+    assert {path.name for path in out.iterdir()} == {"results.json", "scores.csv", "report.html"}
+    value = orjson.loads((out / "results.json").read_bytes())
+    assert value == orjson.loads(orjson.dumps(results.to_json()))
+    with (out / "scores.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(WRITTEN) * len(TARGETS)
+    for system, of_system in value["systems"].items():
+        for group in ("xing", "lu"):
+            for column, mean in of_system["means"][group].items():
+                cells = [row[column] for row in rows if (row["system"], row["dataset"]) == (system, group)]
+                values = [float(cell) for cell in cells if cell]
+                assert len(values) == mean["n"]
+                assert mean["value"] == (pytest.approx(np.mean(values)) if values else None)
+
+
+def test_the_same_results_make_the_same_files(predictions: Predictions, tmp_path: Path) -> None:
+    results, out = evaluated(predictions, ["rouge"]), tmp_path / "out"
+    written = []
+    for _ in range(2):
+        write_text_results(results, out)
+        written.append({path.name: path.read_bytes() for path in out.iterdir()})
+    assert written[0] == written[1]
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page: its elements with their attributes, and its text."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+
+def test_the_page_needs_nothing_else_and_runs_nothing(predictions: Predictions, tmp_path: Path) -> None:
+    write_text_results(evaluated(predictions), tmp_path / "out")
+    page = Page(tmp_path / "out" / "report.html")
+    assert not [tag for tag, _ in page.elements if tag in ("script", "link", "img", "iframe", "object")]
+    addresses = [attributes[name] for _, attributes in page.elements for name in ("href", "src") if name in attributes]
+    assert addresses
+    assert all(address and address.startswith("#") for address in addresses)
+    assert not re.search(r"url\((?!#)|@import", (tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
+    text = " ".join(" ".join(page.words).split())
+    assert "<script>alert('x')</script> & more" in text  # as it was written, and not run
+    for said_once in (*(target.split(" [")[0] for target in TARGETS), "rouge-score", "stemming: off", "oracle †", "∞"):
+        assert said_once in text
+
+
+def test_the_page_flags_citations_that_stand_for_nothing(predictions: Predictions, tmp_path: Path) -> None:
+    write_text_results(evaluated(predictions, ["rouge"]), tmp_path / "out")
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert re.search(r'<mark class="unknown" title="[^"]*">\[7\]</mark>', text)
+    assert "cites what is no source: [7]" in text
+    assert '<mark class="citation">[1]</mark>' in text
+    assert "nothing was written" in text
+
+
+def test_the_page_shows_what_a_sentence_was_drawn_from(tmp_path: Path) -> None:
+    sentences = [{"text": "Graph kernels [0].", "drawn_from": [0], "unknown": []},
+                 {"text": "Networks [9].", "drawn_from": [0, 1], "unknown": ["[9]"]}]  # fmt: skip
+    path = write_lines(tmp_path / "a.jsonl", [record("copy", 0, sentences=sentences)])
+    write_text_results(evaluated(read_predictions([(None, path)]), ["rouge"]), tmp_path / "out")
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert '<sup title="drawn from 0, 1">0,1</sup>' in text
+    assert "cites what is no source: [9]" in text
+
+
+def test_texts_without_targets_say_so(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", [record("copy", number, target=[]) for number in range(6)])
+    results = evaluated(read_predictions([(None, path)]), ["rouge", "length"])
+    write_text_results(results, tmp_path / "out")
+    assert results.systems["copy"].means["overall"][0].value is None
+    assert results.targets is None
+    assert "6 tasks without a target: what compares with one is not defined there." in results.notes
+    assert "Not defined for any of these texts." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_most_telling_texts(tmp_path: Path) -> None:
+    numbers = [{**record("copy", n % 6, id=str(n)), "prediction": WRITTEN[name][n % 6], "writer": name}
+               for name in ("copy", "noise") for n in range(60)]  # fmt: skip
+    path = write_lines(tmp_path / "a.jsonl", numbers)
+    results = evaluated(read_predictions([(None, path)]), ["rouge"])
+    chosen = telling(results)
+    assert [sum(one.why == why for one in chosen) for why in (DIFFER, HARDEST, BY_LOT)] == [10, 10, 10]
+    assert len({one.place for one in chosen}) == 30
+    assert chosen == telling(results)
+    scores = np.stack([results.scores[name][:, 0] for name in ("copy", "noise")], axis=1)
+    spread = np.ptp(scores, axis=1)
+    assert {spread[one.place] for one in chosen if one.why == DIFFER} == {spread.max()}
+    left = [place for place in range(60) if place not in {one.place for one in chosen if one.why == DIFFER}]
+    hardest = sorted(scores.mean(axis=1)[left])[:10]
+    assert sorted(scores.mean(axis=1)[[one.place for one in chosen if one.why == HARDEST]]) == pytest.approx(hardest)
+    alone = telling(evaluated(read_predictions_of(results.predictions, "copy"), ["rouge"]), 7)
+    assert [one.why for one in alone] == [HARDEST] * 4 + [BY_LOT] * 3
+    assert {one.why for one in telling(evaluated(results.predictions, ["length"]), 7)} == {BY_LOT}
+    assert len(telling(results, 1000)) == 60
+
+
+def test_pieces_make_up_the_text() -> None:
+    text = "Kernels [0, 1] and [0] and [2]; <cite>X <sep> A title </cite>."
+    pieces = pieces_of(text, [Source("one"), Source("two")])
+    assert "".join(piece.text for piece in pieces) == text
+    assert [(piece.text, piece.kind) for piece in pieces if piece.kind] == [
+        ("[0, 1]", "citation"),
+        ("[0]", "citation"),
+        ("[2]", "unknown"),
+        ("<cite>X <sep> A title </cite>", "unknown"),
+    ]
+    assert (said(True), said(False), said([1, "a"]), said(2)) == ("on", "off", "1, a", "2")
+    assert said({"name": "rouge2", "stemming": False}) == "name rouge2, stemming off"
+
+
+def test_no_metric_and_few_samples_are_refused(predictions: Predictions) -> None:
+    with pytest.raises(InputError, match="there is no metric"):
+        evaluate_texts(predictions, [])
+    with pytest.raises(InputError, match="at least 100"):
+        evaluated(predictions, ["length"], resamples=99)
+
+
+@pytest.mark.parametrize(("width", "terminal"), [(60, True), (60, False), (400, True)])
+def test_tables_fit_terminals_and_are_whole_in_pipes(predictions: Predictions, width: int, terminal: bool) -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=width, force_terminal=terminal, highlight=False, no_color=True)
+    show_text_results(console, evaluated(predictions, ["rouge"]))
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    narrow = terminal and width < 100
+    assert ("too narrow for intervals" in plain) == narrow
+    assert bool(re.search(r"^overall +copy +6 +★ [\d.]+ \[[\d.]+ [\d.]+\]", plain, re.MULTILINE)) == (not narrow)
+    assert re.search(r"^overall +copy +6 +★ [\d.]+", plain, re.MULTILINE)
+    assert re.search(r"^ +noise +[\d.]+ +[\d.]+ +[\d.]+ +∞ *$", plain, re.MULTILINE)

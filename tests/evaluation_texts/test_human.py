@@ -1,0 +1,230 @@
+"""Human evaluation: sheets that hide who wrote what, and ratings read back."""
+
+import csv
+import io
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.errors import InputError
+from citerec.evaluation.texts.predictions import Predictions, read_predictions
+from citerec.evaluation.texts.ratings import agreement, read_ratings, read_sheet
+from citerec.evaluation.texts.sheets import SCALES, read_key, write_sheets
+from tests.conftest import write_lines
+from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
+
+Row = dict[str, str]
+Rate = Callable[[Row], tuple[str, str]]
+
+
+@pytest.fixture
+def predictions(files: Callable[..., list[Path]]) -> Predictions:
+    return read_predictions([(None, path) for path in files()])
+
+
+def rows_of(sheet: Path) -> list[Row]:
+    with sheet.open(encoding="utf-8-sig", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def filled(sheet: Path, name: str, rate: Rate, delimiter: str = ",", encoding: str = "utf-8") -> Path:
+    """The sheet as a rater sends it back."""
+    rows = rows_of(sheet)
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    for row in rows:
+        readability, consistency = rate(row)
+        writer.writerow({**row, "readability": readability, "consistency": consistency})
+    path = sheet.with_name(name)
+    path.write_text(text.getvalue(), encoding, newline="")
+    return path
+
+
+def test_sheets_show_texts_and_hide_systems(predictions: Predictions, tmp_path: Path) -> None:
+    files = write_sheets(predictions, tmp_path / "s" / "sheet.csv", tasks=2, raters=2, shared=1, seed=3)
+    assert [path.name for path in files] == ["sheet-1.csv", "sheet-2.csv", "sheet.instructions.txt", "sheet.key.json"]
+    *sheets, instructions, key_path = files
+    key = read_key(key_path)
+    texts = {(name, text.task.task_id): text.text for name, all_of in predictions.systems.items() for text in all_of}
+    where = defaultdict(list)
+    for number, sheet in enumerate(sheets, 1):
+        content = sheet.read_text(encoding="utf-8-sig")
+        assert not any(name in content for name in ("noise", "oracle", "task-"))  # "copy" is in no text either
+        for row in rows_of(sheet):
+            item = key.items[row["item"]]
+            assert row["text to rate"] == texts[item.system, item.task_id]
+            assert row["written by the authors"] == TARGETS[int(item.task_id[-1])]
+            assert row["sources"].startswith("[0] Graph kernels compare molecules.")
+            assert [row[scale] for scale in SCALES] == ["", ""]
+            where[item.dataset, item.task_id].append((number, item.system))
+    assert Counter(dataset for dataset, _ in where) == {"xing": 2, "lu": 2}
+    # Of each data set one task goes to both raters, and one to one of them, with all systems' texts.
+    alone = [sorted((1, name) for name in WRITTEN), sorted((2, name) for name in WRITTEN)]
+    both = sorted(alone[0] + alone[1])
+    assert sorted(map(sorted, where.values())) == sorted([both, both, *alone])
+    for scale, meanings in SCALES.items():
+        assert len(meanings) == 5
+        assert all(
+            f"{rating}  {text}" in instructions.read_text(encoding="utf-8") for rating, text in enumerate(meanings, 1)
+        ), scale
+    assert key.upper_bounds == {"oracle"}
+
+
+def test_the_lot_decides_and_the_seed_the_lot(predictions: Predictions, tmp_path: Path) -> None:
+    def written(folder: str, seed: int) -> list[bytes]:
+        return [path.read_bytes() for path in write_sheets(predictions, tmp_path / folder / "sheet.csv", seed=seed)]
+
+    assert written("a", 1) == written("b", 1)
+    assert written("c", 2)[0] != written("a2", 1)[0]
+    rows = [row["item"] for row in rows_of(tmp_path / "a" / "sheet-1.csv")]
+    assert rows != sorted(rows)
+    key = read_key(tmp_path / "a" / "sheet.key.json")
+    by_number = [key.items[item].system for item in sorted(key.items)]
+    assert by_number != sorted(by_number, key=list(WRITTEN).index)
+    assert [item.system for item in key.items.values()][:3] == list(WRITTEN)
+
+
+def test_one_rater_gets_one_sheet_and_nothing_is_overwritten(predictions: Predictions, tmp_path: Path) -> None:
+    out = tmp_path / "mine.csv"
+    assert next(path.name for path in write_sheets(predictions, out, raters=1)) == "mine.csv"
+    assert len(rows_of(out)) == len(TARGETS) * len(WRITTEN)
+    with pytest.raises(InputError, match=r"mine\.csv exists, perhaps with ratings in it"):
+        write_sheets(predictions, out, raters=1)
+    with pytest.raises(InputError, match="no name of a sheet"):
+        write_sheets(predictions, tmp_path / "mine.txt")
+    with pytest.raises(InputError, match="0 tasks for 3 raters"):
+        write_sheets(predictions, tmp_path / "other.csv", tasks=0)
+
+
+def test_a_text_that_begins_as_a_formula_stays_a_text(tmp_path: Path) -> None:
+    path = write_lines(tmp_path / "a.jsonl", [record("copy", 0, prediction='=HYPERLINK("x")', target="x" * 40_000)])
+    out = tmp_path / "sheet.csv"
+    write_sheets(read_predictions([(None, path)]), out, raters=1)
+    (row,) = rows_of(out)
+    assert row["text to rate"] == '\'=HYPERLINK("x")'
+    assert len(row["written by the authors"]) < 32_767
+
+
+def test_ratings_come_to_means_by_system(predictions: Predictions, tmp_path: Path) -> None:
+    *sheets, _, key_path = write_sheets(predictions, tmp_path / "sheet.csv", tasks=3, raters=2, shared=3)
+    key = read_key(key_path)
+    of_system = {"copy": (2, 4), "noise": (1, 1), "oracle": (5, 5)}
+
+    def anna(row: Row) -> tuple[str, str]:
+        readability, consistency = of_system[key.items[row["item"]].system]
+        return str(readability), f" {consistency}.0"  # as some spreadsheets save it
+
+    def ben(row: Row) -> tuple[str, str]:
+        item = key.items[row["item"]]
+        # One better than anna by copy's readability, and lu's consistency is left open.
+        readability, consistency = of_system[item.system]
+        return str(readability + (item.system == "copy")), "" if item.dataset == "lu" else str(consistency)
+
+    rated = read_ratings(
+        [filled(sheets[0], "sheet-anna.csv", anna, ";", "utf-8-sig"), filled(sheets[1], "sheet-ben.csv", ben, "\t")],
+        key_path,
+    )
+    assert rated.raters == {"anna": (18, 18), "ben": (9, 18)}
+    assert list(rated.means) == list(WRITTEN)
+    assert list(rated.means["copy"]) == ["overall", "xing", "lu"]
+    readability, consistency = rated.means["copy"]["overall"]
+    assert (readability.n, readability.value, readability.ci) == (6, 2.5, (2.5, 2.5))
+    assert (consistency.n, consistency.value) == (6, 4.0)
+    assert [mean.value for mean in rated.means["oracle"]["lu"]] == [5.0, 5.0]
+    assert rated.to_json()["systems"]["oracle"]["upper_bound"] is True
+    assert [(one.raters, one.scale, one.n) for one in rated.agreements] == [
+        (("anna", "ben"), "readability", 18),
+        (("anna", "ben"), "consistency", 9),
+    ]
+    assert rated.agreements[1].kappa == 1.0
+    json.dumps(rated.to_json())
+
+
+def by_hand(pairs: list[tuple[int, int]]) -> float:
+    """1 less the squared differences of the pairs, over those of each rating of the one with each of the other."""
+    first, second = np.array(pairs, float).T
+    return float(1 - ((first - second) ** 2).sum() / (np.subtract.outer(first, second) ** 2).mean(axis=1).sum())
+
+
+def kappa_of(pairs: list[tuple[int, int]]) -> float | None:
+    sheets = [{f"T{n}": {"readability": pair[side]} for n, pair in enumerate(pairs)} for side in (0, 1)]
+    (found,) = agreement(dict(zip("ab", sheets, strict=True)))
+    return found.kappa
+
+
+def test_kappa_of_a_case_worked_by_hand() -> None:
+    # Squared differences: 0 + 1 + 0 + 1 = 2. Of all sixteen pairings: 17 + 7 + 5 + 25 = 54, a quarter of that is 13.5.
+    pairs = [(1, 1), (2, 3), (3, 3), (5, 4)]
+    assert kappa_of(pairs) == pytest.approx(1 - 2 / 13.5)
+    assert by_hand(pairs) == pytest.approx(1 - 2 / 13.5)
+    assert kappa_of([(4, 4), (4, 4)]) is None
+    assert kappa_of([(4, 5), (4, 5)]) == 0.0
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5)), min_size=1, max_size=12))
+def test_kappa_is_that_of_the_definition(pairs: list[tuple[int, int]]) -> None:
+    found = kappa_of(pairs)
+    assert (found is None) == (len({rating for pair in pairs for rating in pair}) == 1)
+    if found is not None:
+        assert found == pytest.approx(by_hand(pairs))
+
+
+def test_agreement_is_over_texts_that_both_rated() -> None:
+    one = {"T1": {"readability": 1, "consistency": 2}, "T2": {"readability": 3}}
+    other = {"T2": {"readability": 4, "consistency": 1}, "T3": {"readability": 3}}
+    (found,) = agreement({"one": one, "other": other})
+    assert (found.scale, found.n) == ("readability", 1)
+    assert agreement({"one": one}) == ()
+
+
+def test_what_is_wrong_in_a_sheet_is_told_with_its_row_and_column(predictions: Predictions, tmp_path: Path) -> None:
+    sheet, _, key_path = write_sheets(predictions, tmp_path / "sheet.csv", raters=1)
+    key = read_key(key_path)
+    fourth = rows_of(sheet)[2]["item"]
+    for bad in ("6", "0", "good", "3.5", "-1", "²"):
+        broken = filled(sheet, "sheet-anna.csv", lambda row, bad=bad: ("4", bad if row["item"] == fourth else "2"))
+        with pytest.raises(InputError) as raised:
+            read_sheet(broken, key)
+        assert str(raised.value) == (
+            f"{broken}, row 4, column consistency: {bad!r} is no rating. "
+            "Write 1, 2, 3, 4 or 5, or leave the cell empty."
+        )
+    text = sheet.read_text(encoding="utf-8-sig")
+    for content, message in (
+        (text.replace("readability", "how it reads"), "has no column readability"),
+        (text.replace(f"\n{fourth},", "\nT999,"), "row 4, column item: 'T999' is not in the key"),
+        (text + text.split("\n", 1)[1], "stands twice"),
+        ("", "has no column item"),
+    ):
+        broken.write_text(content, encoding="utf-8", newline="")
+        with pytest.raises(InputError, match=message):
+            read_sheet(broken, key)
+    with pytest.raises(InputError, match=r"sheet\.csv has no rating in it"):
+        read_ratings([sheet], key_path)
+    with pytest.raises(InputError, match="cannot read"):
+        read_ratings([tmp_path / "none.csv"], key_path)
+    done = filled(sheet, "sheet-anna.csv", lambda _: ("4", "4"))
+    with pytest.raises(InputError, match="two sheets of anna"):
+        read_ratings([done, done], key_path)
+
+
+def test_what_is_no_key_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.key.json"
+    for content, message in (
+        ("no json", "is no key of sheets"),
+        ("[]", "is no key of sheets"),
+        ('{"kind": "citerec-results", "version": 1}', "is a citerec-results of version 1"),
+        ('{"kind": "citerec-rating-key", "version": 1, "items": {"T1": {}}, "seed": 0}', "is no key of sheets"),
+    ):
+        path.write_text(content)
+        with pytest.raises(InputError, match=message):
+            read_key(path)
+    with pytest.raises(InputError, match="cannot read"):
+        read_key(tmp_path / "none.key.json")
