@@ -17,12 +17,20 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _WRITER = (
-    "attributed, contribution, lead, lead-each, ext-lead, ext-heuristic, textrank, textrank-each, lexrank; chat; or a model for "
-    "seq2seq, a folder or a name such as allenai/led-base-16384."
+    "attributed, contribution, lead, lead-each, ext-lead, ext-heuristic, textrank, textrank-each, lexrank; chat; or a "
+    "model for seq2seq, a folder or a name such as allenai/led-base-16384."
 )
 _writer_options = [
     click.option("--device", metavar="NAME", help="Where a model runs: cuda:0.  [default: a GPU if there is one]"),
     click.option("--chat-model", metavar="NAME", help="Which model chat asks for.  [default: CITEREC_CHAT_MODEL]"),
+    click.option(
+        "--option",
+        "assignments_of_writer",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="An option of a model or of chat, such as beams=4 or 'prompt=This paper'; may be repeated. "
+        "Keys: docs/neural-writers.md.",
+    ),
 ]
 _index = click.option("--index", "index_path", type=_PATH, help="The index; the only one below indexes/ if not said.")
 _json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
@@ -106,6 +114,7 @@ def citation(
     else:
         show_draft(output(), made, sentence=context, bibtex=as_bibtex)
         _warn(made)
+    _remark(opened)
 
 
 @generate.command(epilog="Example: citerec generate tldr 900000032 900000158 --index indexes/demo")
@@ -136,6 +145,7 @@ def tldr(
         print_json([tldr_json(one) for one in made])
     else:
         show_tldrs(output(), made)
+    _remark(opened)
 
 
 @generate.command(
@@ -192,6 +202,7 @@ def related_work(
     else:
         show_draft(output(), made, bibtex=as_bibtex)
         _warn(made)
+    _remark(opened)
 
 
 @generate.command(epilog="Example: citerec generate batch tasks.jsonl --writer lexrank --out lexrank.jsonl")
@@ -227,17 +238,22 @@ def batch(
     opened = _open_writer(writer, kind, options, words=words)
     with progress_bar() as progress:
         done = write_batch(tasks, opened, out, limit=limit, progress=progress)
-    empty = f" {done.empty:,} of them are empty." if done.empty else ""
-    flagged = f" {done.flagged:,} cite what they were not given: see `unknown`." if done.flagged else ""
+    empty = f" Empty: {done.empty:,}." if done.empty else ""
+    flagged = f" Citing what they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
     output().print(f"{out}: {done.texts:,} texts by {opened.name}.{empty}{flagged}", markup=False, soft_wrap=True)
+    _remark(opened)
     if opened.knows_target:
         notes().print(f"{opened.name} looks at the targets: an upper bound, not a system.", markup=False)
 
 
 def _open_writer(name: str, kind: "Kind", options: dict[str, Any], *, words: int | None = None) -> "Writer":
+    from citerec.generate.generation import assignments
     from citerec.generate.writers import open_writer
 
-    return open_writer(name, kind, words=words, device=options["device"], chat_model=options["chat_model"])
+    of_writer = assignments(options["assignments_of_writer"])
+    return open_writer(
+        name, kind, words=words, device=options["device"], chat_model=options["chat_model"], options=of_writer
+    )
 
 
 def _known(store: Any, paper_ids: Any, index: Path) -> list[Any]:
@@ -250,6 +266,11 @@ def _known(store: Any, paper_ids: Any, index: Path) -> list[Any]:
             "Ids are what citerec recommend shows behind each paper.",
         )
     return [found[paper_id] for paper_id in wanted]
+
+
+def _remark(writer: "Writer") -> None:
+    if writer.remark:
+        notes().print(writer.remark, markup=False)
 
 
 def _warn(made: Any) -> None:

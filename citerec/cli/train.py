@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import Share, notes, output, with_options
+from citerec.cli.train_writer import writer
 
 if TYPE_CHECKING:
     from citerec.train.groups import Choice
@@ -79,7 +80,7 @@ _how_long = [
 
 @click.group(epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl")
 def train() -> None:
-    """Train rankers, encoders and fusion on contexts with cited papers.
+    """Train rankers, encoders and fusion on contexts with cited papers, writers and taggers on texts.
 
     A reranker or an encoder that was stopped goes on when the command is given again.
     """
@@ -277,6 +278,9 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     )
     if not manifest.training["best_step"]:
         notes().print("It did not help: the model is the base. More contexts or epochs may do better.")
+
+
+train.add_command(writer)
 
 
 def _choice(options: dict[str, Any]) -> "Choice":

@@ -57,6 +57,8 @@ class ExtractiveWriter:
         settings: What `pick` depends on.
     """
 
+    remark = ""
+
     def __init__(
         self,
         name: str,

@@ -13,6 +13,7 @@ class Writer(Protocol):
         name: What tables and files call it: "lexrank", "allenai/led-base-16384".
         settings: All that its texts depend on, as JSON takes it.
         knows_target: Whether it looks at what the author wrote: an upper bound, not a system.
+        remark: What is to be told of the texts written so far.
     """
 
     @property
@@ -26,6 +27,10 @@ class Writer(Protocol):
     @property
     def knows_target(self) -> bool:
         """Whether it looks at the targets."""
+
+    @property
+    def remark(self) -> str:
+        """What is to be told of the texts written so far, such as inputs that were cut; mostly nothing."""
 
     def write(self, task: TextTask) -> Written:
         """A text, and for each sentence the sources that it was drawn from.

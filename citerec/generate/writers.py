@@ -43,7 +43,15 @@ EXTRACTIVE = (*_PICKS, _TEXTRANK_EACH)
 """Names of the writers that need no model."""
 
 
-def open_writer(name: str, kind: Kind, *, words: int | None = None, **neural: Any) -> Writer:
+def open_writer(
+    name: str,
+    kind: Kind,
+    *,
+    words: int | None = None,
+    device: str | None = None,
+    chat_model: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Writer:
     """A writer by name.
 
     Args:
@@ -51,13 +59,16 @@ def open_writer(name: str, kind: Kind, *, words: int | None = None, **neural: An
             `allenai/led-base-16384`.
         kind: What it is to write.
         words: How long, for writers that must be told; as long as the target, else `graphs.WORDS`, if not said.
-        neural: What `Seq2seqWriter.open` and `ChatWriter.from_environment` take.
+        device: Where a model runs; a GPU where there is one if not said.
+        chat_model: What `chat` asks for; what the environment says if not said.
+        options: Of `Seq2seqWriter.open` and `ChatWriter.from_environment`; texts will do.
 
     Raises:
-        InputError: There is no such writer.
+        InputError: There is no such writer or option, or the chat endpoint is not told.
         ModelError: The model cannot be opened.
-        WriterError: The chat endpoint is not told.
     """
+    if name in EXTRACTIVE and options:
+        raise InputError(f"{name} has no options", "Options are for models: see --writer.")
     if name in _PICKS:
         pick, phrase, knows_target = _PICKS[name]
         return ExtractiveWriter(name, pick, phrase=phrase, knows_target=knows_target, settings=_SETTINGS.get(name))
@@ -67,7 +78,7 @@ def open_writer(name: str, kind: Kind, *, words: int | None = None, **neural: An
     if name == CHAT:
         from citerec.generate.chat import ChatWriter
 
-        return ChatWriter.from_environment(task=kind, **neural)
+        return ChatWriter.from_environment(task=kind, model=chat_model, **(options or {}))
     if "/" not in name and not Path(name).is_dir():
         raise InputError(
             f"there is no writer {name!r}",
@@ -76,4 +87,4 @@ def open_writer(name: str, kind: Kind, *, words: int | None = None, **neural: An
         )
     from citerec.generate.seq2seq import Seq2seqWriter
 
-    return Seq2seqWriter.open(name, task=kind, **neural)
+    return Seq2seqWriter.open(name, task=kind, device=device, **(options or {}))

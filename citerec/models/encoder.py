@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
-from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
+from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
 
 if TYPE_CHECKING:
     import numpy as np
@@ -178,7 +178,7 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
         ModelError: It cannot be found or loaded.
     """
     found = find_model(name)
-    with model_failures(name), quiet_libraries():
+    with model_failures(name, instead=DEFAULT_ENCODER), quiet_libraries():
         import torch
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling

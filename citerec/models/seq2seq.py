@@ -1,0 +1,222 @@
+"""Encoder-decoder models: LED, BART, PEGASUS, PRIMERA and others of transformers, as texts to token ids and back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from citerec.errors import ModelError
+from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import GenerationConfig
+
+_DOCUMENT_END = "<doc-sep>"
+_UNLIMITED = 1_000_000  # a tokenizer that was never told a length says more than this
+_FIRST = ("max_encoder_position_embeddings", "max_position_embeddings", "n_positions")
+_LAST = ("max_decoder_position_embeddings", "max_position_embeddings", "n_positions")
+IGNORED = -100
+"""What torch's cross-entropy leaves out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A text as token ids.
+
+    Attributes:
+        ids: The ids, special tokens included.
+        cut: Whether it was too long, and its end is missing.
+    """
+
+    ids: tuple[int, ...]
+    cut: bool
+
+
+class Seq2seqModel:
+    """An encoder-decoder of transformers with its tokenizer. To open one, use `open`.
+
+    Attributes:
+        name: What it was asked for by.
+        identity: What tells it from another: `model_identity`.
+        model: The torch module.
+        family: `led`, `primera`, `bart`, `pegasus`, or what else transformers calls it.
+        max_input_tokens: How much it reads, special tokens included; None for any length.
+        max_output_tokens: How much it writes; None for any length.
+    """
+
+    def __init__(self, name: str, identity: str, model: Any, tokenizer: Any) -> None:
+        self.name = name
+        self.identity = identity
+        self.model = model
+        self._tokenizer = tokenizer
+        _forget_habits(model)
+        unknown = tokenizer.unk_token_id
+        document_end = tokenizer.convert_tokens_to_ids(_DOCUMENT_END)
+        self._document_end = None if document_end in (None, unknown) else document_end
+        kind = str(model.config.model_type)
+        self.family = "primera" if kind == "led" and self._document_end is not None else kind
+        longest = tokenizer.model_max_length
+        self.max_input_tokens = _least(_limit(model.config, _FIRST), longest if longest < _UNLIMITED else None)
+        self.max_output_tokens = _limit(model.config, _LAST)
+
+    @classmethod
+    def open(cls, name: str, *, device: str | None = None) -> Self:
+        """Loads a model: safetensors only, no code of its own.
+
+        Args:
+            name: A folder, or a name on the hub such as `allenai/led-base-16384`.
+            device: Where torch runs it; a GPU where there is one if not said.
+
+        Raises:
+            ModelError: It cannot be found or loaded, or does not write.
+        """
+        found = find_model(name)
+        with model_failures(name), quiet_libraries():
+            import torch
+            from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+
+            local = only_local(found)
+            config = AutoConfig.from_pretrained(found, local_files_only=local, trust_remote_code=False)
+            if not config.is_encoder_decoder:
+                raise ModelError(
+                    f"{name} is no encoder-decoder: it cannot write", "Take LED, BART, PEGASUS or PRIMERA, for example."
+                )
+            tokenizer = AutoTokenizer.from_pretrained(
+                found, config=config, local_files_only=local, trust_remote_code=False
+            )
+            model = AutoModelForSeq2SeqLM.from_pretrained(
+                found,
+                config=config,
+                dtype=torch.float32,
+                use_safetensors=True,
+                local_files_only=local,
+                trust_remote_code=False,
+            )
+            model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+        return cls(name, model_identity(found), model, tokenizer)
+
+    @property
+    def device(self) -> str:
+        """`cpu` or `cuda`."""
+        return str(self.model.device.type)
+
+    def encode(self, documents: Sequence[str], max_tokens: int) -> Encoded:
+        """What the model reads.
+
+        PRIMERA's documents are each cut to an equal share, and each is followed by a token that says so (Xiao et al.
+        2022). Other models read them as one text, cut at its end (Funkquist et al. 2023).
+
+        Args:
+            documents: The texts, in order.
+            max_tokens: How many tokens they may be together.
+        """
+        if self._document_end is None:
+            return self.encode_text(" ".join(documents), max_tokens)
+        share = max(1, (max_tokens - 2) // max(1, len(documents)) - 1)
+        ids = [self._tokenizer.bos_token_id]
+        cut = False
+        for document in documents:
+            encoded = self.encode_text(document, share + 2)
+            ids += [*encoded.ids[1:-1], self._document_end]
+            cut |= encoded.cut
+        # More documents than tokens: the last ones are left out.
+        cut |= len(ids) >= max_tokens
+        return Encoded((*ids[: max_tokens - 1], self._tokenizer.eos_token_id), cut)
+
+    def encode_text(self, text: str, max_tokens: int) -> Encoded:
+        """A text with its special tokens, cut at its end where it is too long."""
+        found = self._tokenizer([text], truncation=True, max_length=max_tokens)
+        return Encoded(tuple(found["input_ids"][0]), bool(found.encodings[0].overflowing))
+
+    def prompt(self, text: str) -> tuple[int, ...]:
+        """With which ids the decoder is to begin so that what it writes begins with a text; at least one."""
+        start = self.model.generation_config.decoder_start_token_id
+        if not text:
+            return (start,)
+        ids = tuple(self._tokenizer([text])["input_ids"][0])
+        # As in training: all but the end of the text.
+        return (start, *(ids[:-1] if ids[-1] == self._tokenizer.eos_token_id else ids))
+
+    def tensors(self, batch: Sequence[Sequence[int]]) -> "dict[str, torch.Tensor]":
+        """Inputs of the encoder, texts × longest, on the model's device.
+
+        LED reads the first token with global attention (Funkquist et al. 2023), PRIMERA also what ends a document
+        (Xiao et al. 2022).
+        """
+        import torch
+
+        ids = self._padded(batch, self._tokenizer.pad_token_id)
+        lengths = torch.tensor([len(row) for row in batch])
+        tensors = {"input_ids": ids, "attention_mask": (torch.arange(ids.shape[1]) < lengths[:, None]).long()}
+        if self.model.config.model_type == "led":
+            everywhere = torch.zeros_like(ids)
+            everywhere[:, 0] = 1
+            if self._document_end is not None:
+                everywhere[ids == self._document_end] = 1
+            tensors["global_attention_mask"] = everywhere
+        return {name: tensor.to(self.model.device) for name, tensor in tensors.items()}
+
+    def loss(self, batch: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> "torch.Tensor":
+        """Mean cross-entropy of the tokens of some targets, each given those before it."""
+        import torch
+
+        labels = self._padded(targets, IGNORED).to(self.model.device)
+        with self._autocast():
+            loss: torch.Tensor = self.model(**self.tensors(batch), labels=labels).loss
+        return loss.float()
+
+    def generate(
+        self, batch: Sequence[Sequence[int]], config: "GenerationConfig", prompt: Sequence[int]
+    ) -> list[Sequence[int]]:
+        """What the model writes about some inputs, as token ids."""
+        import torch
+
+        with torch.inference_mode(), self._autocast(), quiet_libraries():
+            begun = torch.tensor([list(prompt)] * len(batch), device=self.model.device)
+            written = self.model.generate(**self.tensors(batch), generation_config=config, decoder_input_ids=begun)
+        rows: list[Sequence[int]] = written.tolist()
+        return rows
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of some token ids, without special ones."""
+        text = str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
+        return text.replace("<n>", "\n").strip()  # so PEGASUS writes the end of a line
+
+    def save(self, folder: Any) -> None:
+        """Writes transformers' files into a folder."""
+        with quiet_libraries():
+            self.model.save_pretrained(folder)
+        self._tokenizer.save_pretrained(folder)
+
+    def _padded(self, rows: Sequence[Sequence[int]], value: int) -> "torch.Tensor":
+        import torch
+
+        return torch.nn.utils.rnn.pad_sequence(
+            [torch.tensor(row, dtype=torch.long) for row in rows], batch_first=True, padding_value=value
+        )
+
+    def _autocast(self) -> Any:
+        """bfloat16 inside, on a GPU, which has the range of 32 bits: in float16 PEGASUS did not learn (CiteSum)."""
+        import torch
+
+        return torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda")
+
+
+def _forget_habits(model: Any) -> None:
+    """Leaves what a model's own files say of special tokens, not of lengths and beams: these are the caller's."""
+    from transformers import GenerationConfig
+
+    own = model.generation_config
+    special = ("decoder_start", "bos", "eos", "pad", "forced_bos", "forced_eos")
+    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
+        **{f"{name}_token_id": getattr(own, f"{name}_token_id", None) for name in special}
+    )
+
+
+def _limit(config: Any, names: Sequence[str]) -> int | None:
+    """The first of some limits that a configuration says."""
+    return next((int(limit) for name in names if (limit := getattr(config, name, None))), None)
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)

@@ -1,0 +1,343 @@
+"""Training a writer: an encoder-decoder learns to write what authors wrote about the papers that they cite."""
+
+import hashlib
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from citerec.corpus.ingest import Progress
+from citerec.errors import InputError, ModelError, SourceError
+from citerec.generate.generation import Generation, as_citation, recipe
+from citerec.generate.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
+from citerec.generate.writers import Kind
+from citerec.models.batches import batches_by_length
+from citerec.models.seq2seq import Encoded, Seq2seqModel
+from citerec.retrieve.index import no_progress
+from citerec.texts.metrics.rouge import KINDS, rouge
+from citerec.texts.read import read_tasks
+from citerec.texts.tasks import TextTask
+from citerec.train.checkpoint import State
+from citerec.train.groups import lot
+from citerec.train.loop import Note, Schedule, learn, no_note
+from citerec.train.workplace import workplace
+from citerec.version import __version__
+
+DEFAULT_BASE = "allenai/led-base-16384"
+METRIC = "rougeL"
+# Tokens, padding included, whose activations are held at once, and texts.
+_TOKENS_AT_ONCE = {"cpu": 8192, "cuda": 32768}
+_ROWS_AT_ONCE = {"cpu": 8, "cuda": 64}
+_PROGRESS_EVERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChoice:
+    """Which tasks to learn from, and which to measure on while learning.
+
+    Attributes:
+        tasks: A file of tasks with targets.
+        dev: Another one to measure on; else a share of the papers of the first is held out.
+        dev_share: That share.
+        dev_limit: How many tasks to measure on at most.
+        limit: How many to learn from at most, drawn by the seed; all if not said.
+        seed: Of what is drawn.
+    """
+
+    tasks: Path
+    dev: Path | None = None
+    dev_share: float = 0.1
+    dev_limit: int = 100
+    limit: int | None = None
+    seed: int = 0
+
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says of it."""
+        held_out = f"papers held out of {self.tasks.name}"
+        return {"tasks": self.tasks.name, "dev": self.dev.name if self.dev else held_out, "limit": self.limit}
+
+
+@dataclass(frozen=True, slots=True)
+class WriterOptions:
+    """How to train a writer.
+
+    Attributes:
+        base: With what to begin: an encoder-decoder, a folder or a name on the hub.
+        writes: What it is to write.
+        batch: How many targets a step; as many at once as memory allows, their gradients are added up.
+        max_input_tokens: How much it reads; as the recipe for this kind of model says if not said.
+        max_target_tokens: How much of a target it learns; likewise.
+        value: What dev is to be high in: `rouge` for ROUGE-L of what it writes, by the likeliest word each time;
+            `loss` for the lowest loss, which is quicker.
+        as_citations: Whether it learns "This paper REF" where a target begins with "We", as models that were trained on
+            citation texts know it (Mao et al. 2022, section 4.1).
+    """
+
+    base: str = DEFAULT_BASE
+    writes: Kind = "citation"
+    batch: int = 16
+    max_input_tokens: int | None = None
+    max_target_tokens: int | None = None
+    value: Literal["rouge", "loss"] = "rouge"
+    as_citations: bool = False
+
+
+def train_writer(
+    choice: TaskChoice,
+    out: Path,
+    options: WriterOptions,
+    schedule: Schedule,
+    *,
+    device: str | None = None,
+    progress: Progress = no_progress,
+    note: Note = no_note,
+) -> WriterManifest:
+    """Trains a writer, in place of what stood at `out`. A training that was stopped goes on where it stopped.
+
+    Where no step did the base any good on dev, the outcome is the base.
+
+    Args:
+        choice: From which tasks to learn, and on which to measure.
+        out: The directory of the writer.
+        options: What to learn, and how.
+        schedule: How long, and how fast; the base is measured first, whatever it says of that.
+        device: Where; a GPU where there is one if not said.
+        progress: Told of the work done.
+        note: Told of each dev value, and of what was cut.
+
+    Raises:
+        ModelError: There is no such base, or it cannot read or write so much.
+        SourceError: A file of tasks cannot be read.
+        InputError: A record of it is no task with a target, or one side has none, or something else stands at `out`.
+        BuildError: The loss is no number any more, or another process trains this writer, or the disk is full.
+    """
+    WRITER_DIRECTORY.check_place(out)
+    schedule = replace(schedule, first=True)
+    plan = {
+        "citerec": __version__,
+        "tasks": _digest(choice.tasks),
+        "dev": _digest(choice.dev) if choice.dev else None,
+        "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
+        "options": asdict(options),
+        "schedule": asdict(schedule),
+    }
+    dev = _dev(choice)
+    model = Seq2seqModel.open(options.base, device=device)
+    generation = _generation(model, options)
+    with workplace(out, {**plan, "base": model.identity}) as folder:
+        train = _Examples(folder / "train.int32", _encoded(_train(choice), model, generation, options, progress))
+        if not len(train):
+            raise InputError(
+                f"{choice.tasks} leaves nothing to learn from: all its papers are held out",
+                "Give other tasks to --dev, or lower --dev-share.",
+            )
+        if train.cut:
+            note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
+        learner = _Learner(model, train, dev, generation, options, schedule.seed, progress)
+        state = learn(learner, schedule, folder / "checkpoints", progress, note)
+        manifest = WriterManifest(
+            citerec=__version__,
+            base=options.base,
+            writes=options.writes,
+            generation=generation,
+            training={
+                **choice.facts(),
+                "examples": len(train),
+                "cut": train.cut,
+                "dev_tasks": len(dev),
+                **{name: value for name, value in asdict(options).items() if name not in ("base", "writes")},
+                **asdict(schedule),
+                **state.facts(),
+            },
+            dev=_dev_values(state, options),
+        )
+        with WRITER_DIRECTORY.writing(out) as partial:
+            model.save(partial)
+            manifest.write(partial)
+    return manifest
+
+
+class _Examples:
+    """Inputs and targets as token ids in a file, mapped: a training set need not fit into memory.
+
+    Attributes:
+        cut: Of how many the input or the target was too long.
+    """
+
+    def __init__(self, path: Path, pairs: Iterable[tuple[Encoded, Encoded]]) -> None:
+        ends = [0]
+        self.cut = 0
+        with path.open("wb") as file:
+            for pair in pairs:
+                self.cut += any(side.cut for side in pair)
+                for side in pair:
+                    file.write(np.array(side.ids, np.int32).tobytes())
+                    ends.append(ends[-1] + len(side.ids))
+        self._ends = np.array(ends, np.int64)
+        self._ids = np.memmap(path, np.int32, "r") if len(self) else np.empty(0, np.int32)
+
+    def __len__(self) -> int:
+        return len(self._ends) // 2
+
+    def __getitem__(self, number: int) -> tuple[list[int], list[int]]:
+        begin, middle, end = self._ends[2 * number : 2 * number + 3]
+        return self._ids[begin:middle].tolist(), self._ids[middle:end].tolist()
+
+
+class _Learner:
+    """An encoder-decoder, and the tasks from which it learns."""
+
+    def __init__(
+        self,
+        writer: Seq2seqModel,
+        train: _Examples,
+        dev: Sequence[TextTask],
+        generation: Generation,
+        options: WriterOptions,
+        seed: int,
+        progress: Progress,
+    ) -> None:
+        self.model = writer.model
+        self._writer = writer
+        self._train = train
+        self._dev = dev
+        self._inputs = [encode_task(writer, task, generation.max_input_tokens) for task in dev]
+        # Greedy: beams would cost as many times the time.
+        self._generation = replace(generation, beams=1)
+        self._options = options
+        self._seed = seed
+        self._progress = progress
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        order = np.random.default_rng((self._seed, epoch)).permutation(len(self._train))
+        size = self._options.batch
+        return [order[begin : begin + size].tolist() for begin in range(0, len(order), size)]
+
+    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  a step draws nothing but dropout
+        total = 0.0
+        for loss, share in self._losses([self._train[number] for number in batch]):
+            (loss * share).backward()
+            total += loss.item() * share
+        return total
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        if self._options.value == "loss":
+            import torch
+
+            pairs = [
+                (list(read.ids), list(self._target(target).ids))
+                for read, task in zip(self._inputs, self._dev, strict=True)
+                for target in task.targets
+            ]
+            with torch.inference_mode():
+                loss = sum(loss.item() * share for loss, share in self._losses(pairs))
+            return -loss, {"loss": round(loss, 4)}
+        texts = write_texts(
+            self._writer, self._inputs, self._generation, lambda done: self._progress("measuring", done, len(self._dev))
+        )
+        values = np.mean([_best_rouge(text, task.targets) for text, task in zip(texts, self._dev, strict=True)], axis=0)
+        found = {kind: round(float(value), 4) for kind, value in zip(KINDS, values, strict=True)}
+        return found[METRIC], found
+
+    def _losses(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[Any, float]]:
+        """The losses of some pairs, as many at once as memory allows; what each counts is its share of the tokens."""
+        whole = sum(len(target) for _, target in pairs)
+        device = self._writer.device
+        lengths = [len(read) + len(target) for read, target in pairs]
+        for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(device, 8192), _ROWS_AT_ONCE.get(device, 8)):
+            targets = [pairs[row][1] for row in rows]
+            yield self._writer.loss([pairs[row][0] for row in rows], targets), sum(map(len, targets)) / whole
+
+    def _target(self, text: str) -> Encoded:
+        return self._writer.encode_text(text, self._generation.max_tokens)
+
+
+def _generation(model: Seq2seqModel, options: WriterOptions) -> Generation:
+    """How the trained writer is to write: as the recipe says, with the lengths that it learns."""
+    generation = recipe(model.family, options.writes).within(model.max_input_tokens, model.max_output_tokens)
+    for name, length, limit in (
+        ("max_input_tokens", options.max_input_tokens, model.max_input_tokens),
+        ("max_tokens", options.max_target_tokens, model.max_output_tokens),
+    ):
+        if length is None:
+            continue
+        if limit is not None and length > limit:
+            raise ModelError(f"{model.name} has room for {limit} tokens, not {length}", f"Give at most {limit}.")
+        generation = generation.changed({name: length, "min_tokens": min(generation.min_tokens, length)})
+    return replace(generation, post_processing="ref") if options.as_citations else generation
+
+
+def _with_target(path: Path) -> Iterator[TextTask]:
+    for task in read_tasks(path):
+        if not any(target.strip() for target in task.targets):
+            raise InputError(f"{path}: the task {task.task_id} has no target", "Give tasks with what authors wrote.")
+        yield task
+
+
+def _papers(task: TextTask) -> tuple[str, ...]:
+    """What tells what a task is about: the citing paper, else the cited ones. It stands on one side only."""
+    if task.citing:
+        return "citing", task.citing
+    return "cited", *(source.paper_id or source.text for source in task.sources)
+
+
+def _held_out(choice: TaskChoice, task: TextTask) -> bool:
+    return lot(choice.seed, *_papers(task)) < choice.dev_share * 2**64
+
+
+def _dev(choice: TaskChoice) -> list[TextTask]:
+    """The tasks to measure on."""
+    tasks = _with_target(choice.dev or choice.tasks)
+    of_dev = tasks if choice.dev else (task for task in tasks if _held_out(choice, task))
+    dev = heapq.nsmallest(choice.dev_limit, of_dev, key=lambda task: lot(choice.seed, task.task_id))
+    if not dev:
+        raise InputError(f"no paper of {choice.tasks} was held out", "Raise --dev-share, or give --dev FILE.")
+    return dev
+
+
+def _train(choice: TaskChoice) -> Iterable[TextTask]:
+    """The tasks to learn from: none about what a dev task is about."""
+    if choice.dev:
+        held_out = {lot(0, *_papers(task)) for task in _with_target(choice.dev)}
+        left = (task for task in _with_target(choice.tasks) if lot(0, *_papers(task)) not in held_out)
+    else:
+        left = (task for task in _with_target(choice.tasks) if not _held_out(choice, task))
+    if choice.limit is None:
+        return left
+    return heapq.nsmallest(choice.limit, left, key=lambda task: lot(choice.seed, task.task_id))
+
+
+def _encoded(
+    tasks: Iterable[TextTask], model: Seq2seqModel, generation: Generation, options: WriterOptions, progress: Progress
+) -> Iterator[tuple[Encoded, Encoded]]:
+    """Input and target of each task; of one with several targets as many examples."""
+    for number, task in enumerate(tasks, 1):
+        read = encode_task(model, task, generation.max_input_tokens)
+        for target in task.targets:
+            learnt = as_citation(target) if options.as_citations else target
+            yield read, model.encode_text(learnt, generation.max_tokens)
+        if number % _PROGRESS_EVERY == 0:
+            progress("reading tasks", number, 0)
+
+
+def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:
+    """F1 by kind without stemming, each the best over the targets."""
+    scores = [rouge(text, target) for target in targets]
+    return [max(score[kind].f1 for score in scores) for kind in KINDS]
+
+
+def _dev_values(state: State, options: WriterOptions) -> dict[str, float]:
+    """What dev gave, and what it had given before anything was learnt."""
+    name, sign = ("loss", -1) if options.value == "loss" else (METRIC, 1)
+    return {**state.found, f"{name} before": round(sign * state.values["0"], 4)}
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a file with one task a line.") from error

@@ -1,0 +1,345 @@
+"""A chat endpoint on loopback that answers, fails, hangs and refuses; what is sent to it, and what becomes of it."""
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citerec.errors import CiterecError, InputError, SourceError, WriterError
+from citerec.generate.chat import ChatOptions, ChatWriter, Connection
+from citerec.generate.prompts import messages, prompt_digest
+from citerec.generate.writers import open_writer
+from citerec.texts.tasks import Source, TextTask
+from tests.conftest import free_port, write_lines
+
+KEY = "sk-very-secret-1234"
+Answer = tuple[int, str]
+
+
+@dataclass
+class Endpoint:
+    """What a server was asked, and how it answers.
+
+    Attributes:
+        url: Where it is.
+        answer: From the body of a request, and how many came before it, to status and body.
+        asked: The bodies that came, in order.
+        headers: Their headers.
+    """
+
+    url: str = ""
+    answer: Callable[[dict[str, Any], int], Answer] = lambda _body, _before: completion("A text [0].")
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+
+def completion(text: str | None, **more: object) -> Answer:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}, **more}
+    return 200, json.dumps({"id": "1", "object": "chat.completion", "model": "tiny", "choices": [choice]})
+
+
+def failure(status: int, message: str = "no") -> Answer:
+    return status, json.dumps({"error": {"message": message}})
+
+
+@pytest.fixture
+def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    seen = Endpoint()
+    lock = threading.Lock()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with lock:
+                before = len(seen.asked)
+                seen.asked.append(body)
+                seen.headers.append({name.lower(): value for name, value in self.headers.items()})
+                seen.paths.append(self.path)
+            status, text = seen.answer(body, before)
+            try:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("retry-after-ms", "10")
+                self.end_headers()
+                self.wfile.write(text.encode())
+            except ConnectionError:
+                pass  # who asked did not wait
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    seen.url = f"http://127.0.0.1:{server.server_port}/v1"
+    yield seen
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+TASK = TextTask(
+    "t1",
+    (
+        Source("We propose BM25 for search.", "p1", "Okapi", authors=("S. Robertson",)),
+        Source("Vectors find words that mean the same.", "p2", "Dense retrieval", authors=tuple("ABCD")),
+    ),
+    citing="We compare words and vectors.",
+    before="Search has a long history.",
+    after="We build on both.",
+)
+
+
+def writer(endpoint: Endpoint, **changes: Any) -> ChatWriter:
+    connection = {name: changes.pop(name) for name in ("key", "timeout", "retries", "threads") if name in changes}
+    return ChatWriter(Connection(endpoint.url, **connection), "tiny", changes.pop("kind", "citation"), **changes)
+
+
+def test_it_writes_and_says_what_each_sentence_was_drawn_from(endpoint: Endpoint) -> None:
+    endpoint.answer = lambda *_: completion("BM25 was proposed for search [0]. Nobody knows [7].")
+    chat = writer(endpoint)
+    written = chat.write(TASK)
+    assert written.text == "BM25 was proposed for search [0]. Nobody knows [7]."
+    assert (written.writer, written.task, written.knows_target) == ("tiny", TASK, False)
+    assert written.sentences[0].drawn_from == (0,)
+    assert [sentence.unknown for sentence in written.sentences] == [(), ("[7]",)]
+
+
+def test_what_is_sent(endpoint: Endpoint) -> None:
+    writer(endpoint, options=ChatOptions(temperature=0.5, seed=7, max_tokens=99), key=KEY).write(TASK)
+    (asked,) = endpoint.asked
+    assert endpoint.paths == ["/v1/chat/completions"]
+    assert asked["model"] == "tiny"
+    assert (asked["temperature"], asked["seed"], asked["max_tokens"]) == (0.5, 7, 99)
+    assert asked["messages"] == messages(TASK, "citation")
+    assert endpoint.headers[0]["authorization"] == f"Bearer {KEY}"
+    system, user = asked["messages"]
+    assert system["role"] == "system"
+    assert "[0]" in system["content"]
+    for words in (
+        "Source [0]: S. Robertson. Okapi\nWe propose BM25 for search.",
+        "Source [1]: A, B, C et al.. Dense retrieval\nVectors find",
+        "The paper that cites them:\nWe compare",
+        "before the text:\nSearch has",
+        "after the text:\nWe build on both.",
+    ):
+        assert words in user["content"]
+
+
+def test_kinds_of_text_have_prompts_of_their_own(endpoint: Endpoint) -> None:
+    paper = TextTask("t", (Source("We propose BM25.", title="Okapi"),))
+    systems = set()
+    for kind in ("citation", "tldr", "related-work"):
+        writer(endpoint, kind=kind).write(paper)
+        systems.add(endpoint.asked[-1]["messages"][0]["content"])
+    assert len(systems) == 3
+    of_tldr = endpoint.asked[1]["messages"]
+    assert "one sentence" in of_tldr[0]["content"]
+    assert "[0]" not in of_tldr[1]["content"]
+    assert endpoint.asked[1]["max_tokens"] < endpoint.asked[2]["max_tokens"]
+
+
+def test_examples_are_shown_as_asked_and_answered(endpoint: Endpoint) -> None:
+    example = TextTask("e", (Source("Trees rank papers."),), targets=("Trees were used [0].", "another"))
+    itself = TextTask("f", TASK.sources, targets=("The answer.",))
+    chat = writer(endpoint, examples=[example, itself])
+    chat.write(TASK)
+    roles = [(message["role"], message["content"]) for message in endpoint.asked[0]["messages"]]
+    assert [role for role, _ in roles] == ["system", "user", "assistant", "user"]
+    assert "Trees rank papers." in roles[1][1]
+    assert roles[2][1] == "Trees were used [0]."
+    assert "The answer." not in str(roles)
+    assert chat.settings["examples"] == ["e", "f"]
+    assert chat.settings["prompt"] != prompt_digest("citation") != prompt_digest("tldr")
+    with pytest.raises(InputError, match="t1 has no target"):
+        writer(endpoint, examples=[TASK])
+
+
+def test_it_asks_again_where_that_may_help(endpoint: Endpoint) -> None:
+    for status in (429, 500, 503):
+        asked = len(endpoint.asked)
+        endpoint.answer = lambda _body, before, asked=asked, status=status: (  # type: ignore[misc]
+            failure(status) if before < asked + 2 else completion("At last.")
+        )
+        assert writer(endpoint, retries=2).write(TASK).text == "At last."
+        assert len(endpoint.asked) == asked + 3
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "words", "times"),
+    [
+        (401, f"Incorrect key {KEY}", "refuses the key (401). Set CITEREC_CHAT_KEY", 1),
+        (403, f"Not for {KEY}", "refuses the key (403)", 1),
+        (429, "slow down", "too busy (429), asked 3 times", 3),
+        (404, "no model tiny", "has no model tiny, or no chat", 1),
+        (400, f"too long for {KEY}", "fails with 400:", 1),
+        (500, "broken", "fails with 500:", 3),
+    ],
+)
+def test_what_is_wrong_is_said_without_the_key(
+    endpoint: Endpoint, status: int, message: str, words: str, times: int
+) -> None:
+    endpoint.answer = lambda *_: failure(status, message)
+    with pytest.raises(WriterError) as error:
+        writer(endpoint, key=KEY, retries=2).write(TASK)
+    assert words in str(error.value)
+    assert KEY not in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(endpoint.asked) == times
+
+
+def test_an_endpoint_that_hangs_is_not_waited_for(endpoint: Endpoint) -> None:
+    def hang(_body: object, _before: int) -> Answer:
+        time.sleep(1)
+        return completion("Too late.")
+
+    endpoint.answer = hang
+    begun = time.monotonic()
+    with pytest.raises(WriterError, match=r"did not answer within 0\.1 s, asked once"):
+        writer(endpoint, timeout=0.1, retries=0).write(TASK)
+    assert time.monotonic() - begun < 0.9
+
+
+def test_no_server(endpoint: Endpoint) -> None:
+    endpoint.url = f"http://127.0.0.1:{free_port()}/v1"
+    with pytest.raises(WriterError, match=r"no server answers at http.*asked once\. Start it, or set CITEREC_CHAT_URL"):
+        writer(endpoint, retries=0).write(TASK)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ((200, "{garbage"), "no chat completion"),
+        ((200, "<html></html>"), "no chat completion"),
+        ((200, '{"choices": []}'), "no chat completion"),
+        ((200, '{"choices": [{"message": {"content": 5}}]}'), "no chat completion"),
+        ((200, "[]"), "no chat completion"),
+        (completion(None), "wrote nothing about t1. Ask again"),
+        (completion("  \n "), "wrote nothing"),
+        (completion("<think>hm, hm</think>\n"), "wrote nothing"),
+        (completion("", finish_reason="length"), "wrote nothing about t1. Raise max_tokens above 1024"),
+    ],
+)
+def test_answers_of_no_use(endpoint: Endpoint, answer: Answer, words: str) -> None:
+    endpoint.answer = lambda *_: answer
+    with pytest.raises(WriterError) as error:
+        writer(endpoint).write(TASK)
+    assert words in str(error.value)
+
+
+def test_thoughts_are_no_part_of_the_text_and_cut_answers_are_counted(endpoint: Endpoint) -> None:
+    endpoint.answer = lambda *_: completion(
+        "<think>What to\nsay [3]?</think>\n\nBM25 works [0].\n", finish_reason="length"
+    )
+    chat = writer(endpoint)
+    assert chat.write(TASK).text == "BM25 works [0]."
+    assert chat.cut == 1
+
+
+def test_many_tasks_are_asked_at_once_and_come_in_order(endpoint: Endpoint) -> None:
+    at_once, most, lock = 0, 0, threading.Lock()
+
+    def slow(body: dict[str, Any], _before: int) -> Answer:
+        nonlocal at_once, most
+        number = int(body["messages"][-1]["content"].split("number ")[1].split(".")[0])
+        with lock:
+            at_once += 1
+            most = max(most, at_once)
+        time.sleep(0.02 * (3 - number % 3))
+        with lock:
+            at_once -= 1
+        return completion(f"Text {number} [0].")
+
+    endpoint.answer = slow
+    taken = 0
+
+    def tasks() -> Iterator[TextTask]:
+        nonlocal taken
+        for number in range(20):
+            taken += 1
+            yield TextTask(str(number), (Source(f"Paper number {number}."),))
+
+    written = writer(endpoint, threads=3).write_many(tasks())
+    first = next(written)
+    assert taken < 20
+    texts = [first.text, *(one.text for one in written)]
+    assert texts == [f"Text {number} [0]." for number in range(20)]
+    assert most == 3
+
+
+def test_an_error_among_many_stops_the_rest(endpoint: Endpoint) -> None:
+    endpoint.answer = lambda _body, before: failure(400) if before == 2 else completion("Yes.")
+    tasks = [TextTask(str(number), TASK.sources) for number in range(50)]
+    with pytest.raises(WriterError, match="fails with 400"):
+        list(writer(endpoint, threads=1, retries=0).write_many(tasks))
+    assert len(endpoint.asked) < 6
+
+
+def test_the_environment_says_where_it_is(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    names = ("CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL", "OPENAI_BASE_URL")
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
+    with pytest.raises(InputError, match="there is no chat endpoint"):
+        ChatWriter.from_environment()
+    monkeypatch.setenv("CITEREC_CHAT_URL", endpoint.url)
+    with pytest.raises(InputError, match="no model"):
+        ChatWriter.from_environment()
+    monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
+    # The key of OpenAI is for OpenAI.
+    examples = write_lines(tmp_path / "examples.jsonl", [{"input": ["Trees."], "target": "Trees [0]."}])
+    chat = ChatWriter.from_environment(task="tldr", examples=examples, retries=0, max_tokens=50)
+    chat.write(TASK)
+    assert "sk-of-openai" not in str(endpoint.headers)
+    assert "openai-organization" not in endpoint.headers[0]
+    assert len(endpoint.asked[0]["messages"]) == 4
+    monkeypatch.setenv("CITEREC_CHAT_KEY", KEY)
+    keyed = ChatWriter.from_environment(task="tldr", model="other", max_tokens="50", threads="1")
+    keyed.write(TASK)
+    assert endpoint.headers[1]["authorization"] == f"Bearer {KEY}"
+    assert keyed.name == "other"
+    assert keyed.settings == {**chat.settings, "writer": "other", "examples": [], "prompt": prompt_digest("tldr")}
+    assert keyed.settings["temperature"] == 0
+    shown = json.dumps(dict(keyed.settings)) + repr(keyed) + repr(Connection(endpoint.url, KEY)) + caplog.text
+    assert KEY not in shown
+    # Without an address of ours, OpenAI's own variables.
+    monkeypatch.delenv("CITEREC_CHAT_URL")
+    monkeypatch.delenv("CITEREC_CHAT_KEY")
+    monkeypatch.setenv("OPENAI_BASE_URL", endpoint.url)
+    open_writer("chat", "citation").write(TASK)
+    assert endpoint.headers[2]["authorization"] == "Bearer sk-of-openai"
+
+
+def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
+    cases: list[tuple[type[CiterecError], str, str, dict[str, Any]]] = [
+        (InputError, "localhost:8000", "address of the chat endpoint is none", {}),
+        (InputError, "ftp://localhost/v1", "address of the chat endpoint is none", {}),
+        (InputError, "http://me:secret@localhost/v1", "holds more than an address", {}),
+        (InputError, "http://localhost/v1?key=secret", "holds more than an address", {}),
+        (InputError, endpoint.url, "retries -1", {"retries": -1}),
+        (InputError, endpoint.url, "there is no option 'beams' of a chat writer", {"beams": 3}),
+        (InputError, endpoint.url, "temperature: Input should be a valid number", {"temperature": "warm"}),
+        (SourceError, endpoint.url, "none.jsonl", {"examples": tmp_path / "none.jsonl"}),
+    ]
+    for kind, url, words, more in cases:
+        monkeypatch.setenv("CITEREC_CHAT_URL", url)
+        with pytest.raises(kind) as error:
+            ChatWriter.from_environment(**more)
+        assert words in str(error.value)
+        assert "secret" not in str(error.value)

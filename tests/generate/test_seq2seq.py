@@ -1,0 +1,281 @@
+"""Encoder-decoders as writers: what they read, how they write, and what is said where they cannot."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import BertConfig, BertModel
+
+from citerec.errors import CiterecError, InputError, ModelError
+from citerec.generate.generation import Generation, as_citation, assignments, processed, recipe
+from citerec.generate.seq2seq import Seq2seqWriter, encode_task, generation_config
+from citerec.generate.writers import open_writer
+from citerec.models.seq2seq import Seq2seqModel
+from citerec.texts.tasks import Source, TextTask
+from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_pegasus, write_tiny_primera
+
+WORDS = (
+    "we study cats and dogs [0] [1] [9] This paper REF propose a model for parsing . "
+    "<abs> </abs> <ctx_b> </ctx_b> <ctx_a> </ctx_a>"
+)
+KINDS = {"bart": write_tiny_bart, "led": write_tiny_led, "pegasus": write_tiny_pegasus, "primera": write_tiny_primera}
+TASKS = [
+    TextTask(str(number), (Source("we study cats " * (number % 5 + 1)), Source("dogs and parsing")), citing="a model")
+    for number in range(12)
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Any:
+    """Models as small as these are slower with several."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    base = tmp_path_factory.mktemp("seq2seq")
+    return {name: write(base / name, [WORDS]) for name, write in KINDS.items()}
+
+
+Open = Callable[..., Seq2seqWriter]
+
+
+@pytest.fixture
+def opened(folders: dict[str, Path]) -> Open:
+    def call(name: str, **options: Any) -> Seq2seqWriter:
+        return Seq2seqWriter.open(str(folders[name]), device="cpu", **options)
+
+    return call
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_it_writes_the_same_each_time_and_in_order(opened: Open, name: str) -> None:
+    writer = opened(name, min_tokens=8, max_tokens=16, beams=3)
+    written = list(writer.write_many(iter(TASKS)))
+    assert [one.task for one in written] == TASKS
+    assert {one.writer for one in written} == {name}
+    again = opened(name, min_tokens=8, max_tokens=16, beams=3)
+    assert [one.text for one in written] == [one.text for one in again.write_many(TASKS)]
+    assert [one.text for one in written] == [again.write(task).text for task in TASKS]
+    assert all(one.text for one in written)
+    assert writer.read == len(TASKS)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_lengths_are_kept(opened: Open, folders: dict[str, Path], name: str) -> None:
+    model = Seq2seqModel.open(str(folders[name]), device="cpu")
+    end = model.model.generation_config.eos_token_id
+    for least, most in ((2, 5), (10, 12)):
+        generation = opened(name, min_tokens=least, max_tokens=most).generation
+        read = [encode_task(model, task, 60).ids for task in TASKS[:4]]
+        for ids in model.generate(read, generation_config(generation), model.prompt("")):
+            assert len(ids) <= most
+            # The decoder begins with what ends a text in BART and LED.
+            assert end not in ids[1:least]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_greedy_writing_is_the_likeliest_token_each_time(folders: dict[str, Path], name: str) -> None:
+    """Against a loop over the model's own forward pass."""
+    model = Seq2seqModel.open(str(folders[name]), device="cpu")
+    plain = Generation(60, 0, 12, beams=1, length_penalty=1.0, no_repeat_ngram=0, early_stopping=False)
+    read = encode_task(model, TASKS[0], 60)
+    ids = list(model.prompt("This paper"))
+    end = model.model.generation_config.eos_token_id
+    last = model.model.generation_config.forced_eos_token_id
+    while len(ids) < 12 and ids[-1] != end:
+        with torch.inference_mode():
+            logits = model.model(**model.tensors([read.ids]), decoder_input_ids=torch.tensor([ids])).logits[0, -1]
+        ids.append(int(logits.argmax()) if last is None or len(ids) < 11 else last)
+    (written,) = Seq2seqWriter(model, "citation", plain.changed({"prompt": "This paper"})).write_many(TASKS[:1])
+    assert written.text == model.decode(ids)
+    assert written.text.startswith("This paper")
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_a_prompt_begins_every_text(opened: Open, name: str) -> None:
+    texts = [one.text for one in opened(name, task="tldr", prompt="This paper", max_tokens=20).write_many(TASKS)]
+    assert all(text.startswith("This paper ") for text in texts)
+
+
+def test_the_decoder_begins_as_it_does_in_training(folders: dict[str, Path]) -> None:
+    for name, start in (("bart", ["</s>", "<s>"]), ("led", ["</s>", "<s>"]), ("pegasus", ["<pad>"])):
+        model = Seq2seqModel.open(str(folders[name]), device="cpu")
+        labels = torch.tensor([model.encode_text("This paper we study", 100).ids])
+        shifted = model.model.prepare_decoder_input_ids_from_labels(labels)[0].tolist()
+        prompt = model.prompt("This paper")
+        assert shifted[: len(prompt)] == list(prompt)
+        assert model._tokenizer.convert_ids_to_tokens(list(prompt)) == [*start, "This", "paper"]
+        assert len(model.prompt("")) == 1
+
+
+@pytest.mark.parametrize(
+    ("family", "kind", "expected"),
+    [
+        ("led", "citation", Generation(4096, 0, 1024, 2, 2.0, 3, True)),  # CiteBench, appendix A.4
+        ("led", "tldr", Generation(4096, 10, 45, 2, 2.0, 3, True)),
+        ("bart", "tldr", Generation(1024, 10, 45, 6, 1.0, 3, True)),
+        ("primera", "related-work", Generation(8192, 0, 2048, 4, 1.0, 3, True)),  # OARelatedWork, section 6.1.4
+    ],
+)
+def test_published_recipes(family: str, kind: Any, expected: Generation) -> None:
+    assert recipe(family, kind) == expected
+
+
+def test_a_recipe_goes_as_far_as_the_model(opened: Open) -> None:
+    assert opened("led").generation == recipe("led", "citation").within(256, 64)
+    generation = opened("bart", task="tldr").generation
+    assert (generation.max_input_tokens, generation.min_tokens, generation.max_tokens) == (64, 10, 45)
+    assert recipe("pegasus", "tldr").within(None, None) == recipe("pegasus", "tldr")
+    assert recipe("t5", "related-work").within(None, 7).max_tokens == 7
+
+
+def test_settings_say_all_that_texts_depend_on(opened: Open, folders: dict[str, Path]) -> None:
+    settings = opened("primera", task="related-work", beams=2, post_processing="ref").settings
+    assert json.loads(json.dumps(settings)) == settings
+    assert settings["family"] == "primera"
+    assert settings["kind"] == "related-work"
+    assert (settings["beams"], settings["post_processing"], settings["precision"]) == (2, "ref", "float32")
+    assert str(folders["primera"].parent) not in str(settings)
+    assert settings["model"] != opened("led").settings["model"]
+
+
+def test_a_model_is_read_up_to_its_length_and_what_was_cut_is_counted(opened: Open) -> None:
+    writer = opened("bart", max_tokens=4)
+    long = TextTask("long", (Source("cats and dogs " * 40),))
+    list(writer.write_many([TASKS[0], long, TASKS[1], long]))
+    assert (writer.read, writer.cut) == (4, 2)
+    assert opened("led", max_tokens=4, max_input_tokens=200).write(long)
+
+
+def test_documents_of_primera_share_what_it_reads(folders: dict[str, Path]) -> None:
+    model = Seq2seqModel.open(str(folders["primera"]), device="cpu")
+    name = model._tokenizer.convert_ids_to_tokens
+    encoded = model.encode(["we study", "cats"], 60)
+    assert name(list(encoded.ids)) == ["<s>", "we", "study", "<doc-sep>", "cats", "<doc-sep>", "</s>"]
+    assert not encoded.cut
+    assert model.tensors([encoded.ids, encoded.ids[-2:]])["global_attention_mask"].tolist() == [
+        [1, 0, 0, 1, 0, 1, 0],
+        [1, 0, 0, 0, 0, 0, 0],
+    ]
+    assert model.tensors([encoded.ids, encoded.ids[-2:]])["attention_mask"].tolist() == [[1] * 7, [1, 1] + [0] * 5]
+    for documents in (["we study cats " * 20] * 2, ["we"] * 50, ["cats and dogs " * 30]):
+        encoded = model.encode(documents, 30)
+        assert len(encoded.ids) <= 30
+        assert encoded.cut
+        assert name(encoded.ids[-1]) == "</s>"
+    tokens = name(list(model.encode(["we study cats " * 20, "dogs"], 30).ids))
+    assert tokens.count("<doc-sep>") == 2
+    assert tokens.index("<doc-sep>") == 14
+    # LED has no such token: it reads one text, the first token with global attention.
+    led = Seq2seqModel.open(str(folders["led"]), device="cpu")
+    ids = led.encode(["we study", "cats"], 60).ids
+    assert led.decode(ids) == "we study cats"
+    assert led.tensors([ids])["global_attention_mask"].tolist() == [[1, 0, 0, 0, 0]]
+    assert "global_attention_mask" not in Seq2seqModel.open(str(folders["bart"]), device="cpu").tensors([ids])
+
+
+def test_what_citebench_gives_is_read_in_its_order(folders: dict[str, Path]) -> None:
+    model = Seq2seqModel.open(str(folders["led"]), device="cpu")
+    task = TextTask("t", (Source("cats"), Source(""), Source("dogs")), "we study", "a", "parsing")
+    expected = "<abs> we study </abs> <ctx_b> a </ctx_b> cats dogs <ctx_a> parsing </ctx_a>"
+    assert model.decode(encode_task(model, task, 100).ids) == expected
+
+
+def test_habits_in_the_files_of_a_model_do_not_count(folders: dict[str, Path], tmp_path: Path, opened: Open) -> None:
+    shutil.copytree(folders["bart"], tmp_path / "bart")
+    path = tmp_path / "bart" / "generation_config.json"
+    habits = {"num_beams": 5, "max_new_tokens": 3, "repetition_penalty": 5.0, "length_penalty": -3.0, "min_length": 9}
+    path.write_text(json.dumps({**json.loads(path.read_text()), **habits}))
+    changed = Seq2seqWriter.open(str(tmp_path / "bart"), device="cpu", max_tokens=16, beams=2)
+    assert changed.write(TASKS[0]).text == opened("bart", max_tokens=16, beams=2).write(TASKS[0]).text
+
+
+def test_citations_of_nothing_are_flagged(opened: Open) -> None:
+    written = opened("bart", prompt="we study cats [0] and dogs [9]", max_tokens=12).write(TASKS[0])
+    assert written.text.startswith("we study cats [0] and dogs [9]")
+    assert "[9]" in written.sentences[0].unknown
+    assert 0 in written.sentences[0].drawn_from
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("REF proposes a parser.", "This paper proposes a parser."),
+        ("A parser REF was proposed by REF.", "A parser was proposed by."),
+        (" REF and REF show it.", "This paper and show it."),
+        ("PREFIX REFERENCE", "PREFIX REFERENCE"),
+        ("This paper REF proposes", "This paper proposes"),
+        ("", ""),
+    ],
+)
+def test_ref_becomes_this_paper_or_nothing(said: str, read: str) -> None:
+    assert processed(said, "ref") == read
+    assert processed(said, None) == said.strip()
+
+
+@given(st.text(st.sampled_from("REF a.\n"), max_size=30))
+def test_no_ref_is_left(text: str) -> None:
+    assert "REF" not in processed(text, "ref").replace(".", " ").split()
+
+
+def test_options_may_be_texts() -> None:
+    changes = assignments(["beams=4", "early_stopping=false", "prompt = This paper", "length_penalty=0.5"])
+    changed = recipe("led", "tldr").changed(changes)
+    assert changed == Generation(4096, 10, 45, 4, 0.5, 3, early_stopping=False, prompt="This paper")
+    with pytest.raises(InputError, match=r"'beams' sets no option\. Give KEY=VALUE"):
+        assignments(["beams"])
+
+
+def test_what_few_examples_teach() -> None:
+    assert as_citation("We show that we can.") == "This paper REF show that we can."
+    assert as_citation("Well, We do.") == "Well, We do."
+
+
+def test_what_is_wrong_is_said_in_one_line(folders: dict[str, Path], tmp_path: Path) -> None:
+    BertModel(
+        BertConfig(vocab_size=9, hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)
+    ).save_pretrained(tmp_path / "bert")
+    pickled = shutil.copytree(folders["bart"], tmp_path / "pickled")
+    torch.save({}, pickled / "pytorch_model.bin")
+    (pickled / "model.safetensors").unlink()
+    strange = shutil.copytree(folders["bart"], tmp_path / "strange")
+    (strange / "manifest.json").write_text('{"kind": "citerec-writer", "version": 2}')
+    (tmp_path / "empty").mkdir()
+    bart = str(folders["bart"])
+    cases: list[tuple[type[CiterecError], str, str, dict[str, Any]]] = [
+        (ModelError, "there is no model folder './nowhere'", "./nowhere", {}),
+        (ModelError, "holds no model that can be loaded", str(tmp_path / "empty"), {}),
+        (ModelError, "is no encoder-decoder", str(tmp_path / "bert"), {}),
+        (ModelError, "model.safetensors", str(pickled), {}),
+        (ModelError, "is not of a writer that this citerec reads", str(strange), {}),
+        (ModelError, "room for 64 tokens, max_input_tokens is 65. Give at most 64", bart, {"max_input_tokens": 65}),
+        (ModelError, "room for 64 tokens, max_tokens is 2000", bart, {"max_tokens": 2000}),
+        (ModelError, "the prompt is longer than 4 tokens", bart, {"max_tokens": 4, "prompt": "we study cats"}),
+        (InputError, "there is no option 'beam' of a seq2seq writer. Give max_input_tokens, ", bart, {"beam": 2}),
+        (InputError, "beams is 0. Give at least 1", bart, {"beams": 0}),
+        (InputError, "beams: Input should be a valid integer", bart, {"beams": "many"}),
+        (InputError, "post_processing: Input should be 'ref'", bart, {"post_processing": "none"}),
+        (InputError, "min_tokens is 30, max_tokens 20", bart, {"min_tokens": 30, "max_tokens": 20}),
+    ]
+    for kind, words, name, options in cases:
+        with pytest.raises(kind) as error:
+            Seq2seqWriter.open(name, device="cpu", **options)
+        assert words in str(error.value), str(error.value)
+        assert "\n" not in str(error.value)
+
+
+def test_writers_are_opened_by_folder(folders: dict[str, Path]) -> None:
+    writer = open_writer(str(folders["led"]), "tldr")
+    assert writer.name == "led"
+    assert writer.settings["kind"] == "tldr"
+    assert not writer.knows_target

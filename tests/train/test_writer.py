@@ -1,0 +1,278 @@
+"""Training a writer: it learns, it goes on, nothing leaks, and it says what is wrong."""
+
+import itertools
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from citerec.errors import CiterecError, InputError, ModelError, SourceError
+from citerec.generate.seq2seq import Seq2seqWriter, WriterManifest
+from citerec.texts.read import read_tasks
+from citerec.train import writer as trainer
+from citerec.train.loop import Schedule
+from citerec.train.writer import TaskChoice, WriterOptions, train_writer
+from tests.conftest import Citerec, write_lines
+from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led
+
+Train = Callable[..., WriterManifest]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Models as small as these are slower with several."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="module")
+def records() -> list[dict[str, Any]]:
+    """What is to be written names what the abstracts are about: one word of each is to be copied."""
+    drawn = random.Random(1)
+    pairs = itertools.product("cats dogs birds trees stars rocks".split(), "search ranking parsing tagging".split())
+    return [
+        {
+            "id": f"{thing}-{what}-{number}",
+            "input": [
+                f"<abs> {thing} {' '.join(drawn.choices('of the and for'.split(), k=2))} {number} </abs>",
+                f"We propose {what} for {thing} .",
+            ],
+            "target": f"We study {what} of {thing} [0] .",
+        }
+        for thing, what in pairs
+        for number in range(4)
+    ]
+
+
+@pytest.fixture(scope="module")
+def tasks(records: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_lines(tmp_path_factory.mktemp("tasks") / "tasks.jsonl", records)
+
+
+@pytest.fixture(scope="module")
+def bases(records: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    texts = ["This paper REF", *(" ".join([*record["input"], record["target"]]) for record in records)]
+    folder = tmp_path_factory.mktemp("bases")
+    return {
+        "bart": str(write_tiny_bart(folder / "bart", texts)),
+        "led": str(write_tiny_led(folder / "led", texts)),
+    }
+
+
+@pytest.fixture
+def train(tasks: Path, bases: dict[str, str]) -> Train:
+    """Trains with what the test changes."""
+
+    def call(out: Path, base: str = "bart", **changes: Any) -> WriterManifest:
+        def of(kind: Any, **values: Any) -> Any:
+            names = kind.__dataclass_fields__
+            return kind(**{**values, **{name: value for name, value in changes.items() if name in names}})
+
+        told = {name: changes[name] for name in ("progress", "note") if name in changes}
+        choice = of(TaskChoice, tasks=tasks, dev_share=0.25, dev_limit=8)
+        options = of(WriterOptions, base=bases.get(base, base), batch=8, max_target_tokens=16)
+        schedule = of(Schedule, learning_rate=5e-3, evaluations=2)
+        return train_writer(choice, out, options, schedule, device="cpu", **told)
+
+    return call
+
+
+@pytest.mark.parametrize("base", ["bart", "led"])
+def test_it_learns_what_to_write_and_the_writer_opens_it(train: Train, tasks: Path, tmp_path: Path, base: str) -> None:
+    said: list[str] = []
+    manifest = train(tmp_path / "model", base, epochs=15, evaluations=3, note=said.append)
+    assert manifest.dev["rougeL before"] < 0.2
+    assert manifest.dev["rougeL"] > 0.8
+    assert manifest.dev["rouge2"] <= manifest.dev["rouge1"]
+    assert len(said) == len(manifest.training["dev_values"]) == 4
+    losses = list(manifest.training["losses"].values())
+    assert losses[-1] < 0.2 * losses[0]
+    writer = Seq2seqWriter.open(str(tmp_path / "model"), device="cpu")
+    assert writer.generation == manifest.generation
+    assert writer.generation.max_tokens == 16
+    assert writer.settings["family"] == base
+    some = list(read_tasks(tasks))[::5]
+    # Of two beams of so sure a model, the second ends at once.
+    written = list(Seq2seqWriter.open(str(tmp_path / "model"), device="cpu", beams=1).write_many(some))
+    assert sum(one.text == one.task.targets[0] for one in written) > 0.8 * len(some)
+    assert [one.task for one in written] == some
+    assert written[0].sentences[0].drawn_from == (0,)
+    # For another kind of text: the recipe of the model.
+    assert Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu").generation.min_tokens == 10
+
+
+def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:
+    def stops_at(doing: str, step: int) -> Callable[[str, float, float], None]:
+        def progress(now: str, done: float, _whole: float) -> None:
+            if now == doing and done >= step:
+                raise KeyboardInterrupt
+
+        return progress
+
+    options = {"epochs": 6, "limit": 40, "checkpoint_every": 8}
+    whole = train(tmp_path / "whole", **options)
+    assert whole.training["steps"] == 30
+    assert whole.training["best_step"] > 0
+    for doing, step in (("training", 13), ("training", 20), ("measuring", 8)):
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "broken", **options, progress=stops_at(doing, step))
+        assert not (tmp_path / "broken").exists()
+    assert train(tmp_path / "broken", **options) == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".broken.lock", ".whole.lock", "broken", "whole"]
+    for path in (tmp_path / "whole").iterdir():
+        assert path.read_bytes() == (tmp_path / "broken" / path.name).read_bytes()
+
+
+def test_the_seed_decides(train: Train, tmp_path: Path) -> None:
+    for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+        train(tmp_path / name, seed=seed, limit=16, value="loss")
+    first, same, other = ((tmp_path / name / "model.safetensors").read_bytes() for name in "abc")
+    assert first == same != other
+
+
+def test_gradients_of_parts_add_up_to_those_of_the_batch(
+    train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = train(tmp_path / "at-once", value="loss", epochs=2)
+    monkeypatch.setitem(trainer._ROWS_AT_ONCE, "cpu", 3)
+    in_parts = train(tmp_path / "in-parts", value="loss", epochs=2)
+    assert list(in_parts.training["losses"].values()) == pytest.approx(
+        list(at_once.training["losses"].values()), rel=1e-4
+    )
+    assert in_parts.dev["loss"] == pytest.approx(at_once.dev["loss"], rel=1e-3)
+
+
+def test_dev_loss_may_decide(train: Train, tmp_path: Path) -> None:
+    manifest = train(tmp_path / "model", value="loss", epochs=3, evaluations=3)
+    assert manifest.dev["loss"] < manifest.dev["loss before"]
+    assert manifest.dev["loss"] == pytest.approx(-max(manifest.training["dev_values"].values()), abs=1e-4)
+
+
+def test_a_base_that_gains_nothing_stays_as_it_was(train: Train, tmp_path: Path, bases: dict[str, str]) -> None:
+    manifest = train(tmp_path / "model", learning_rate=1e-12, limit=16)
+    assert manifest.training["best_step"] == 0
+    kept = Seq2seqWriter.open(str(tmp_path / "model"), device="cpu")._model.model.state_dict()
+    base = Seq2seqWriter.open(bases["bart"], device="cpu")._model.model.state_dict()
+    assert all(torch.equal(kept[name], base[name]) for name in base)
+
+
+def test_few_examples_that_begin_as_citations_do(train: Train, tasks: Path, tmp_path: Path) -> None:
+    manifest = train(tmp_path / "model", limit=32, as_citations=True, writes="tldr", epochs=20, evaluations=1)
+    assert (manifest.training["examples"], manifest.training["limit"]) == (32, 32)
+    assert manifest.generation.post_processing == "ref"
+    assert (manifest.generation.min_tokens, manifest.generation.max_tokens) == (10, 16)
+    writer = Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu", min_tokens=0)
+    plain = Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu", min_tokens=0, post_processing=None)
+    task = next(read_tasks(tasks))
+    assert plain.write(task).text.startswith("This paper REF study")
+    assert writer.write(task).text.startswith("This paper study")
+
+
+def test_what_dev_is_about_is_not_learnt_from(
+    train: Train, records: list[dict[str, Any]], tasks: Path, tmp_path: Path
+) -> None:
+    # Another task of the same citing paper, and one of the same cited paper without a citing one.
+    cited = [{"id": f"tldr-{number}", "source": ["We propose it ."], "target": "it ."} for number in range(3)]
+    both = write_lines(tmp_path / "both.jsonl", [*records, *cited])
+    dev = write_lines(tmp_path / "dev.jsonl", [{**records[0], "id": "x", "input": [records[0]["input"][0], "."]}])
+    same = sum(record["input"][0] == records[0]["input"][0] for record in records)
+    manifest = train(tmp_path / "a", tasks=both, dev=dev)
+    assert manifest.training["examples"] == len(records) + 3 - same
+    assert (manifest.training["dev"], manifest.training["dev_tasks"]) == ("dev.jsonl", 1)
+    manifest = train(tmp_path / "b", tasks=both, dev=write_lines(tmp_path / "dev2.jsonl", cited[:1]))
+    assert manifest.training["examples"] == len(records)
+    # A share of the papers, on one side only.
+    held_out = train(tmp_path / "c", dev_limit=1000)
+    assert held_out.training["examples"] + held_out.training["dev_tasks"] == len(records)
+    assert 0.05 * len(records) < held_out.training["dev_tasks"] < 0.6 * len(records)
+
+
+def test_each_target_is_an_example_and_the_best_counts_on_dev(train: Train, tmp_path: Path) -> None:
+    several = [
+        {"id": str(number), "source": [f"We propose {what} ."], "target": ["stars rocks", f"We study {what} ."]}
+        for number, what in enumerate(["search", "ranking", "parsing", "tagging", "cats"] * 4)
+    ]
+    dev = write_lines(tmp_path / "dev.jsonl", [{**several[0], "source": ["We propose dogs ."]}])
+    manifest = train(tmp_path / "model", tasks=write_lines(tmp_path / "tasks.jsonl", several), dev=dev, epochs=1)
+    assert manifest.training["examples"] == 40
+
+
+def test_what_is_cut_is_told(train: Train, tmp_path: Path) -> None:
+    said: list[str] = []
+    manifest = train(tmp_path / "model", max_input_tokens=10, limit=16, note=said.append)
+    assert manifest.training["cut"] == 16
+    assert said[0] == "16 of 16 inputs or targets are too long: their ends are not read"
+    assert manifest.generation.max_input_tokens == 10
+
+
+def test_what_is_wrong_is_said_in_one_line(train: Train, records: list[dict[str, Any]], tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("precious")
+    without = write_lines(tmp_path / "without.jsonl", [records[0], {"id": "no", "input": ["a"]}])
+    unread = write_lines(tmp_path / "unread.jsonl", [records[0], {"target": "b"}])
+    all_of_dev = write_lines(tmp_path / "all.jsonl", records)
+    cases: list[tuple[type[CiterecError], str, dict[str, Any]]] = [
+        (SourceError, "none.jsonl: No such file", {"tasks": tmp_path / "none.jsonl"}),
+        (SourceError, "is empty", {"tasks": tmp_path / "empty.jsonl"}),
+        (SourceError, "gone.jsonl", {"dev": tmp_path / "gone.jsonl"}),
+        (InputError, "the task no has no target", {"tasks": without}),
+        (InputError, "unread.jsonl, line 2", {"tasks": unread}),
+        (InputError, "no paper of tasks.jsonl was held out", {"dev_share": 0.0}),
+        (InputError, "all its papers are held out", {"dev_share": 1.0}),
+        (InputError, "all its papers are held out", {"dev": all_of_dev}),
+        (ModelError, "no model folder", {"base": "./nowhere"}),
+        (ModelError, "room for 64 tokens, not 65", {"max_target_tokens": 65}),
+        (ModelError, "room for 64 tokens, not 1000", {"max_input_tokens": 1000}),
+    ]
+    for kind, words, changes in cases:
+        with pytest.raises(kind) as error:
+            train(tmp_path / "model", **changes)
+        assert words.removeprefix("no paper of tasks.jsonl") in str(error.value), str(error.value)
+        assert not (tmp_path / "model").exists()
+    with pytest.raises(InputError, match="is no trained writer"):
+        train(tmp_path / "mine")
+    assert (tmp_path / "mine" / "thesis.txt").read_text() == "precious"
+
+
+def test_the_command_trains(citerec: Citerec, tasks: Path, bases: dict[str, str], tmp_path: Path) -> None:
+    arguments = ("train", "writer", "--tasks", tasks, "--base", bases["bart"], "--limit", 16, "--epochs", 1)
+    done = citerec(
+        *arguments,
+        "--out",
+        "model",
+        "--dev-share",
+        0.25,
+        "--dev-limit",
+        4,
+        "--max-target-tokens",
+        16,
+        "--device",
+        "cpu",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("model trained: rougeL 0.")
+    assert "dev 0." in done.stderr
+    manifest = json.loads((tmp_path / "model" / "manifest.json").read_text())
+    assert (manifest["kind"], manifest["writes"], manifest["base"]) == ("citerec-writer", "citation", bases["bart"])
+
+
+def test_the_command_says_what_is_wrong(citerec_here: Citerec, tasks: Path, bases: dict[str, str]) -> None:
+    arguments = ("train", "writer", "--tasks", tasks, "--out", "model")
+    for more, words in (
+        (("--base", "./nowhere"), "there is no model folder './nowhere'"),
+        (("--base", bases["led"], "--max-target-tokens", 10_000), "room for 64 tokens, not 10000"),
+        (("--dev", "none.jsonl"), "none.jsonl"),
+        (("--dev-share", 2), "--dev-share"),
+        (("--writes", "poems"), "poems"),
+    ):
+        wrong = citerec_here(*arguments, *more)
+        assert wrong.returncode == 2
+        assert words in wrong.stderr
+        assert len(wrong.stderr.splitlines()) == 1
