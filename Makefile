@@ -51,6 +51,7 @@ bench: $(READY)  ## Measure speed and memory (needs ../shared)
 	$(BIN)/python benchmarks/run.py
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/texts.py
+	$(BIN)/python benchmarks/rouge.py
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/vectors.py
 

@@ -1,5 +1,6 @@
 """Metrics by name."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,14 @@ def test_every_metric_opens_and_scores_each_of_its_columns() -> None:
         assert metric.settings
         columns.extend(metric.columns)
     assert len(set(columns)) == len(columns)
+
+
+def test_the_example_of_the_docs_prints_what_stands_there(capsys: pytest.CaptureFixture[str]) -> None:
+    docs = (Path(__file__).parents[2] / "docs" / "text-metrics.md").read_text()
+    found = re.search(r"```python\n(.*?)```\n```\n(.*?)```", docs, re.DOTALL)
+    assert found
+    exec(found[1], {})
+    assert capsys.readouterr().out == found[2]
 
 
 def test_what_is_said_reaches_the_metrics() -> None:
@@ -71,5 +80,7 @@ def test_ways_over_references(values: list[list[float]]) -> None:
     assert first.tolist() == values[0]
 
 
-def test_no_reference_no_value() -> None:
+def test_references() -> None:
+    with pytest.raises(InputError, match=r"'worst'\. Choose: best, best-each, mean, first"):
+        over_references(np.zeros((1, 1)), "worst")  # type: ignore[arg-type]
     assert np.isnan(over_references(np.empty((0, 3)), "best")).tolist() == [True] * 3

@@ -1,11 +1,12 @@
 """What every metric of texts takes and gives."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
+from citerec.errors import InputError
 from citerec.texts.tasks import Written
 
 Floats = npt.NDArray[np.float64]
@@ -83,6 +84,9 @@ def over_references(values: Floats, references: References, lead: int = 0) -> Fl
 
     Returns:
         Columns; all NaN where there is no target.
+
+    Raises:
+        InputError: There is no such way.
     """
     if not len(values):
         return np.full(values.shape[1], np.nan)
@@ -90,6 +94,11 @@ def over_references(values: Floats, references: References, lead: int = 0) -> Fl
         row = values[int(np.argmax(values[:, lead]))]
     elif references == "best-each":
         row = values.max(axis=0)
+    elif references == "mean":
+        row = values.mean(axis=0)
+    elif references == "first":
+        row = values[0]
     else:
-        row = values.mean(axis=0) if references == "mean" else values[0]
+        known = ", ".join(get_args(References))
+        raise InputError(f"there is no way over references {references!r}", f"Choose: {known}.")
     return np.asarray(row, np.float64)

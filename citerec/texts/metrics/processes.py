@@ -1,9 +1,10 @@
 """Work on many texts in several processes."""
 
+import functools
 import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed, wait
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
@@ -59,10 +60,10 @@ def _shared(
     work: Callable[[Item], Result], parts: Sequence[Sequence[Item]], others: int
 ) -> Iterator[tuple[int, list[Result]]]:
     """Works on the parts together with other processes; yields number and result of each that gets done."""
-    pool = ProcessPoolExecutor(others, mp_context=multiprocessing.get_context("spawn"), initializer=begin_worker)
+    waiting: dict[Future[list[Result]], int] = {}
     try:
         with ctrl_c_held():
-            waiting = {pool.submit(_do, work, part): number for number, part in enumerate(parts)}
+            waiting.update((_pool(others).submit(_do, work, part), number) for number, part in enumerate(parts))
         for future in reversed(list(waiting)):
             if not future.cancel():
                 break
@@ -73,7 +74,13 @@ def _shared(
         for finished in as_completed(waiting):
             yield waiting[finished], finished.result()
     except BrokenProcessPool:
-        return
+        _pool.cache_clear()
     finally:
-        # Whoever stops the work does not wait for what is half done.
-        pool.shutdown(wait=False, cancel_futures=True)
+        for future in waiting:
+            future.cancel()
+
+
+@functools.cache
+def _pool(others: int) -> ProcessPoolExecutor:
+    """Processes that stay for what comes next: each spends two seconds on importing nltk, as rouge-score does."""
+    return ProcessPoolExecutor(others, mp_context=multiprocessing.get_context("spawn"), initializer=begin_worker)

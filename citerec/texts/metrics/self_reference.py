@@ -10,7 +10,7 @@ from citerec.texts.metrics.metric import Floats, Progress
 from citerec.texts.tasks import Written
 
 KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
-"""What CiteBench looks for (Funkquist et al. 2023, section 5.3)."""
+"""What CiteBench looks for (Funkquist et al. 2023, section 5.4)."""
 
 _KEYWORD = re.compile(rf"\b(?:{'|'.join(KEYWORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 
