@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import Share, notes, output, with_options
+from citerec.cli.train_tagger import tagger
 from citerec.cli.train_writer import writer
 
 if TYPE_CHECKING:
@@ -280,6 +281,7 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
         notes().print("It did not help: the model is the base. More contexts or epochs may do better.")
 
 
+train.add_command(tagger)
 train.add_command(writer)
 
 

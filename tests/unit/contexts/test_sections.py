@@ -9,7 +9,8 @@ from citerec.contexts.sections import is_introduction, is_related_work
     "headline",
     [
         "Related Work", "2 Related Work", "2. RELATED WORKS", "II. Related Literature", "Prior research",
-        "A.1 Literature Review", "The related work", "Background and Related Work", "Related Work and Background:", "Review of the literature",
+        "A.1 Literature Review", "The related work", "Background and Related Work", "Related Work and Background:",
+        "Review of the literature",
     ],
 )  # fmt: skip
 def test_related_work(headline: str) -> None:

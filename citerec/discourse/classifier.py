@@ -1,0 +1,185 @@
+"""A tagger that is a sequence classifier of transformers: SciBERT or another encoder with a head for the labels."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from citerec.discourse.paragraphs import scheme_of
+from citerec.discourse.tagger import Probabilities, TaggerManifest, likeliest
+from citerec.errors import ModelError
+from citerec.models.batches import batches_by_length
+from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
+
+if TYPE_CHECKING:
+    import torch
+
+DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
+MAX_TOKENS = 256
+_TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
+_ROWS_AT_ONCE = 256
+
+Encoded = Mapping[str, list[int]]
+"""What a model takes of one sentence, by name."""
+
+
+class ClassifierTagger:
+    """Reads each sentence together with its neighbours. To get one use `begin`, to train it, or `open`.
+
+    Args:
+        model: A sequence classifier of transformers, whose labels stand in the order of the manifest.
+        tokenizer: Its tokenizer.
+        manifest: What it says of itself.
+        name: What results call it.
+    """
+
+    def __init__(self, model: Any, tokenizer: Any, manifest: TaggerManifest, name: str) -> None:
+        self.model = model
+        self.manifest = manifest
+        self.name = name
+        self._tokenizer = tokenizer
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of its labels; empty where it was trained elsewhere on labels that are not known."""
+        return self.manifest.scheme
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels that it can give."""
+        return self.manifest.labels
+
+    @classmethod
+    def open(cls, found: str, manifest: TaggerManifest | None, *, device: str | None = None) -> Self:
+        """Opens a trained classifier.
+
+        Args:
+            found: A folder, or a name on the model hub.
+            manifest: Its manifest; none where it was made elsewhere, whose labels are then those of its configuration.
+            device: Where; a GPU where there is one if not said.
+
+        Raises:
+            ModelError: There is none, it is damaged, or it is no trained classifier.
+        """
+        with model_failures(found), quiet_libraries():
+            from transformers import AutoConfig
+
+            local = only_local(found)
+            config = AutoConfig.from_pretrained(found, local_files_only=local, trust_remote_code=False)
+            if not any("SequenceClassification" in name for name in config.architectures or ()):
+                raise ModelError(
+                    f"{found} is no trained tagger", f"Train one from it: citerec train tagger … --model {found}"
+                )
+            labels = tuple(config.id2label[number] for number in range(config.num_labels))
+            if manifest is None:
+                manifest = TaggerManifest(model="classifier", scheme=scheme_of(labels), labels=labels)
+            elif manifest.labels != labels:
+                raise ModelError(
+                    f"the tagger {found} is damaged: model and manifest name other labels",
+                    "Train it again: citerec train tagger …",
+                )
+            model, tokenizer = _load(found, config, local=local)
+        return cls(model.to(_device(device)).eval(), tokenizer, manifest, Path(found).name)
+
+    @classmethod
+    def begin(cls, manifest: TaggerManifest, *, seed: int, device: str | None = None) -> Self:
+        """A classifier to be trained: the base of the manifest with a new head for its labels, drawn by the seed.
+
+        Raises:
+            ModelError: There is no such base, it cannot be loaded, or it does not read so many tokens.
+        """
+        found = find_model(manifest.base)
+        with model_failures(manifest.base), quiet_libraries():
+            import torch
+            from transformers import AutoConfig
+
+            local = only_local(found)
+            config = AutoConfig.from_pretrained(
+                found,
+                id2label=dict(enumerate(manifest.labels)),
+                label2id={label: number for number, label in enumerate(manifest.labels)},
+                local_files_only=local,
+                trust_remote_code=False,
+            )
+            torch.manual_seed(seed)
+            model, tokenizer = _load(found, config, local=local)
+        longest = min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", None) or 8192)
+        if (manifest.max_tokens or MAX_TOKENS) > longest:
+            raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Say --max-tokens {longest}")
+        return cls(model.to(_device(device)), tokenizer, manifest, Path(found).name)
+
+    def encode(self, paragraph: Sequence[str]) -> list[Encoded]:
+        """What the model takes of each sentence: with the sentences before and after it as the second of a pair."""
+        return [
+            self._tokenizer(
+                sentence, beside or None, truncation=True, max_length=self.manifest.max_tokens or MAX_TOKENS
+            )
+            for sentence, beside in _with_neighbours(paragraph)
+        ]
+
+    def logits(self, batch: Sequence[Encoded]) -> "torch.Tensor":
+        """The model's outputs, sentences × labels; bfloat16 inside on a GPU."""
+        import torch
+
+        device = self.model.device
+        padded = self._tokenizer.pad(list(batch), return_tensors="pt").to(device)
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            logits: torch.Tensor = self.model(**padded).logits
+        return logits.float()
+
+    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
+        """How likely each label is for each sentence; see `Tagger`."""
+        encoded = [sentence for paragraph in paragraphs for sentence in self.encode(paragraph)]
+        ends = np.cumsum([len(paragraph) for paragraph in paragraphs], dtype=int)
+        return np.split(self._probabilities(encoded), ends)[:-1]
+
+    def _probabilities(self, encoded: Sequence[Encoded]) -> Probabilities:
+        import torch
+
+        found = np.empty((len(encoded), len(self.labels)))
+        lengths = [len(sentence["input_ids"]) for sentence in encoded]
+        room = _TOKENS_AT_ONCE.get(self.model.device.type, 4096)
+        with torch.inference_mode():
+            for rows in batches_by_length(lengths, room, _ROWS_AT_ONCE):
+                logits = self.logits([encoded[row] for row in rows])
+                found[rows] = torch.softmax(logits.double(), dim=1).cpu().numpy()
+        return found
+
+    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """The likeliest label of each sentence; see `Tagger`."""
+        return likeliest(self.labels, self.probabilities(paragraphs))
+
+    def save(self, folder: Path) -> None:
+        """Writes transformers' files and the manifest into a folder."""
+        with quiet_libraries():
+            self.model.save_pretrained(folder)
+        self._tokenizer.save_pretrained(folder)
+        self.manifest.write(folder)
+
+
+def _with_neighbours(paragraph: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for at, sentence in enumerate(paragraph):
+        yield sentence, " ".join([*paragraph[max(0, at - 1) : at], *paragraph[at + 1 : at + 2]])
+
+
+def _load(found: str, config: Any, *, local: bool) -> tuple[Any, Any]:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(found, config=config, local_files_only=local, trust_remote_code=False)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        found,
+        config=config,
+        dtype=torch.float32,
+        use_safetensors=True,
+        local_files_only=local,
+        trust_remote_code=False,
+    )
+    return model, tokenizer
+
+
+def _device(device: str | None) -> str:
+    import torch
+
+    return device or ("cuda" if torch.cuda.is_available() else "cpu")

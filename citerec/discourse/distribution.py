@@ -1,0 +1,55 @@
+"""How often each label comes in some texts, and how far two such distributions are from each other."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from citerec.contexts.split import splitter
+from citerec.discourse.tagger import Tagger
+from citerec.errors import InputError
+
+
+def distribution(tagger: Tagger, texts: Sequence[str]) -> dict[str, float]:
+    """The share of each label among the sentences of some texts.
+
+    Each text is split into sentences by pysbd and tagged as one paragraph.
+
+    Args:
+        tagger: Gives the labels.
+        texts: Citation texts.
+
+    Returns:
+        A share for each label of the tagger, in its order; they add up to 1.
+
+    Raises:
+        InputError: There is no sentence in the texts.
+    """
+    split = splitter()
+    paragraphs = [[text[start:end] for start, end in split(text)] for text in texts]
+    counts = Counter(label for labels in tagger.tag(paragraphs) for label in labels)
+    if not (total := counts.total()):
+        raise InputError("there is no sentence to tag", "Give texts that are not blank.")
+    return {label: counts[label] / total for label in tagger.labels}
+
+
+def kl_divergence(reference: Mapping[str, float], system: Mapping[str, float]) -> float:
+    """The Kullback–Leibler divergence of a system's labels from those of the references, in nats.
+
+    The sum of p · ln(p / q) over the labels (Kullback and Leibler 1951), with 0 · ln 0 = 0, as CiteBench compares
+    outputs with true citation texts (Funkquist et al. 2023, section 4.3).
+
+    Args:
+        reference: Shares p in the references; a label that is not named has the share 0.
+        system: Shares q in what a system wrote.
+
+    Returns:
+        0 for equal distributions; infinity where a label of the references is missing from the system's.
+    """
+    total = 0.0
+    for label, share in reference.items():
+        if share > 0:
+            written = system.get(label, 0.0)
+            if not written > 0:
+                return math.inf
+            total += share * math.log(share / written)
+    return max(0.0, total)  # the sum may fall below 0 by rounding only

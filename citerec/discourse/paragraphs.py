@@ -1,0 +1,101 @@
+"""Labelled sentences from files: SciCite's and ACL-ARC's citing sentences, CORWA's paragraphs of related work."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.corpus.json_lines import RecordError, raw_lines
+from citerec.corpus.values import optional_id, read_list, read_text
+from citerec.errors import InputError, SourceError
+
+SCHEMES = {
+    "scicite": frozenset({"background", "method", "result"}),
+    "acl-arc": frozenset({"Background", "CompareOrContrast", "Extends", "Future", "Motivation", "Uses"}),
+    "corwa": frozenset({"Multi_summ", "Narrative_cite", "Other", "Reflection", "Single_summ", "Transition"}),
+}
+"""Labels of the schemes known: citation intents (Cohan et al. 2019; Jurgens et al. 2018), sentences of related work
+(Li et al. 2022)."""
+
+_BEGIN = "[BOS]"
+_REMEDY = (
+    'A line is {"text": "…", "label": "…"}, or {"paragraph": "[BOS] …\\n[BOS] …", "discourse_tags": ["…", "…"]}: '
+    "docs/taggers.md."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Sentences that stand together, each with its label. A sentence by itself is a paragraph of one.
+
+    Attributes:
+        paragraph_id: Identifier: the record's own, else its line.
+        sentences: The sentences in order; white space folded.
+        labels: One label a sentence.
+    """
+
+    paragraph_id: str
+    sentences: tuple[str, ...]
+    labels: tuple[str, ...]
+
+
+def read_paragraphs(path: Path) -> Iterator[Paragraph]:
+    """Yields the paragraphs of a file of SciCite, ACL-ARC or CORWA, told by what a line holds; plain or gzip.
+
+    CORWA's spans and cited papers are annotations too: they are not read.
+
+    Raises:
+        SourceError: The file cannot be read, or is empty.
+        InputError: A line is of neither shape; the message names it.
+    """
+    empty = True
+    for number, raw, _ in raw_lines(path):
+        try:
+            record = orjson.loads(raw)
+            if not isinstance(record, dict):
+                raise RecordError(f"a {type(record).__name__} where a JSON object should be")
+            paragraph = parse_paragraph(record, default_id=f"line-{number}")
+        except (RecordError, orjson.JSONDecodeError) as error:
+            raise InputError(f"{path}, line {number}: {error}", _REMEDY) from error
+        empty = False
+        yield paragraph
+    if empty:
+        raise SourceError(f"{path} is empty", "Give a file with one labelled sentence or paragraph a line.")
+
+
+def parse_paragraph(record: dict[str, Any], default_id: str = "") -> Paragraph:
+    """A paragraph from its JSON object.
+
+    Raises:
+        RecordError: It is of neither shape, a sentence is blank, or there are not as many labels as sentences.
+    """
+    if "paragraph" in record:
+        sentences, labels = _of_corwa(record)
+    elif "text" in record:
+        sentences, labels = (read_text(record, "text") or "",), (record.get("label"),)
+    else:
+        raise RecordError("there is neither text nor paragraph")
+    if not all(sentences):
+        raise RecordError("a sentence is blank")
+    if not all(isinstance(label, str) and label.strip() for label in labels):
+        raise RecordError("a label is missing or is no text")
+    return Paragraph(optional_id(record, "id") or default_id, sentences, tuple(label.strip() for label in labels))
+
+
+def _of_corwa(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+    """One sentence after each mark."""
+    before, *texts = (read_text(record, "paragraph") or "").split(_BEGIN)
+    if before.strip() or not texts:
+        raise RecordError(f"the paragraph does not begin with {_BEGIN}")
+    labels = read_list(record, "discourse_tags")
+    if len(labels) != len(texts):
+        raise RecordError(f"{len(texts)} sentences, and {len(labels)} discourse_tags")
+    return tuple(text.strip() for text in texts), tuple(labels)
+
+
+def scheme_of(labels: Iterable[str]) -> str:
+    """The name of the scheme that has all these labels; empty where none of those known has them."""
+    given = frozenset(labels)
+    return next((name for name, known in SCHEMES.items() if given <= known), "")

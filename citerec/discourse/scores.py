@@ -1,0 +1,74 @@
+"""How well labels were given: precision, recall and F1 of each, and their mean."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class LabelScores:
+    """How well one label was given.
+
+    Attributes:
+        precision: Share of what was given it that has it; 0 where nothing was.
+        recall: Share of what has it that was given it; 0 where nothing has.
+        f1: Their harmonic mean; 0 where both are 0.
+        n: How many sentences have it.
+    """
+
+    precision: float
+    recall: float
+    f1: float
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class TagScores:
+    """How well labels were given.
+
+    Attributes:
+        macro_f1: Mean F1 of the labels that a sentence has or was given: each counts the same.
+        accuracy: Share of the sentences that were given their label.
+        labels: The scores of each such label, by name in alphabetical order.
+    """
+
+    macro_f1: float
+    accuracy: float
+    labels: dict[str, LabelScores]
+
+    def as_json(self) -> dict[str, Any]:
+        """As a manifest keeps it; shares with four digits."""
+        return {
+            "macro_f1": round(self.macro_f1, 4),
+            "accuracy": round(self.accuracy, 4),
+            "labels": {
+                label: {name: round(value, 4) for name, value in asdict(scores).items()}
+                for label, scores in self.labels.items()
+            },
+        }
+
+
+def score_labels(gold: Sequence[str], given: Sequence[str]) -> TagScores:
+    """Scores labels that were given, as scikit-learn's `f1_score` with `average="macro"` and `zero_division=0`.
+
+    Args:
+        gold: The label that each sentence has; at least one.
+        given: The label that it was given.
+    """
+    have, got = Counter(gold), Counter(given)
+    right = Counter(label for label, found in zip(gold, given, strict=True) if label == found)
+    labels = {
+        label: LabelScores(
+            precision=right[label] / got[label] if got[label] else 0.0,
+            recall=right[label] / have[label] if have[label] else 0.0,
+            f1=2 * right[label] / (have[label] + got[label]),
+            n=have[label],
+        )
+        for label in sorted(have | got)
+    }
+    return TagScores(
+        macro_f1=sum(scores.f1 for scores in labels.values()) / len(labels),
+        accuracy=right.total() / len(gold),
+        labels=labels,
+    )

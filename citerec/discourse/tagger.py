@@ -1,0 +1,146 @@
+"""What every tagger of sentences takes and gives, and how one is opened."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from citerec.directories import Kind
+from citerec.errors import ModelError, first_fault
+from citerec.models.find import find_model
+
+MANIFEST = "manifest.json"
+TAGGER_DIRECTORY = Kind(
+    name="tagger",
+    kind="citerec-tagger",
+    manifest=MANIFEST,
+    names=frozenset(
+        {
+            MANIFEST,
+            "README.md",
+            "added_tokens.json",
+            "config.json",
+            "merges.txt",
+            "model.safetensors",
+            "special_tokens_map.json",
+            "tokenizer.json",
+            "tokenizer_config.json",
+            "vocab.json",
+            "vocab.txt",
+            "vocabulary.json",
+            "weights.safetensors",
+        }
+    ),
+)
+
+Probabilities = npt.NDArray[np.float64]
+"""Of one paragraph, sentences × labels; each row adds up to 1."""
+
+
+class Tagger(Protocol):
+    """Gives each sentence of a paragraph one label of a scheme.
+
+    Attributes:
+        name: What results call it: the name of its folder, or of its model.
+        scheme: The scheme of its labels: "scicite", "acl-arc", "corwa", or another.
+        labels: All labels that it can give, in the order of the columns of `probabilities`.
+    """
+
+    @property
+    def name(self) -> str:
+        """What results call it."""
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of its labels."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels that it can give."""
+
+    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
+        """How likely each label is for each sentence.
+
+        Args:
+            paragraphs: Texts, each as its sentences in order. A sentence by itself is a paragraph of one.
+
+        Returns:
+            For each paragraph an array of sentences × labels; rows add up to 1.
+        """
+
+    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """The likeliest label of each sentence, paragraph by paragraph; of equals the first in `labels`."""
+
+
+class TaggerManifest(BaseModel):
+    """`manifest.json` of a tagger.
+
+    Attributes:
+        model: `linear`, or `classifier` for a sequence classifier of transformers.
+        base: The encoder with which the training of a classifier began.
+        scheme: The scheme of its labels.
+        labels: All of them, in order.
+        max_tokens: How much a classifier reads.
+        training: How it was trained: files, seed and so on.
+        dev: What it reached on dev; empty where nothing was held out.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: Literal["citerec-tagger"] = "citerec-tagger"
+    version: Literal[1] = 1
+    citerec: str = ""
+    model: Literal["linear", "classifier"]
+    base: str = ""
+    scheme: str
+    labels: tuple[str, ...]
+    max_tokens: int | None = None
+    training: Mapping[str, Any] = {}
+    dev: Mapping[str, Any] = {}
+
+    def write(self, folder: Path) -> None:
+        """Writes the manifest into the directory of a tagger."""
+        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def open_tagger(path_or_name: str | Path, *, device: str | None = None) -> Tagger:
+    """Opens a trained tagger.
+
+    Args:
+        path_or_name: The folder that `citerec train tagger` made, or a sequence classifier of transformers: a folder,
+            or a name on the model hub.
+        device: Where a classifier runs; a GPU where there is one if not said.
+
+    Raises:
+        ModelError: There is none, or it is damaged, or of another version.
+    """
+    from citerec.discourse.classifier import ClassifierTagger
+    from citerec.discourse.linear import LinearTagger
+
+    found = find_model(str(path_or_name))
+    manifest = _read_manifest(Path(found))
+    if manifest and manifest.model == "linear":
+        return LinearTagger.open(Path(found), manifest)
+    return ClassifierTagger.open(found, manifest, device=device)
+
+
+def likeliest(labels: Sequence[str], probabilities: Sequence[Probabilities]) -> list[tuple[str, ...]]:
+    """The label of the highest probability in each row of each array; of equals the first."""
+    return [tuple(labels[number] for number in rows.argmax(axis=1)) for rows in probabilities]
+
+
+def _read_manifest(folder: Path) -> TaggerManifest | None:
+    """The manifest of a tagger; None where a classifier was made elsewhere."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    try:
+        return TaggerManifest.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        raise ModelError(
+            f"{path} is not of a tagger that this citerec reads ({first_fault(error)})",
+            "Train one: citerec train tagger …",
+        ) from None

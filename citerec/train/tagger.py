@@ -1,0 +1,266 @@
+"""Training a tagger of sentences: the linear one, or a sequence classifier such as SciBERT."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from citerec.corpus.ingest import Progress
+from citerec.discourse.classifier import DEFAULT_BASE, MAX_TOKENS, ClassifierTagger, Encoded
+from citerec.discourse.linear import LinearTagger
+from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
+from citerec.discourse.scores import TagScores, score_labels
+from citerec.discourse.tagger import TAGGER_DIRECTORY, Tagger, TaggerManifest
+from citerec.errors import InputError, SourceError
+from citerec.models.batches import batches_by_length
+from citerec.models.find import find_model, model_identity
+from citerec.retrieve.index import no_progress
+from citerec.train.loop import Note, Schedule, learn, no_note
+from citerec.train.workplace import workplace
+from citerec.version import __version__
+
+LINEAR = "linear"
+SCIBERT = DEFAULT_BASE
+# Tokens, padding included, whose activations are held at once.
+_TOKENS_AT_ONCE = {"cpu": 8192, "cuda": 32768}
+_ROWS_AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedChoice:
+    """Which labelled sentences to learn from, and which to measure on. What is measured on is not learnt from.
+
+    Attributes:
+        train: A file of SciCite, ACL-ARC or CORWA.
+        dev: Another one to measure on.
+        dev_share: Without it: what share of the paragraphs of the first to hold out, the last ones of the file; with 0
+            all are learnt from, and nothing is measured.
+    """
+
+    train: Path
+    dev: Path | None = None
+    dev_share: float = 0.15
+
+    def facts(self) -> dict[str, Any]:
+        """What a manifest says of it."""
+        last = f"last {self.dev_share:.0%} of the paragraphs" if self.dev_share else None
+        return {"train": self.train.name, "dev": self.dev.name if self.dev else last}
+
+
+@dataclass(frozen=True, slots=True)
+class TaggerOptions:
+    """How to train a tagger.
+
+    Attributes:
+        model: `linear`, or the encoder with which to begin: a folder or a name on the hub.
+        scheme: The name of the scheme; told by the labels if not said.
+        batch: Sentences a step, of a classifier.
+        max_tokens: How much a classifier reads of a sentence and its neighbours.
+    """
+
+    model: str = LINEAR
+    scheme: str | None = None
+    batch: int = 16
+    max_tokens: int = MAX_TOKENS
+
+
+def train_tagger(
+    choice: TaggedChoice,
+    out: Path,
+    options: TaggerOptions | None = None,
+    schedule: Schedule | None = None,
+    *,
+    device: str | None = None,
+    progress: Progress = no_progress,
+    note: Note = no_note,
+) -> TaggerManifest:
+    """Trains a tagger, in place of what stood at `out`. The training of a classifier goes on where it stopped.
+
+    Args:
+        choice: From which sentences to learn, and on which to measure.
+        out: The directory of the tagger.
+        options: What to learn, and how; the linear tagger if not said.
+        schedule: How long and how fast a classifier learns; of the linear tagger its seed only.
+        device: Where a classifier learns; a GPU where there is one if not said.
+        progress: Told of the work done.
+        note: Told of each dev value of a classifier.
+
+    Raises:
+        ModelError: There is no such base, or it does not read so many tokens.
+        SourceError: A file cannot be read, or is empty.
+        InputError: A line of it is no labelled paragraph; or nothing is left to learn from or, for a classifier, to
+            measure on; or there are fewer than two labels, or no name for their scheme; or something else stands at
+            `out`.
+        BuildError: The loss is no number any more, or another process trains this tagger, or the disk is full.
+    """
+    options, schedule = options or TaggerOptions(), schedule or Schedule(learning_rate=2e-5, epochs=3)
+    TAGGER_DIRECTORY.check_place(out)
+    train, dev = _split(choice)
+    labels = tuple(sorted({label for paragraph in train for label in paragraph.labels}))
+    if len(labels) < 2:
+        raise InputError(
+            f"all sentences of {choice.train} to learn from have the label {labels[0]}", "Give more sentences."
+        )
+    if dev and not any(label in labels for paragraph in dev for label in paragraph.labels):
+        raise InputError(
+            f"no label of {choice.dev or choice.train} to measure on was learnt", "Give --dev of the same scheme."
+        )
+    manifest = TaggerManifest(
+        citerec=__version__,
+        model="linear" if options.model == LINEAR else "classifier",
+        base="" if options.model == LINEAR else options.model,
+        scheme=options.scheme or _scheme(choice.train, labels),
+        labels=labels,
+        max_tokens=None if options.model == LINEAR else options.max_tokens,
+        training={
+            **choice.facts(),
+            "paragraphs": len(train),
+            "sentences": sum(len(paragraph.labels) for paragraph in train),
+            "dev_paragraphs": len(dev),
+            "seed": schedule.seed,
+        },
+    )
+    if options.model == LINEAR:
+        return _train_linear(train, dev, manifest, out, schedule.seed, progress)
+    return _train_classifier(train, dev, manifest, choice, out, options, schedule, device, progress, note)
+
+
+def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> TagScores:
+    """How well a tagger gives labelled sentences their labels.
+
+    Args:
+        tagger: The tagger.
+        paragraphs: With their labels; at least one.
+    """
+    given = tagger.tag([paragraph.sentences for paragraph in paragraphs])
+    return score_labels([label for p in paragraphs for label in p.labels], [label for p in given for label in p])
+
+
+def _split(choice: TaggedChoice) -> tuple[list[Paragraph], list[Paragraph]]:
+    """What to learn from, and what to measure on."""
+    train = list(read_paragraphs(choice.train))
+    if choice.dev:
+        return train, list(read_paragraphs(choice.dev))
+    begin = len(train) - round(choice.dev_share * len(train))
+    if not begin:
+        raise InputError(f"{choice.train} leaves nothing to learn from", "Lower --dev-share, or give --dev FILE.")
+    return train[:begin], train[begin:]
+
+
+def _scheme(path: Path, labels: Sequence[str]) -> str:
+    if scheme := scheme_of(labels):
+        return scheme
+    raise InputError(
+        f"{path}: the labels are of no scheme known: {', '.join(labels[:8])}{' …' if len(labels) > 8 else ''}",
+        "Name it: --scheme NAME",
+    )
+
+
+def _measured(tagger: Tagger, train: Sequence[Paragraph], dev: Sequence[Paragraph]) -> dict[str, Any]:
+    """The scores on dev, and those on what of it does not stand among what was learnt from word by word."""
+    if not dev:
+        return {}
+    learnt = {paragraph.sentences for paragraph in train}
+    new = [paragraph for paragraph in dev if paragraph.sentences not in learnt]
+    repeated = len(dev) - len(new)
+    found = measure_tagger(tagger, dev).as_json() | {"repeated": repeated}
+    if repeated and new:
+        found["macro_f1 without repeated"] = round(measure_tagger(tagger, new).macro_f1, 4)
+    return found
+
+
+def _train_linear(
+    train: Sequence[Paragraph],
+    dev: Sequence[Paragraph],
+    manifest: TaggerManifest,
+    out: Path,
+    seed: int,
+    progress: Progress,
+) -> TaggerManifest:
+    tagger = LinearTagger.fit(train, manifest, seed, progress)
+    tagger.manifest = manifest.model_copy(update={"dev": _measured(tagger, train, dev)})
+    with TAGGER_DIRECTORY.writing(out) as partial:
+        tagger.save(partial)
+    return tagger.manifest
+
+
+def _train_classifier(
+    train: Sequence[Paragraph],
+    dev: Sequence[Paragraph],
+    manifest: TaggerManifest,
+    choice: TaggedChoice,
+    out: Path,
+    options: TaggerOptions,
+    schedule: Schedule,
+    device: str | None,
+    progress: Progress,
+    note: Note,
+) -> TaggerManifest:
+    if not dev:
+        raise InputError(f"nothing of {choice.train} was held out to measure on", "Raise --dev-share, or give --dev.")
+    tagger = ClassifierTagger.begin(manifest, seed=schedule.seed, device=device)
+    plan = {
+        "citerec": __version__,
+        "base": model_identity(find_model(options.model)),
+        "train": _digest(choice.train),
+        "dev": _digest(choice.dev) if choice.dev else choice.dev_share,
+        "options": asdict(options),
+        "schedule": asdict(schedule),
+    }
+    with workplace(out, plan) as folder:
+        learner = _Learner(tagger, train, dev, options.batch, schedule.seed)
+        state = learn(learner, schedule, folder / "checkpoints", progress, note)
+        facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **state.facts()}
+        dev_scores = _measured(tagger, train, dev)
+        tagger.manifest = manifest.model_copy(update={"training": facts, "dev": dev_scores})
+        with TAGGER_DIRECTORY.writing(out) as partial:
+            tagger.save(partial)
+    return tagger.manifest
+
+
+class _Learner:
+    """A classifier, and the sentences from which it learns."""
+
+    def __init__(
+        self, tagger: ClassifierTagger, train: Sequence[Paragraph], dev: Sequence[Paragraph], batch: int, seed: int
+    ) -> None:
+        self.model = tagger.model
+        self._tagger = tagger
+        self._sentences: list[Encoded] = [sentence for p in train for sentence in tagger.encode(p.sentences)]
+        self._labels = [tagger.labels.index(label) for p in train for label in p.labels]
+        self._dev = dev
+        self._batch = batch
+        self._seed = seed
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        order = np.random.default_rng((self._seed, epoch)).permutation(len(self._sentences))
+        return [order[begin : begin + self._batch].tolist() for begin in range(0, len(order), self._batch)]
+
+    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  a step draws nothing but dropout
+        import torch
+
+        total = 0.0
+        device = self.model.device
+        lengths = [len(self._sentences[number]["input_ids"]) for number in batch]
+        for rows in batches_by_length(lengths, _TOKENS_AT_ONCE.get(device.type, 8192), _ROWS_AT_ONCE):
+            logits = self._tagger.logits([self._sentences[batch[row]] for row in rows])
+            gold = torch.tensor([self._labels[batch[row]] for row in rows], device=device)
+            loss = torch.nn.functional.cross_entropy(logits, gold, reduction="sum") / len(batch)
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
+        return total
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        scores = measure_tagger(self._tagger, self._dev)
+        return scores.macro_f1, {"macro_f1": scores.macro_f1, "accuracy": scores.accuracy}
+
+
+def _digest(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a file of labelled sentences.") from error

@@ -1,0 +1,106 @@
+"""The linear tagger: it learns, it is kept without loss, and it gives probabilities of a chain."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from citerec.discourse.linear import LinearTagger, _marginals
+from citerec.discourse.paragraphs import Paragraph
+from citerec.discourse.tagger import TAGGER_DIRECTORY, TaggerManifest, open_tagger
+from citerec.errors import ModelError
+from tests.discourse.toy import paragraphs, sentences
+
+
+def _fit(examples: list[Paragraph], seed: int = 0) -> LinearTagger:
+    labels = tuple(sorted({label for paragraph in examples for label in paragraph.labels}))
+    return LinearTagger.fit(examples, TaggerManifest(model="linear", scheme="toy", labels=labels), seed)
+
+
+def _save(tagger: LinearTagger, folder: Path) -> Path:
+    with TAGGER_DIRECTORY.writing(folder) as partial:
+        tagger.save(partial)
+    return folder
+
+
+def test_it_learns_sentences_by_what_they_say() -> None:
+    tagger = _fit(sentences())
+    asked = ["On chess we use the toolkit of Roy (2007).", "Many have worked on chess (Roy, 2007; Day, 2008)."]
+    assert tagger.tag([[text] for text in asked]) == [("method",), ("background",)]
+
+
+def test_it_learns_sentences_by_what_stands_before_them() -> None:
+    tagger = _fit(paragraphs())
+    summary, ours = "Roy et al. (2007) study chess.", "We study chess too."
+    assert tagger.tag([[summary, "They do so.", ours], [ours, "They do so.", summary]]) == [
+        ("Single_summ", "Single_summ", "Reflection"),
+        ("Reflection", "Transition", "Single_summ"),
+    ]
+
+
+def test_what_is_opened_is_what_was_trained(tmp_path: Path) -> None:
+    trained = _fit(paragraphs())
+    opened = open_tagger(_save(trained, tmp_path / "mine"))
+    assert (opened.name, opened.scheme, opened.labels) == ("mine", "toy", trained.labels)
+    asked = [paragraph.sentences for paragraph in paragraphs()] + [("Nothing of the kind.",), (), ("",)]
+    for one, other in zip(trained.probabilities(asked), opened.probabilities(asked), strict=True):
+        assert np.array_equal(one, other)
+        assert one.sum(axis=1) == pytest.approx(1)
+    assert opened.tag(asked) == trained.tag(asked)
+    assert opened.tag([]) == []
+    assert [len(labels) for labels in opened.tag(asked)] == [len(texts) for texts in asked]
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    folders = [_save(_fit(paragraphs()), tmp_path / name) for name in ("one", "other")]
+    for path in folders[0].iterdir():
+        assert path.read_bytes() == (folders[1] / path.name).read_bytes()
+
+
+def test_a_damaged_tagger_is_named(tmp_path: Path) -> None:
+    for number, damage in enumerate(
+        (
+            lambda folder: (folder / "vocabulary.json").unlink(),
+            lambda folder: (folder / "vocabulary.json").write_bytes(b'{"words": ["one"]}'),
+            lambda folder: (folder / "vocabulary.json").write_bytes(b"[]"),
+            lambda folder: (folder / "weights.safetensors").write_bytes(b"nothing"),
+        )
+    ):
+        folder = _save(_fit(sentences()), tmp_path / str(number))
+        damage(folder)
+        with pytest.raises(ModelError, match="is damaged"):
+            open_tagger(folder)
+
+
+def test_a_manifest_of_another_version_is_named(tmp_path: Path) -> None:
+    folder = _save(_fit(sentences()), tmp_path / "tagger")
+    manifest = orjson.loads((folder / "manifest.json").read_bytes())
+    (folder / "manifest.json").write_bytes(orjson.dumps(manifest | {"version": 2}))
+    with pytest.raises(ModelError, match="version"):
+        open_tagger(folder)
+
+
+def test_what_is_no_tagger_is_named(tmp_path: Path) -> None:
+    for name in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(ModelError, match=str(name)):
+            open_tagger(name)
+
+
+_finite = st.floats(-5, 5)
+
+
+@given(st.data(), st.integers(1, 4), st.integers(2, 3))
+def test_marginals_are_those_of_all_sequences(data: st.DataObject, length: int, labels: int) -> None:
+    alone = data.draw(arrays(np.float64, (length, labels), elements=_finite))
+    following = data.draw(arrays(np.float64, (labels, labels), elements=_finite))
+    expected = np.zeros_like(alone)
+    for row in itertools.product(range(labels), repeat=length):
+        weight = np.exp(alone[range(length), row].sum() + sum(following[pair] for pair in itertools.pairwise(row)))
+        expected[range(length), row] += weight
+    expected /= expected.sum(axis=1, keepdims=True)
+    assert _marginals(alone, following) == pytest.approx(expected)
