@@ -49,6 +49,14 @@ def test_scores_are_those_of_bert_score(minilm: BertScore, capfd: pytest.Capture
     assert ours[3:].tolist() == [0, 0]
 
 
+def test_a_long_text_is_cut_without_a_word(minilm: BertScore, capfd: pytest.CaptureFixture[str]) -> None:
+    long = "trees fall " * 400
+    (cut, whole) = minilm.pairs([(long, "trees fall " * 200), (long + "and more", long)], quietly)
+    assert 0 < cut <= 1
+    assert whole == pytest.approx(1)  # what differs is beyond the limit
+    assert capfd.readouterr() == ("", "")
+
+
 def test_best_of_several_targets(minilm: BertScore) -> None:
     targets = tuple(reference for _, reference in PAIRS[:2])
     tasks = [TextTask("a", (), targets=targets), TextTask("b", ()), TextTask("c", (), targets=targets[1:])]

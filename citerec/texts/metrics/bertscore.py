@@ -111,7 +111,8 @@ class BertScore:
         """F1 of each pair of prediction and reference."""
         bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
         # bert-score warns of empty texts, or fails at them.
-        blank = {text for pair in bare for text in pair if not self._scorer._tokenizer.tokenize(text)}
+        with quiet_libraries():  # transformers warns of texts that it will cut: `max_tokens` says so
+            blank = {text for pair in bare for text in pair if not self._scorer._tokenizer.tokenize(text)}
         told = [number for number, pair in enumerate(bare) if blank.isdisjoint(pair)]
         values = np.full(len(bare), _of_nothing(self._scorer))
         for start in range(0, len(told), _PART):
