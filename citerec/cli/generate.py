@@ -1,6 +1,7 @@
 """`citerec generate`: citation texts, TLDRs and related work, written from the papers of an index."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +9,11 @@ import click
 
 from citerec.cli.console import notes, output, settings_options, with_options
 from citerec.errors import InputError
-from citerec.records import MARKER
+from citerec.records import MARKER, Paper
 
 if TYPE_CHECKING:
+    from citerec.corpus.store import PaperStore
+    from citerec.generate.citation import Draft
     from citerec.generate.related_work import Input
     from citerec.generate.writer import Writer
     from citerec.generate.writers import Kind
@@ -56,7 +59,9 @@ def generate() -> None:
 @click.argument("sentence")
 @_index
 @click.option("-k", type=click.IntRange(1), default=3, show_default=True, help="How many papers to cite.")
-@click.option("--papers", metavar="IDS", help="Cite these papers, by id, with commas, in place of searching.")
+@click.option(
+    "--papers", metavar="IDS|FILE", help="Cite these in place of searching: ids with commas, or a file of them."
+)
 @click.option("--title", metavar="TEXT", help="Title of what you write.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
 @_writer("attributed")
@@ -84,7 +89,8 @@ def citation(
     """
     from citerec.cli.generate_tables import draft_json, print_json, show_draft
     from citerec.contexts.read import contexts_of_text
-    from citerec.generate.citation import citation_task, draft
+    from citerec.generate.citation import citation_task, draft, with_citations
+    from citerec.generate.related_work import read_ids
     from citerec.recommend import Recommender
     from citerec.rerank.systems import best_system
     from citerec.retrieve.manifest import find_index
@@ -97,23 +103,29 @@ def citation(
         )
     opened = _open_writer(writer, "citation", options)
     index = find_index(index_path)
-    settings = RetrievalSettings.load(find_recipe(recipe or best_system(index)), assignments)
+    system = recipe or best_system(index)
+    settings = RetrievalSettings.load(find_recipe(system), assignments)
     with Recommender.open(index, settings) as recommender:
         (context,) = contexts_of_text(sentence)
-        given = _known(recommender.store, papers.split(","), index) if papers else []
+        found = _known(recommender.store, read_ids(papers), index) if papers is not None else []
         own = _known(recommender.store, [citing], index) if citing else []
-        found = given or [
-            hit.paper for hit in recommender.recommend_text(sentence, k, citing_id=citing, citing_title=title)[0].hits
-        ]
+        if citing and own[0] in found:
+            raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
+        if papers is None:
+            answers = recommender.recommend_text(sentence, k, citing_id=citing, citing_title=title)
+            found = [hit.paper for hit in answers[0].hits]
         if not found:
             raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
-        task = citation_task(context, found, own[0] if own else None)
-    made = draft(task, found, opened)
+    made = draft(citation_task(context, found, own[0] if own else None), found, opened)
+    resolved = with_citations(context, found)
     if as_json:
-        print_json({"sentence": sentence, **draft_json(made, bibtex=as_bibtex)})
+        searched = {} if papers is not None else {"system": system}
+        print_json({"sentence": resolved, **searched, **draft_json(made, bibtex=as_bibtex)})
     else:
-        show_draft(output(), made, sentence=context, bibtex=as_bibtex)
+        show_draft(output(), made, sentence=resolved, bibtex=as_bibtex)
         _warn(made)
+        if papers is None and recipe is None:
+            notes().print(f"System: {system}, the best that {index} supports.", markup=False)
     _remark(opened)
 
 
@@ -134,12 +146,12 @@ def tldr(
     """
     from citerec.cli.generate_tables import print_json, show_tldrs, tldr_json
     from citerec.generate.tldr import tldrs
-    from citerec.retrieve.index import open_store
     from citerec.retrieve.manifest import find_index
 
     opened = _open_writer(writer, "tldr", options)
     index = find_index(index_path)
-    papers = _known(open_store(index), paper_ids, index)
+    with _opened(index) as store:
+        papers = _known(store, paper_ids, index)
     made = list(tldrs(papers, opened, anew=anew))
     if as_json:
         print_json([tldr_json(one) for one in made])
@@ -188,14 +200,13 @@ def related_work(
     from citerec.cli.generate_tables import draft_json, print_json, show_draft
     from citerec.generate.citation import draft
     from citerec.generate.related_work import read_ids, related_work_task, target_of
-    from citerec.retrieve.index import open_store
     from citerec.retrieve.manifest import find_index
 
     opened = _open_writer(writer, "related-work", options, words=words)
     index = find_index(index_path)
-    store = open_store(index)
-    found = _known(store, read_ids(papers), index)
-    task = related_work_task(found, target_of(target, store), given, full_texts)
+    with _opened(index) as store:
+        found = _known(store, read_ids(papers), index)
+        task = related_work_task(found, target_of(target, store), given, full_texts, _note)
     made = draft(task, found, opened)
     if as_json:
         print_json(draft_json(made, bibtex=as_bibtex))
@@ -240,7 +251,8 @@ def batch(
         done = write_batch(tasks, opened, out, limit=limit, progress=progress)
     empty = f" Empty: {done.empty:,}." if done.empty else ""
     flagged = f" Citing what they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
-    output().print(f"{out}: {done.texts:,} texts by {opened.name}.{empty}{flagged}", markup=False, soft_wrap=True)
+    texts = f"{done.texts:,} text{'' if done.texts == 1 else 's'}"
+    output().print(f"{out}: {texts} by {opened.name}.{empty}{flagged}", markup=False, soft_wrap=True)
     _remark(opened)
     if opened.knows_target:
         notes().print(f"{opened.name} looks at the targets: an upper bound, not a system.", markup=False)
@@ -256,7 +268,18 @@ def _open_writer(name: str, kind: "Kind", options: dict[str, Any], *, words: int
     )
 
 
-def _known(store: Any, paper_ids: Any, index: Path) -> list[Any]:
+@contextlib.contextmanager
+def _opened(index: Path) -> Iterator["PaperStore"]:
+    """The papers of an index."""
+    from citerec.retrieve.index import open_store
+    from citerec.retrieve.manifest import Manifest
+
+    Manifest.read(index)  # it says what is wrong with what is no index
+    with contextlib.closing(open_store(index)) as store:
+        yield store
+
+
+def _known(store: "PaperStore", paper_ids: Iterable[str], index: Path) -> list[Paper]:
     """Papers by id, in order."""
     wanted = list(dict.fromkeys(paper_id.strip() for paper_id in paper_ids if paper_id.strip()))
     found = store.papers(wanted)
@@ -268,12 +291,16 @@ def _known(store: Any, paper_ids: Any, index: Path) -> list[Any]:
     return [found[paper_id] for paper_id in wanted]
 
 
+def _note(line: str) -> None:
+    notes().print(line, markup=False, style="yellow")
+
+
 def _remark(writer: "Writer") -> None:
     if writer.remark:
         notes().print(writer.remark, markup=False)
 
 
-def _warn(made: Any) -> None:
+def _warn(made: "Draft") -> None:
     unknown = sorted({mark for sentence in made.written.sentences for mark in sentence.unknown})
     if unknown:
         notes().print(
@@ -281,8 +308,8 @@ def _warn(made: Any) -> None:
             markup=False,
             style="red",
         )
-    if made.without_abstract and len(made.without_abstract) < len(made.papers):
-        named = ", ".join(paper.paper_id for paper in made.without_abstract)
-        notes().print(f"Without abstract, so that nothing was drawn from them: {named}.", markup=False)
+    if made.without_text and len(made.without_text) < len(made.papers):
+        named = ", ".join(paper.paper_id for paper in made.without_text)
+        notes().print(f"Without text, so that nothing was drawn from them: {named}.", markup=False)
     if not made.written.text:
         notes().print(f"{made.written.writer} found nothing to write; another --writer may.", markup=False)

@@ -8,26 +8,24 @@ from rich.table import Table
 from rich.text import Text
 
 from citerec.cli.tables import about, tldr_line
-from citerec.records import MARKER, Context, json_id
+from citerec.records import json_id
 
 if TYPE_CHECKING:
     from citerec.generate.citation import Draft
     from citerec.generate.tldr import Tldr
 
 
-def show_draft(console: Console, draft: "Draft", *, sentence: Context | None = None, bibtex: bool = True) -> None:
+def show_draft(console: Console, draft: "Draft", *, sentence: str = "", bibtex: bool = True) -> None:
     """A draft: the sentence that it is for, the text, the papers that its numbers stand for, their BibTeX entries."""
-    if sentence is not None:
-        before, _, after = sentence.text.partition(MARKER)
-        numbers = ", ".join(map(str, range(len(draft.papers))))
-        console.print(Text.assemble("\n", (before, "italic"), (f"[{numbers}]", "bold yellow"), (after, "italic")))
+    if sentence:
+        console.print(Text(f"\n{sentence}", "italic"))
     console.print(Text.assemble("\n", *_parts(draft), f"  — {draft.written.writer}\n"), soft_wrap=False)
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(style="bold yellow", no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
     for number, paper in enumerate(draft.papers):
         lines = Text.assemble((paper.title or "(untitled)", "bold"), "\n", about(paper))
-        table.add_row(f"[{number}]", lines if paper.abstract else lines.append("  no abstract", "yellow"))
+        table.add_row(f"[{number}]", lines.append("  no abstract", "yellow") if paper in draft.without_text else lines)
     console.print(table)
     if bibtex:
         click.echo()
@@ -44,21 +42,25 @@ def print_bibtex(draft: "Draft") -> None:
 
 def _parts(draft: "Draft") -> list[Any]:
     """The sentences, each with the papers that it was drawn from where it does not say so itself."""
-    from citerec.generate.check import marked
-    from citerec.texts.anchors import cited_in
+    from citerec.generate.check import marked_sentence
+    from citerec.generate.mentions import mentions
 
     sources = draft.written.task.sources
     parts: list[Any] = []
+    text, done = draft.written.text, 0
     for sentence in draft.written.sentences:
-        parts.append((marked(sentence.text, sources), "red" if sentence.unknown else ""))
-        silent = [number for number in sentence.drawn_from if number not in cited_in(sentence.text, sources).sources]
+        start = max(text.find(sentence.text, done), done)
+        parts.append(text[done:start])  # the paragraphs stay
+        done = start + len(sentence.text)
+        parts.append((marked_sentence(sentence, sources), "red" if sentence.unknown else ""))
+        cited = {number for mention in mentions(sentence.text, sources) for number in mention.sources}
+        silent = [number for number in sentence.drawn_from if number not in cited]
         if silent:
             parts.append((f" ‹from {', '.join(map(str, silent))}›", "dim"))
         if not sentence.drawn_from and not sentence.unknown:
             parts.append((" ‹from none of the papers›", "yellow"))
         if sentence.unsupported:
             parts.append((f" ‹little of it stands in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
-        parts.append(" ")
     return parts
 
 
@@ -69,10 +71,10 @@ def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
     from citerec.corpus.bibtex_writer import bibtex_entries
     from citerec.generate.check import marked
 
-    sources = draft.written.task.sources
     value: dict[str, Any] = {
-        "text": marked(draft.written.text, sources),
+        "text": marked(draft.written),
         "writer": draft.written.writer,
+        "settings": dict(draft.written.settings),
         "sentences": [asdict(sentence) for sentence in draft.written.sentences],
         "papers": [
             {
@@ -82,7 +84,7 @@ def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
                 "authors": list(paper.authors),
                 "year": paper.year,
                 "venue": paper.venue,
-                "has_abstract": bool(paper.abstract),
+                "has_text": paper not in draft.without_text,
             }
             for number, paper in enumerate(draft.papers)
         ],

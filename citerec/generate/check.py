@@ -6,7 +6,7 @@ stands in what they cite.
 
 from collections.abc import Callable, Sequence
 
-from citerec.texts.anchors import Anchor, anchors_of, cited_in, without_anchors
+from citerec.generate.mentions import Mention, as_unknown, mentions
 from citerec.texts.sentences import content_terms, sentences_of
 from citerec.texts.tasks import Sentence, Source, TextTask, Written
 
@@ -29,46 +29,59 @@ def traced(task: TextTask, text: str, writer: str) -> Written:
         writer: Who it is.
     """
     share_in = _shares(task.sources)
-    return Written(
-        task, text, writer, tuple(_traced(sentence, task.sources, share_in) for sentence in sentences_of(text))
-    )
+    sentences = tuple(_traced(sentence, task.sources, share_in) for sentence in sentences_of(text))
+    return Written(task, text, writer, sentences)
 
 
 def _traced(sentence: str, sources: Sequence[Source], share_in: Callable[[str], list[float]]) -> Sentence:
-    cited = cited_in(sentence, sources)
-    shares = share_in(without_anchors(sentence))
-    if cited.sources or cited.outside:
-        drawn_from = tuple(sorted(cited.sources))
+    found = mentions(sentence, sources)
+    shares = share_in(_without(sentence, found))
+    if found:
+        drawn_from = tuple(sorted({number for mention in found for number in mention.sources}))
+        unknown = tuple(dict.fromkeys(name for mention in found for name in mention.unknown))
         unsupported = tuple(number for number in drawn_from if shares[number] < SUPPORTED)
-        return Sentence(sentence, drawn_from, tuple(sorted(cited.outside)), unsupported)
+        return Sentence(sentence, drawn_from, unknown, unsupported)
     most = max(shares, default=0.0)
     return Sentence(sentence, tuple(number for number, share in enumerate(shares) if share == most >= DRAWN))
 
 
 def _shares(sources: Sequence[Source]) -> Callable[[str], list[float]]:
-    """How much of a sentence's content words stands in each source; all of it where it has none."""
+    """How much of a sentence's content words stands in each source; none of it where it has none."""
     known = [set(content_terms(f"{source.title} {' '.join(source.authors)} {source.text}")) for source in sources]
 
     def share_in(sentence: str) -> list[float]:
         terms = set(content_terms(sentence))
-        return [len(terms & of_source) / len(terms) if terms else 1.0 for of_source in known]
+        return [len(terms & of_source) / len(terms) if terms else 0.0 for of_source in known]
 
     return share_in
 
 
-def marked(text: str, sources: Sequence[Source]) -> str:
+def _without(sentence: str, found: Sequence[Mention]) -> str:
+    parts, done = [], 0
+    for mention in found:
+        parts.append(sentence[done : mention.start])
+        done = mention.end
+    return " ".join([*parts, sentence[done:]])
+
+
+def marked(written: Written) -> str:
     """A text as it may be shown: what cites something that was not given is marked, as `[0, ?7]`."""
     parts, done = [], 0
-    for anchor in anchors_of(text):
-        parts.append(text[done : anchor.start])
-        parts.append(_marked(text[anchor.start : anchor.end], anchor, sources))
-        done = anchor.end
-    return "".join([*parts, text[done:]])
+    for sentence in written.sentences:
+        start = written.text.find(sentence.text, done)
+        if start >= 0:
+            parts += [written.text[done:start], marked_sentence(sentence, written.task.sources)]
+            done = start + len(sentence.text)
+    return "".join([*parts, written.text[done:]])
 
 
-def _marked(printed: str, anchor: Anchor, sources: Sequence[Source]) -> str:
-    if anchor.numbers:
-        if max(anchor.numbers) < len(sources):
-            return printed
-        return f"[{', '.join(str(number) if number < len(sources) else f'?{number}' for number in anchor.numbers)}]"
-    return f"[?{anchor.paper_id or anchor.title}]" if cited_in(printed, sources).outside else printed
+def marked_sentence(sentence: Sentence, sources: Sequence[Source]) -> str:
+    """A sentence as it may be shown."""
+    parts, done = [], 0
+    for mention in mentions(sentence.text, sources):
+        printed = sentence.text[mention.start : mention.end]
+        # What an extractive writer took over may have the number of a source, and not stand for it.
+        shown = as_unknown(printed) if printed in sentence.unknown else mention.shown
+        parts += [sentence.text[done : mention.start], shown]
+        done = mention.end
+    return "".join([*parts, sentence.text[done:]])

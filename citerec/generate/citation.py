@@ -1,7 +1,7 @@
 """Citation texts: what to write where `<REF>` stands, from the papers that were found for it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from citerec.errors import WriterError
 from citerec.generate.tldr import source_of
@@ -23,9 +23,10 @@ class Draft:
     papers: tuple[Paper, ...]
 
     @property
-    def without_abstract(self) -> tuple[Paper, ...]:
-        """The papers from which nothing could be written."""
-        return tuple(paper for paper in self.papers if not paper.abstract)
+    def without_text(self) -> tuple[Paper, ...]:
+        """The papers from which nothing could be written: there is no abstract of them, or other text."""
+        sources = self.written.task.sources
+        return tuple(paper for paper, source in zip(self.papers, sources, strict=True) if not source.text)
 
 
 def citation_task(context: Context, papers: Sequence[Paper], citing: Paper | None = None) -> TextTask:
@@ -49,14 +50,14 @@ def draft(task: TextTask, papers: Sequence[Paper], writer: Writer) -> Draft:
     """A text of one task.
 
     Raises:
-        WriterError: No paper has an abstract, or the writer cannot write.
+        WriterError: There is no text of any paper, or the writer cannot write.
     """
-    if not any(paper.abstract for paper in papers):
+    if not any(source.text for source in task.sources) and not task.citing:
         raise WriterError(
             "there is nothing to write from: no paper among those found has an abstract",
             "Build the index with abstracts: citerec index build PAPERS ABSTRACTS --out INDEX",
         )
-    return Draft(writer.write(task), tuple(papers))
+    return Draft(replace(writer.write(task), settings=writer.settings), tuple(papers))
 
 
 def with_citations(context: Context, papers: Sequence[Paper]) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from citerec.generate.mentions import mentions
 from citerec.texts.sentences import sentences_of
 from citerec.texts.tasks import Sentence, Source, TextTask, Written
 
@@ -77,9 +78,20 @@ class ExtractiveWriter:
     def write(self, task: TextTask) -> Written:
         """What it picks; nothing where it finds nothing to pick."""
         picked = self._pick(task)
-        sentences = tuple(Sentence(self._phrase(one, task), one.drawn_from) for one in picked)
+        sentences = tuple(self._sentence(one, task) for one in picked)
         text = " ".join(sentence.text for sentence in sentences)
         return Written(task, text, self.name, sentences, self.knows_target)
+
+    def _sentence(self, picked: Picked, task: TextTask) -> Sentence:
+        text = self._phrase(picked, task)
+        ours = () if self._phrase is as_it_is else picked.drawn_from
+        # What a sentence cited where it stood is none of our sources, whatever its number.
+        others = [
+            text[mention.start : mention.end]
+            for mention in mentions(text, task.sources)
+            if not mention.sources or mention.unknown or not set(mention.sources) <= set(ours)
+        ]
+        return Sentence(text, picked.drawn_from, tuple(dict.fromkeys(others)))
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
         """Texts for many tasks, in their order."""
@@ -150,8 +162,19 @@ def as_it_is(picked: Picked, _task: TextTask) -> str:
 
 
 def cited(picked: Picked, _task: TextTask) -> str:
-    """A sentence with its citation before the full stop: "… [0]."."""
-    ended = _END.search(picked.text)
+    """A sentence with its citation before the full stop: "… [0]."; what it cites itself is left out."""
+    sentence = without_own_citations(picked.text)
+    ended = _END.search(sentence)
     assert ended is not None  # it matches the empty end
     citations = "".join(f" [{number}]" for number in picked.drawn_from)
-    return f"{picked.text[: ended.start()]}{ended[2]}{citations}{ended[1] or '.'}"
+    return f"{sentence[: ended.start()]}{ended[2]}{citations}{ended[1] or '.'}"
+
+
+def without_own_citations(sentence: str) -> str:
+    """A sentence without the citations in brackets of its source: their numbers are of another list."""
+    parts, done = [], 0
+    for mention in mentions(sentence, ()):
+        if sentence[mention.start] in "([\\【":
+            parts.append(sentence[done : mention.start].rstrip(" "))
+            done = mention.end
+    return "".join([*parts, sentence[done:]])

@@ -50,15 +50,22 @@ def textrank_each(task: TextTask, words: int | None = None) -> list[Picked]:
     return [
         Picked(sentence, (number,))
         for number, source in enumerate(task.sources)
-        for sentence in _summa(source.text, words=share)
+        # Where its share is less than a sentence, a source still has its best: it is to be cited.
+        for sentence in _summa(source.text, words=share) or _best(source.text)
     ]
 
 
-def _summa(text: str, **options: Any) -> list[str]:
+def _best(text: str) -> list[str]:
+    """The sentence that TextRank puts first."""
+    ranked = _summa(text, ratio=1.0, scores=True)
+    return [max(ranked, key=lambda pair: pair[1])[0]] if ranked else []
+
+
+def _summa(text: str, **options: Any) -> list[Any]:
     from summa.summarizer import summarize
 
     # Of one sentence it makes none: its graph has no edge.
-    found: list[str] = summarize(text, split=True, **options) if text.strip() else []
+    found: list[Any] = summarize(text, split=True, **options) if text.strip() else []
     return found
 
 
@@ -84,21 +91,26 @@ def lexrank(task: TextTask, sentences: int = LEAD_SENTENCES, threshold: float = 
 
 def _centrality(sentences: Sequence[Sequence[str]], threshold: float) -> Any:
     import numpy as np
+    from scipy.sparse import csr_array, diags_array
 
     numbers = {word: number for number, word in enumerate(sorted({word for words in sentences for word in words}))}
-    counts = np.zeros((len(sentences), len(numbers)))
-    for row, words in enumerate(sentences):
-        for word, times in Counter(words).items():
-            counts[row, numbers[word]] = times
-    weights = counts * np.log(len(sentences) / np.maximum((counts > 0).sum(axis=0), 1))
-    lengths = np.linalg.norm(weights, axis=1)
-    cosines = weights @ weights.T / np.maximum(np.outer(lengths, lengths), _TOLERANCE)
-    np.fill_diagonal(cosines, 1.0)  # a sentence is like itself, even if all its words are everywhere
-    alike = (cosines > threshold).astype(np.float64)
-    steps = _DAMPING * alike / alike.sum(axis=1, keepdims=True) + (1 - _DAMPING) / len(sentences)
+    cells = [
+        (row, numbers[word], times) for row, words in enumerate(sentences) for word, times in Counter(words).items()
+    ]
+    if not cells:
+        return np.zeros(len(sentences))
+    rows, columns, counts = (np.array(part) for part in zip(*cells, strict=True))
+    idf = np.log(len(sentences) / np.bincount(columns))
+    weights = csr_array((counts * idf[columns], (rows, columns)), shape=(len(sentences), len(numbers)))
+    lengths = np.sqrt(weights.multiply(weights).sum(axis=1))
+    weights = diags_array(1 / np.maximum(lengths, _TOLERANCE)) @ weights
+    alike = (weights @ weights.T > threshold).astype(np.float64).tolil()
+    alike.setdiag(1.0)  # a sentence is like itself, even if all its words are everywhere
+    steps = alike.tocsr()
+    steps = diags_array(1 / steps.sum(axis=1)) @ steps
     scores = np.full(len(sentences), 1 / len(sentences))
     while True:
-        after = scores @ steps
+        after = _DAMPING * (scores @ steps) + (1 - _DAMPING) / len(sentences)
         if np.abs(after - scores).sum() < _TOLERANCE:
             # What differs by rounding only is equal: then the first counts.
             return np.round(after, 9)

@@ -1,17 +1,21 @@
 """Related work: the four inputs of OARelatedWork (Docekal et al. 2024, section 3)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
 from citerec.contexts.sections import is_introduction, is_related_work
+from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.generate.tldr import source_of
 from citerec.records import Paper
 from citerec.texts.tasks import Source, TextTask
+
+_SHORTEST_ABSTRACT = 40
+"""Characters below which a text is rather the name of something that is not there."""
 
 Input = Literal["abstracts", "full", "full-cited", "full-target"]
 
@@ -21,6 +25,7 @@ def related_work_task(
     target: Paper | None = None,
     given: Input = "abstracts",
     full_texts: Sequence[Path] = (),
+    note: Callable[[str], None] = lambda _line: None,
 ) -> TextTask:
     """What there is to write related work from.
 
@@ -33,6 +38,7 @@ def related_work_task(
         given: Which texts a writer sees: abstracts of all; full texts of all, without the target's own related work;
             of the cited papers; of the target.
         full_texts: S2ORC files or folders, for all but `abstracts`.
+        note: Told of each line of them that cannot be read.
 
     Raises:
         InputError: Full texts are asked for and none are given, or the target is needed and not told.
@@ -49,7 +55,7 @@ def related_work_task(
     wanted = {paper.paper_id for paper in papers} if given != "full-target" else set()
     if target and given != "full-cited":
         wanted.add(target.paper_id)
-    found = _full_texts(full_texts, wanted)
+    found = dict(_full_texts(full_texts, wanted, note))
     if not found:
         raise SourceError(
             f"none of the {len(wanted)} papers is among the full texts",
@@ -72,10 +78,9 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
         return None
     if known := store.papers([target]).get(target):
         return known
-    path = Path(target)
-    if len(target) < 200 and path.is_file():
-        return Paper("", abstract=_read(path))
-    if len(target.split()) < 5:
+    if _is_file(target):
+        return Paper("", abstract=_read(Path(target)))
+    if len(target) < _SHORTEST_ABSTRACT:
         raise InputError(f"there is no paper and no file {target!r}", "Give an id, a file, or the abstract itself.")
     return Paper("", abstract=target)
 
@@ -86,8 +91,7 @@ def read_ids(papers: str) -> list[str]:
     Raises:
         InputError: The file cannot be read, or there is no id.
     """
-    path = Path(papers)
-    text = _read(path) if "," not in papers and path.is_file() else papers
+    text = _read(Path(papers)) if _is_file(papers) else papers
     ids = [paper_id.strip() for line in text.splitlines() for paper_id in line.split(",") if paper_id.strip()]
     if not ids:
         raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
@@ -98,23 +102,31 @@ def _with_text(source: Source, texts: Mapping[str, str]) -> Source:
     return replace(source, text=texts.get(source.paper_id or "", source.text))
 
 
-def _full_texts(paths: Sequence[Path], wanted: set[str]) -> dict[str, str]:
-    """The running text of some papers, by id."""
-    lines = (line.record for path in find_texts(paths) for line in read_s2orc(path))
-    texts = (record for record in lines if isinstance(record, FullText))
-    return dict(_until_all_found(texts, wanted))
-
-
-def _until_all_found(texts: Iterable[FullText], wanted: set[str]) -> Iterable[tuple[str, str]]:
+def _full_texts(paths: Sequence[Path], wanted: set[str], note: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+    """The running text of some papers, by id, without their related work; read until all are found."""
     left = set(wanted)
-    for text in texts:
-        if text.paper_id in left:
-            left.remove(text.paper_id)
-            introduced = any(is_introduction(part.section) for part in text.paragraphs)
-            paragraphs = (part for part in text.paragraphs if not is_related_work(part.section, introduced=introduced))
-            yield text.paper_id, "\n".join(" ".join(text.text[part.start : part.end].split()) for part in paragraphs)
-        if not left:
-            return
+    for path in find_texts(paths):
+        for line in read_s2orc(path):
+            if isinstance(line.record, BadRecord):
+                note(f"{path}, line {line.number} is left out: {line.record.reason}")
+            elif line.record.paper_id in left:
+                left.remove(line.record.paper_id)
+                yield line.record.paper_id, _running(line.record)
+            if not left:
+                return
+
+
+def _running(text: FullText) -> str:
+    introduced = any(is_introduction(part.section) for part in text.paragraphs)
+    paragraphs = (part for part in text.paragraphs if not is_related_work(part.section, introduced=introduced))
+    return "\n".join(" ".join(text.text[part.start : part.end].split()) for part in paragraphs)
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except OSError:  # too long for a name
+        return False
 
 
 def _read(path: Path) -> str:

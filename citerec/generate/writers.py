@@ -67,8 +67,9 @@ def open_writer(
         InputError: There is no such writer or option, or the chat endpoint is not told.
         ModelError: The model cannot be opened.
     """
-    if name in EXTRACTIVE and options:
-        raise InputError(f"{name} has no options", "Options are for models: see --writer.")
+    given = {"--option": options, "--device": device, "--chat-model": chat_model, "--words": words}
+    if ignored := [option for option, value in given.items() if value and option not in _taken(name)]:
+        raise InputError(f"{name} takes no {ignored[0]}", "Leave it out, or take another --writer.")
     if name in _PICKS:
         pick, phrase, knows_target = _PICKS[name]
         return ExtractiveWriter(name, pick, phrase=phrase, knows_target=knows_target, settings=_SETTINGS.get(name))
@@ -88,3 +89,10 @@ def open_writer(
     from citerec.generate.seq2seq import Seq2seqWriter
 
     return Seq2seqWriter.open(name, task=kind, device=device, **(options or {}))
+
+
+def _taken(name: str) -> tuple[str, ...]:
+    """The options that a writer takes."""
+    if name in EXTRACTIVE:
+        return ("--words",) if name == _TEXTRANK_EACH else ()
+    return ("--option", "--chat-model") if name == CHAT else ("--option", "--device")

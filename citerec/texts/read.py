@@ -16,8 +16,9 @@ Made = TypeVar("Made")
 
 _TAGGED = re.compile(r"\s*<(abs|ctx_b|ctx_a)>(.*)</\1>\s*", re.DOTALL)
 _ATTRIBUTES = {"abs": "citing", "ctx_b": "before", "ctx_a": "after"}
-_OF_TASK = {"id", "dataset", "input", "target", "sources", "source", "title"}
-_OF_WRITTEN = {"prediction", "writer", "sentences", "knows_target"}
+_OF_TASK = {"id", "dataset", "input", "target", "sources", "source"}
+_OF_SOURCE = {"paper_id", "title", "authors"}
+_OF_WRITTEN = {"prediction", "writer", "settings", "sentences", "knows_target"}
 _TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/text-formats.md.'
 _WRITTEN = 'A written text is a task with "prediction": "…": docs/text-formats.md.'
 
@@ -29,12 +30,12 @@ def read_tasks(path: Path) -> Iterator[TextTask]:
         SourceError: The file cannot be read, or is empty.
         InputError: A record is no task, or repeats an id; the message names its place.
     """
-    return _read(path, parse_task, lambda task: task.task_id, _TASK)
+    return _read(path, parse_task, _name_of, _TASK)
 
 
 def read_written(path: Path) -> Iterator[Written]:
     """Yields the written texts of a file: tasks that have a `prediction`. Errors as for `read_tasks`."""
-    return _read(path, parse_written, lambda written: f"{written.task.task_id} {written.writer}".strip(), _WRITTEN)
+    return _read(path, parse_written, lambda written: (*_name_of(written.task), written.writer), _WRITTEN)
 
 
 def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:
@@ -68,17 +69,19 @@ def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: 
                 optional_id(paper, "paper_id"),
                 read_text(paper, "title") or "",
                 authors=read_strings(paper, "authors"),
+                extra={name: value for name, value in paper.items() if name not in _OF_SOURCE},
             )
             for source, paper in zip(sources, papers, strict=True)
         ]
     if sources_needed and not any(source.text for source in sources):
         raise RecordError("input has no cited text to write from")
+    known = _OF_TASK | _OF_WRITTEN | ({"title"} if "source" in record else set())
     return TextTask(
         task_id=optional_id(record, "id") or (paper_id if "source" in record else None) or default_id,
         sources=tuple(sources),
         targets=tuple(_texts(record, "target")),
         dataset=read_text(record, "dataset") or "",
-        extra={name: value for name, value in record.items() if name not in _OF_TASK | _OF_WRITTEN},
+        extra={name: value for name, value in record.items() if name not in known},
         **{name: " ".join(texts) for name, texts in parts.items()},
     )
 
@@ -97,7 +100,14 @@ def parse_written(record: dict[str, Any], default_id: str = "") -> Written:
         writer=read_text(record, "writer") or "",
         sentences=tuple(map(_sentence, read_list(record, "sentences"))),
         knows_target=record.get("knows_target") is True,
+        settings=_settings(record.get("settings")),
     )
+
+
+def _settings(value: Any) -> dict[str, Any]:
+    if value is not None and not isinstance(value, dict):
+        raise RecordError("settings is no object")
+    return value or {}
 
 
 def _sentence(value: Any) -> Sentence:
@@ -112,6 +122,10 @@ def _sentence(value: Any) -> Sentence:
         raise RecordError("a sentence is not {text, drawn_from, unknown, unsupported}") from None
 
 
+def _name_of(task: TextTask) -> tuple[str, ...]:
+    return task.dataset, task.task_id
+
+
 def _texts(record: dict[str, Any], name: str) -> list[str]:
     value = record.get(name)
     values = [] if value is None else [value] if isinstance(value, str) else value
@@ -121,9 +135,9 @@ def _texts(record: dict[str, Any], name: str) -> list[str]:
 
 
 def _read(
-    path: Path, parse: Callable[[dict[str, Any], str], Made], name: Callable[[Made], str], remedy: str
+    path: Path, parse: Callable[[dict[str, Any], str], Made], name: Callable[[Made], tuple[str, ...]], remedy: str
 ) -> Iterator[Made]:
-    seen: set[str] = set()
+    seen: set[tuple[str, ...]] = set()
     for place, raw in _records(path):
         try:
             record = orjson.loads(raw) if isinstance(raw, bytes) else raw
@@ -131,7 +145,7 @@ def _read(
                 raise RecordError(f"a {type(record).__name__} where a JSON object should be")
             made = parse(record, place.replace(" ", "-"))
             if (called := name(made)) in seen:
-                raise RecordError(f"{called} stands twice")
+                raise RecordError(f"{' '.join(filter(None, called))} stands twice")
         except (RecordError, orjson.JSONDecodeError) as error:
             raise InputError(f"{path}, {place}: {error}", remedy) from error
         seen.add(called)

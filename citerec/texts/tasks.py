@@ -15,6 +15,7 @@ class Source:
         title: Its title, where that is known.
         sentences: Its sentences, where the data set has it split; else they are split when they are needed.
         authors: Who wrote it, given name first, where that is known.
+        extra: What else the record says of it; it is written out again.
     """
 
     text: str
@@ -22,6 +23,7 @@ class Source:
     title: str = ""
     sentences: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class TextTask:
     `[0]`, `[1]`, … in what is written stand for the sources in their order (docs/text-formats.md).
 
     Attributes:
-        task_id: Identifier, unique in its file.
+        task_id: Identifier, unique in its data set.
         sources: The cited papers.
         citing: The abstract of the citing paper, or its full text; empty where it is not known.
         before: What stands before the text to write.
@@ -78,6 +80,7 @@ class Written:
         writer: Who wrote it: "lead", "allenai/led-base-16384".
         sentences: Its sentences in order, each with its sources; empty where nobody has looked yet.
         knows_target: Whether the writer saw the targets: an upper bound, not a system.
+        settings: All that the writer's texts depend on, as JSON takes it; empty where that is not known.
     """
 
     task: TextTask
@@ -85,3 +88,4 @@ class Written:
     writer: str
     sentences: tuple[Sentence, ...] = ()
     knows_target: bool = False
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)

@@ -27,9 +27,9 @@ def task_record(task: TextTask) -> dict[str, Any]:
             record["title"] = source.title
     else:
         record["input"] = input_of(task)
-        if any(source.paper_id for source in task.sources):
+        if any(source.paper_id or source.title or source.authors or source.extra for source in task.sources):
             record["sources"] = [
-                {"paper_id": source.paper_id, "title": source.title, "authors": list(source.authors)}
+                {"paper_id": source.paper_id, "title": source.title, "authors": list(source.authors), **source.extra}
                 for source in task.sources
             ]
     if task.targets:
@@ -42,4 +42,6 @@ def written_record(written: Written) -> dict[str, Any]:
     record = {**task_record(written.task), "prediction": written.text, "writer": written.writer}
     if written.sentences:
         record["sentences"] = [asdict(sentence) for sentence in written.sentences]
+    if written.settings:
+        record["settings"] = dict(written.settings)
     return {**record, "knows_target": True} if written.knows_target else record

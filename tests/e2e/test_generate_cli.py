@@ -1,11 +1,19 @@
 """`citerec generate` and `recommend --tldr`, from outside and without a model."""
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import orjson
 import pytest
+from filelock import FileLock
 
+from citerec.errors import BuildError, WriterError
+from citerec.generate.batch import write_batch
+from citerec.generate.extractive import ExtractiveWriter, lead
+from citerec.retrieve.index import no_progress
+from citerec.texts.read import read_written
+from citerec.texts.tasks import TextTask, Written
 from tests.conftest import Citerec, write_lines
 
 SENTENCE = "Attention alone, without recurrence or convolution, suffices to translate well <REF>."
@@ -93,6 +101,7 @@ def test_a_batch_comes_out_in_the_same_format(citerec: Citerec, tmp_path: Path) 
     assert [{name: record[name] for name in task} for task, record in zip(tasks, records, strict=True)] == tasks
     assert [record["prediction"] for record in records] == ["We propose saws [0].", "Trees fall [0]."]
     assert not list(tmp_path.glob(".*.partial"))
+    assert all(record["settings"] == {"writer": "lead-each"} for record in records)
     oracle = citerec("generate", "batch", out, "--writer", "ext-oracle", "--out", tmp_path / "oracle.jsonl")
     assert "an upper bound, not a system" in oracle.stderr
     assert all(orjson.loads(line)["knows_target"] for line in (tmp_path / "oracle.jsonl").read_bytes().splitlines())
@@ -106,6 +115,9 @@ def test_a_batch_comes_out_in_the_same_format(citerec: Citerec, tmp_path: Path) 
         (["citation", SENTENCE, "--writer", "leed"], "there is no writer 'leed'"),
         (["citation", SENTENCE, "--writer", "no/such-folder/here"], "there is no"),
         (["citation", SENTENCE, "--papers", "1,2"], "has no paper 1, 2"),
+        (["citation", SENTENCE, "--papers", ",,"], "there is no paper id"),
+        (["citation", SENTENCE, "--papers", LSTM, "--citing", LSTM], "is both in --papers and --citing"),
+        (["citation", SENTENCE, "--writer", "lead", "--device", "cpu"], "lead takes no --device"),
         (["tldr", "1"], "has no paper 1"),
         (["related-work", "--papers", ","], "there is no paper id"),
         (["related-work", "--papers", LSTM, "--input", "full"], "needs full texts"),
@@ -127,3 +139,35 @@ def test_batches_of_what_is_no_task(citerec_here: Citerec, tmp_path: Path) -> No
         assert failed.returncode == 2
         assert said in failed.stderr
     assert not (tmp_path / "out.jsonl").exists()
+    good = write_lines(tmp_path / "good.jsonl", [{"input": ["Trees fall."]}])
+    for out, said in ((good, "holds the tasks themselves"), (tmp_path, "is a folder")):
+        failed = citerec_here("generate", "batch", good, "--writer", "lead", "--out", out)
+        assert failed.returncode == 2
+        assert said in failed.stderr
+
+
+def test_a_batch_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    """A writer that fails at the third task is asked again from there; what other settings left is removed."""
+    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": name, "input": [f"Text {name}."]} for name in "abcd"])
+    asked: list[str] = []
+
+    class Failing(ExtractiveWriter):
+        def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+            for task in tasks:
+                asked.append(task.task_id)
+                if asked == ["a", "b", "c"]:
+                    raise WriterError("stopped", "Go on.")
+                yield self.write(task)
+
+    writer, out = Failing("lead", lead), tmp_path / "out.jsonl"
+    other = ExtractiveWriter("other", lead)
+    (tmp_path / ".out.jsonl.other.partial").write_text("left by other settings\n")
+    with pytest.raises(WriterError):
+        write_batch(tasks, writer, out, progress=no_progress)
+    assert not out.exists()
+    assert write_batch(tasks, writer, out, progress=no_progress).texts == 4
+    assert asked == ["a", "b", "c", "c", "d"]
+    assert [record.task.task_id for record in read_written(out)] == list("abcd")
+    assert not list(tmp_path.glob(".*.partial"))
+    with FileLock(tmp_path / ".out.jsonl.lock"), pytest.raises(BuildError, match="another process writes"):
+        write_batch(tasks, other, out, progress=no_progress)

@@ -4,17 +4,19 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError, WriterError
 from citerec.generate.attributed import attributed
 from citerec.generate.extractive import Picked, cited
+from citerec.generate.mentions import mentions
+from citerec.generate.names import surname, surnames
 from citerec.generate.oracles import ext_oracle, greedy_oracle
 from citerec.generate.writers import EXTRACTIVE, open_writer
 from citerec.texts.metrics.rouge import rouge
 from citerec.texts.read import read_tasks
-from citerec.texts.tasks import Source, TextTask
+from citerec.texts.tasks import Sentence, Source, TextTask
 
 TASK = TextTask(
     "t",
@@ -59,13 +61,30 @@ def test_the_sentences_of_the_data_set_are_kept() -> None:
     assert open_writer("ext-lead", "tldr").write(TextTask("t", (source,))).text == "One. Two."
 
 
-@given(st.text(min_size=1), st.lists(st.integers(0, 20), min_size=1, max_size=3).map(tuple))
-def test_a_citation_changes_nothing_but_the_end(sentence: str, numbers: tuple[int, ...]) -> None:
-    text = cited(Picked(sentence, numbers), TASK)
-    for number in numbers:
-        assert f" [{number}]" in text
-        text = text.replace(f" [{number}]", "", 1) if not text.startswith(f" [{number}]") else text
+@given(
+    st.text(st.characters(exclude_characters="[](){}【】\\"), min_size=1),
+    st.lists(st.integers(0, 20), min_size=1, max_size=3),
+)
+def test_a_citation_changes_nothing_but_the_end(sentence: str, numbers: list[int]) -> None:
+    assume(not mentions(sentence, ()))
+    text = cited(Picked(sentence, tuple(numbers)), TASK)
+    citations = "".join(f" [{number}]" for number in numbers)
+    assert text.count(citations) == 1
+    assert text.replace(citations, "") in (sentence, f"{sentence}.")
     assert text[-1] in ".?!"
+    assert len(text[text.index(citations) + len(citations) :]) == 1
+
+
+def test_what_a_source_cites_is_none_of_ours() -> None:
+    source = Source("Trees fall [1]. We cut them, as (Lee, 2001) did [0, 2].", authors=("Ann Lee",))
+    task = TextTask("t", (source, Source("Other.")))
+    attributed_text = open_writer("attributed", "citation").write(task).sentences[0]
+    assert attributed_text == Sentence("Lee [0] cut them, as did.", (0,))
+    (first, second, third) = open_writer("lead", "citation").write(task).sentences
+    assert first == Sentence("Trees fall [1].", (0,), ("[1]",))
+    assert second == Sentence(second.text, (0,), ("(Lee, 2001)", "[0, 2]"))
+    assert third.unknown == ()
+    assert open_writer("lead-each", "citation").write(task).sentences[0].text == "Trees fall [0]."
 
 
 @pytest.mark.parametrize(
@@ -82,15 +101,36 @@ def test_a_citation_changes_nothing_but_the_end(sentence: str, numbers: tuple[in
             "The paper of Bee and Dee [0] presents what they did.",
         ),
         ("To solve this problem, we give a proof.", ("A Bee",), "Bee [0] gives a proof."),
-        ("Using kernels, we give a proof.", ("A Bee",), "Using kernels, they give a proof [0]."),
+        ("Using kernels, we give a proof.", ("A Bee",), "Using kernels, Bee [0] gives a proof."),
+        ("We not only propose it, we prove it.", ("A Bee",), "Bee [0] not only proposes it, they prove it."),
+        ("We propose it and evaluate our design.", ("A Bee",), "Bee [0] proposes it and evaluates their design."),
+        ("We found that trees make shade.", ("A Bee",), "Bee [0] found that trees make shade."),
+        ("I am sure that my proof holds.", ("A Bee",), "Bee [0] is sure that their proof holds."),
+        ("We am sure.", (), "[0] are sure."),
+        ("Proofs are given by us.", ("A Bee", "C Dee"), "Proofs are given by Bee and Dee [0]."),
+        ("Our proof holds.", ("A Bee", "C Dee"), "Bee and Dee's [0] proof holds."),
+        ("Our proof holds.", (), "Their proof holds [0]."),
         ("This work is new.", (), "The work [0] is new."),
         ("Kernels of the US are ours!", ("A Bee",), "Kernels of the US are theirs [0]!"),
-        ("Kernels work (see us).", ("A Bee",), "Kernels work (see them) [0]."),
+        ("Kernels work (in all cases).", ("A Bee",), "Kernels work (in all cases) [0]."),
     ],
 )
 def test_what_a_paper_says_of_itself_is_said_of_its_authors(sentence: str, authors: tuple[str, ...], said: str) -> None:
     task = TextTask("t", (Source(sentence, authors=authors),))
     assert attributed(Picked(sentence, (0,)), task) == said
+
+
+@pytest.mark.parametrize(
+    ("author", "expected"),
+    [
+        ("Karen Sparck Jones", "Jones"), ("Ana de la Cruz", "de la Cruz"), ("Wang, Li", "Wang"),
+        ("R. Cummins Jr.", "Cummins"), ("Smith, Jr.", "Smith"), ("van Dijk", "van Dijk"), ("Plato", "Plato"), ("Vincent Van Gogh", "Gogh"),
+    ],
+)  # fmt: skip
+def test_surnames(author: str, expected: str) -> None:
+    assert surname(author) == expected
+    assert surnames([author, "", "B Dee"]) == f"{expected} and Dee"
+    assert surnames([author, "B Dee", "C Eff"]) == f"{expected} et al."
 
 
 def test_the_oracle_is_the_best_single_sentence() -> None:
@@ -123,6 +163,12 @@ def test_an_oracle_without_a_target_is_told() -> None:
 def test_unknown_writers_are_told_the_known_ones() -> None:
     with pytest.raises(InputError, match=f"no writer 'leed'. Writers are {', '.join(EXTRACTIVE)}"):
         open_writer("leed", "citation")
+
+
+def test_options_that_a_writer_does_not_take_are_refused() -> None:
+    for more in ({"words": 5}, {"device": "cpu"}, {"chat_model": "x"}, {"options": {"beams": "3"}}):
+        with pytest.raises(InputError, match="lead takes no --"):
+            open_writer("lead", "citation", **more)  # type: ignore[arg-type]
 
 
 def test_writers_of_nothing_write_nothing() -> None:

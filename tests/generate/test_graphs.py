@@ -35,6 +35,13 @@ def test_sentences_stand_in_the_sources_that_they_name(sample: list[TextTask]) -
 def test_textrank_of_little_is_nothing() -> None:
     assert textrank(TextTask("t", (Source("One tree. Two trees."),))) == []
     assert textrank_each(TextTask("t", (Source("One tree."), Source("")))) == []
+    assert lexrank(TextTask("t", (Source("1. 2. 3. -. +."),)), 2) != []
+
+
+def test_every_source_has_its_best_sentence_however_small_its_share() -> None:
+    text = "Cats chase small mice. Cats chase mice and birds every day. Dogs chase cats and mice. Stocks fell today."
+    picked = textrank_each(TextTask("t", tuple(Source(text) for _ in range(20))), 40)
+    assert [one.drawn_from for one in picked] == [(number,) for number in range(20)]
 
 
 def test_lexrank_is_pagerank_over_what_is_alike(sample: list[TextTask]) -> None:

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.errors import InputError, SourceError
+from citerec.errors import InputError, SourceError, WriterError
+from citerec.generate.citation import draft
 from citerec.generate.related_work import read_ids, related_work_task, target_of
 from citerec.generate.writers import open_writer
 from citerec.records import Paper
@@ -64,6 +65,24 @@ def test_what_lacks_is_told(texts: list[Path]) -> None:
         related_work_task([PAPERS[1]], None, "full-cited", texts)
 
 
+def test_lines_that_cannot_be_read_are_told(texts: list[Path]) -> None:
+    texts[0].write_text("{broken\n" + texts[0].read_text())
+    told: list[str] = []
+    task = related_work_task(PAPERS, TARGET, "full", texts, told.append)
+    assert task.citing == "All of nine."
+    (line,) = told
+    assert "s2orc.jsonl, line 1 is left out: not JSON" in line
+
+
+def test_a_full_text_needs_no_abstract(texts: list[Path]) -> None:
+    papers = [Paper("1", "One"), Paper("2", "Two")]
+    made = draft(related_work_task(papers, None, "full-cited", texts), papers, open_writer("lead-each", "related-work"))
+    assert made.written.text == "All of one [0]."
+    assert made.without_text == (papers[1],)
+    with pytest.raises(WriterError, match="nothing to write from"):
+        draft(related_work_task(papers), papers, open_writer("lead-each", "related-work"))
+
+
 def test_a_target_is_an_id_a_file_or_a_text(demo_index: Path, tmp_path: Path) -> None:
     store = open_store(demo_index)
     found = target_of("900000041", store)
@@ -73,11 +92,12 @@ def test_a_target_is_an_id_a_file_or_a_text(demo_index: Path, tmp_path: Path) ->
     of_file = target_of(str(tmp_path / "abstract.txt"), store)
     assert of_file is not None
     assert of_file.abstract == "What we do here."
-    of_text = target_of("We cut trees with very sharp saws.", store)
+    of_text = target_of("We cut trees with very sharp saws, and count them.", store)
     assert of_text is not None
-    assert of_text.abstract == "We cut trees with very sharp saws."
+    assert of_text.abstract == "We cut trees with very sharp saws, and count them."
     with pytest.raises(InputError, match="no paper and no file 'nobody'"):
         target_of("nobody", store)
+    assert target_of("树" * 180, store) == Paper("", abstract="树" * 180)
     assert target_of(None, store) is None
 
 

@@ -40,26 +40,27 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"], excl
 texts = st.lists(words, min_size=1, max_size=5).map(" ".join)
 
 
-def all_named_or_none(sources: list[Source]) -> tuple[Source, ...]:
-    """Files tell papers of all sources, or of none."""
-    named = all(source.paper_id for source in sources)
-    return tuple(source if named else Source(source.text) for source in sources)
-
-
 tasks = st.builds(
     TextTask,
     task_id=words,
     sources=st.lists(
-        st.builds(Source, texts, st.none() | words, st.just("") | texts, authors=st.just(()) | st.just(("A B",))),
+        st.builds(
+            Source,
+            texts,
+            st.none() | words,
+            st.just("") | texts,
+            authors=st.just(()) | st.just(("A B",)),
+            extra=st.just({}) | st.just({"year": 2001}),
+        ),
         min_size=1,
         max_size=3,
-    ).map(all_named_or_none),
+    ).map(tuple),
     citing=st.just("") | texts,
     before=st.just("") | texts,
     after=st.just("") | texts,
     targets=st.lists(texts, max_size=2).map(tuple),
     dataset=st.just("") | words,
-    extra=st.dictionaries(st.sampled_from(["year", "venue"]), st.integers(), max_size=2),
+    extra=st.dictionaries(st.sampled_from(["title", "venue"]), st.integers(), max_size=2),
 )
 
 
@@ -70,7 +71,7 @@ def test_tasks_come_back(task: TextTask) -> None:
 
 @given(tasks, texts, st.lists(st.builds(Sentence, texts, st.just((0,)), st.just(("[7]",)))).map(tuple), st.booleans())
 def test_written_texts_come_back(task: TextTask, text: str, sentences: tuple[Sentence, ...], knows: bool) -> None:
-    written = Written(task, text, "lead", sentences, knows)
+    written = Written(task, text, "lead", sentences, knows, {"beams": 4})
     assert parse_written(json.loads(json.dumps(written_record(written)))) == written
 
 
@@ -112,6 +113,8 @@ def test_files_of_nothing_and_repeats(tmp_path: Path) -> None:
     twice = write_lines(tmp_path / "twice.jsonl", [{**RECORD, "id": 1}, {**RECORD, "id": 1}])
     with pytest.raises(InputError, match="line 2: 1 stands twice"):
         list(read_tasks(twice))
+    parts = [{**RECORD, "id": 1, "dataset": name} for name in "ab"]
+    assert len(list(read_tasks(write_lines(tmp_path / "parts.jsonl", parts)))) == 2
     (tmp_path / "cut.json").write_text("[{")
     with pytest.raises(InputError, match="not JSON"):
         list(read_tasks(tmp_path / "cut.json"))

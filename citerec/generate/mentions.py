@@ -1,0 +1,99 @@
+"""Where a written text cites, in whatever style: by number, by name and year, or in a way that nobody can read."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from citerec.contexts.callout import Spans, Style
+from citerec.contexts.callouts import ALL_STYLES, find_callouts
+from citerec.generate.names import surname
+from citerec.texts.anchors import Anchor, anchors_of, cited_in
+from citerec.texts.tasks import Source
+
+# A raised number is no citation in plain text.
+_STYLES = ALL_STYLES - {Style.SUPERSCRIPT, Style.MANGLED}
+_BY_NAME = {Style.AUTHOR_YEAR_PARENTHESES, Style.AUTHOR_YEAR_TEXT}
+# LaTeX, pandoc, and whatever has a number in brackets: but no interval of decimals.
+_UNREADABLE = re.compile(
+    r"\\cite\w*\{[^{}]*\}|\[@[^\[\]]*\]|[\[【](?![^\[\]【】]*\d\.\d)[^\[\]【】]*\d[^\[\]【】]*[\]】]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A place at which a text cites.
+
+    Attributes:
+        start: Its first character.
+        end: The first character after it.
+        sources: Numbers of the sources that it stands for.
+        unknown: What else it stands for, as it is written; nothing that was given.
+        shown: How it may be shown: what is unknown is marked, as in `[0, ?7]`.
+    """
+
+    start: int
+    end: int
+    sources: tuple[int, ...]
+    unknown: tuple[str, ...]
+    shown: str
+
+
+def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
+    """The places at which a text cites, in order.
+
+    A name with a year stands for the sources of which it names an author, and for nothing where it names none.
+    """
+    found = [_by_anchor(text, anchor, sources) for anchor in anchors_of(text)]
+    for start, end, by_name in (*_callouts(text), *_unreadable(text)):
+        if not Spans((mention.start, mention.end) for mention in found)(start, end):
+            printed = text[start:end]
+            named = _authored(printed, sources) if by_name else ()
+            shown = printed if named else as_unknown(printed)
+            found.append(Mention(start, end, named, () if named else (printed,), shown))
+    return sorted(found, key=lambda mention: mention.start)
+
+
+def as_unknown(printed: str) -> str:
+    """A citation as it is shown where it stands for nothing that was given."""
+    inside = printed[1:-1] if printed[0] in "([【" and printed[-1] in ")]】" else printed
+    return f"[?{inside}]"
+
+
+def _by_anchor(text: str, anchor: Anchor, sources: Sequence[Source]) -> Mention:
+    printed = text[anchor.start : anchor.end]
+    cited = cited_in(printed, sources)
+    unknown = tuple(sorted(cited.outside))
+    if not cited.sources and not unknown and anchor.title:
+        unknown = (anchor.title,)
+    if not unknown:
+        shown = printed
+    elif anchor.numbers:
+        known = [str(number) for number in anchor.numbers if number < len(sources)]
+        listed = ", ".join([*known, *("?" + name.strip("[]") for name in unknown)])
+        shown = f"[{listed}]"
+    else:
+        shown = f"[?{', ?'.join(unknown)}]"
+    return Mention(anchor.start, anchor.end, tuple(sorted(cited.sources)), unknown, shown)
+
+
+def _callouts(text: str) -> Iterator[tuple[int, int, bool]]:
+    for callout in find_callouts(text, believed=_STYLES):
+        yield callout.start, callout.end, callout.style in _BY_NAME
+
+
+def _unreadable(text: str) -> Iterator[tuple[int, int, bool]]:
+    for found in _UNREADABLE.finditer(text):
+        yield found.start(), found.end(), False
+
+
+def _authored(printed: str, sources: Sequence[Source]) -> tuple[int, ...]:
+    words = set(_words(printed))
+    return tuple(
+        number
+        for number, source in enumerate(sources)
+        if any(words.issuperset(_words(surname(author))) for author in source.authors if _words(author))
+    )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
