@@ -123,8 +123,8 @@ def test_what_a_paper_says_of_itself_is_said_of_its_authors(sentence: str, autho
 @pytest.mark.parametrize(
     ("author", "expected"),
     [
-        ("Karen Sparck Jones", "Jones"), ("Ana de la Cruz", "de la Cruz"), ("Wang, Li", "Wang"),
-        ("R. Cummins Jr.", "Cummins"), ("Smith, Jr.", "Smith"), ("van Dijk", "van Dijk"), ("Plato", "Plato"), ("Vincent Van Gogh", "Gogh"),
+        ("Karen Sparck Jones", "Jones"), ("Ana de la Cruz", "de la Cruz"), ("Wang, Li", "Wang"), ("Plato", "Plato"),
+        ("R. Cummins Jr.", "Cummins"), ("Smith, Jr.", "Smith"), ("van Dijk", "van Dijk"), ("Vincent Van Gogh", "Gogh"),
     ],
 )  # fmt: skip
 def test_surnames(author: str, expected: str) -> None:
