@@ -60,7 +60,7 @@ def show_ratings(console: Console, rated: "Rated") -> None:
                 _figure(mean.value, 2).append(_interval(mean, 2), "dim").append(f"  {mean.n:>3,}", "dim")
                 for mean in means[group]
             ]
-            shown_group = [group if place == 0 else ""] if len(groups) > 1 else []
+            shown_group = [Text(group if place == 0 else "")] if len(groups) > 1 else []
             table.add_row(*shown_group, _name(name, name in rated.upper_bounds), *cells)
     console.print(table)
     console.print(
@@ -71,6 +71,7 @@ def show_ratings(console: Console, rated: "Rated") -> None:
     if rated.upper_bounds:
         console.print("† saw what the authors wrote: an upper bound, not a system.", style="dim")
     console.print("\n[bold]Raters[/]")
+    console.print(f"{rated.rated:,} of {rated.texts:,} texts of the key were rated")
     for rater, (done, whole) in rated.raters.items():
         console.print(f"{rater} rated {done:,} of {whole:,} texts", markup=False)
     if not rated.agreements:
@@ -121,12 +122,12 @@ def _scores(results: "TextResults", numbers: Sequence[int], *, intervals: bool) 
             cells = []
             for number, column, mean in zip(numbers, columns, means, strict=True):
                 cell = _cell(mean, column, intervals=intervals)
-                if results.best(group, number) == name:
+                if name in results.best(group, number):
                     cell = Text().append("★ ", "yellow").append_text(cell)
                 cells.append(cell.append(*_mark(results.against_first(name, group, column.name), column)))
             n = f"{max(mean.n for mean in means):,}"
             table.add_row(
-                *([group if place == 0 else ""] if several else []), _name(name, system.upper_bound), n, *cells
+                *([Text(group if place == 0 else "")] if several else []), _name(name, system.upper_bound), n, *cells
             )
         if describes:
             targets = [describes[group][number] for number in numbers]
@@ -179,7 +180,7 @@ def _discourse(results: "TextResults", metric: str, *, short: bool = False) -> T
             divergence = summary["kl_divergence"]
             kl = "–" if divergence is None else f"{divergence:.3f}" if isinstance(divergence, float) else divergence
             table.add_row(
-                *([group if place == 0 else ""] if several else []),
+                *([Text(group if place == 0 else "")] if several else []),
                 _name(name, results.systems[name].upper_bound),
                 *(f"{100 * summary['system'].get(label, 0):.1f}" for label in labels),
                 kl,
@@ -195,7 +196,7 @@ def _show_marks(console: Console, results: "TextResults", *, intervals: bool) ->
     if any(column.share for column in results.columns) or results.corpus_metrics:
         console.print("×100: shares in percent; files have them from 0 to 1.", style="dim")
     if any(results.best(group, n) for group in results.groups.names for n in range(len(results.columns))):
-        console.print("★ the best system, where higher is better.", style="dim")
+        console.print("★ the best system, where higher is better, or several that are equal.", style="dim")
     if results.comparisons:
         console.print(
             f"▲ ▼ significantly higher or lower than {results.first}: p < {SIGNIFICANT}, paired randomisation test, "
@@ -220,5 +221,6 @@ def _table(*names: str) -> Table:
     table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
     for name in names:
         left = name in ("system", "data set")
-        table.add_column(name, justify="left" if left else "right", no_wrap=not left, overflow="fold")
+        # As a text: labels of taggers may look like markup.
+        table.add_column(Text(name), justify="left" if left else "right", no_wrap=not left, overflow="fold")
     return table

@@ -40,7 +40,7 @@ def progress_bar() -> Iterator[Callable[[str, float, float], None]]:
     Silent where standard error is no terminal.
     """
     bar = Progress(
-        TextColumn("{task.description:<18}"),
+        TextColumn("{task.description:<18}", markup=False),
         BarColumn(bar_width=24),
         _Done(),
         TimeElapsedColumn(),

@@ -57,6 +57,11 @@ def sheet(
     console.print(f"{key}: who wrote what; keep it from the raters", markup=False, soft_wrap=True)
     if read.left_out:
         notes().print(f"{read.left_out:,} of {read.asked:,} tasks left out: not every system answered.", style="yellow")
+    if without := sum(not task.targets for task in read.tasks):
+        notes().print(
+            f"{without:,} of {len(read.tasks):,} tasks without a target: consistency with it cannot be rated.",
+            style="yellow",
+        )
 
 
 @rate.command(epilog="Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json")

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import Share, notes, output, with_options
+from citerec.cli.learning import how_long, say, schedule_of, taken
 from citerec.cli.train_tagger import tagger
 from citerec.cli.train_writer import writer
 
 if TYPE_CHECKING:
     from citerec.train.groups import Choice
-    from citerec.train.loop import Schedule
 
 _PATH = click.Path(path_type=Path)
 # What the models at hand take well: BERT's size at 1e-5 (LCR), small ones more.
@@ -64,19 +64,7 @@ def _negatives(default: int) -> Callable[[Any], Any]:
 _candidates = click.option(
     "--candidates", type=click.IntRange(2), default=100, show_default=True, help="First hits to draw them from."
 )
-_how_long = [
-    click.option("--epochs", type=click.IntRange(1), default=1, show_default=True, help="How often all are seen."),
-    click.option("--evaluations", type=click.IntRange(1), default=10, show_default=True, help="Dev values in all."),
-    click.option(
-        "--patience",
-        type=click.IntRange(1),
-        default=3,
-        show_default=True,
-        help="Dev values without gain after which training stops.",
-    ),
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn."),
-    click.option("--device", metavar="NAME", help="Such as cpu or cuda:0.  [default: a GPU where there is one]"),
-]
+_how_long = how_long(epochs=1, evaluations=10)
 
 
 @click.group(epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl")
@@ -169,7 +157,7 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     from citerec.train.reranker import RerankerOptions, train_reranker
 
     text = TextOptions(**{name: options.pop(name) for name in ("max_tokens", "citing", "citances")})
-    choice, schedule = _choice(options), _schedule(options)
+    choice, schedule = _choice(options), schedule_of(options)
     index = find_index(index_path)
     place = out or index / CROSS_ENCODER
     with progress_bar() as progress:
@@ -182,7 +170,7 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
             _settings(system),
             device=device,
             progress=progress,
-            note=_say,
+            note=say,
         )
     before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
     output().print(
@@ -257,7 +245,7 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     from citerec.retrieve.manifest import find_index
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 
-    choice, schedule = _choice(options), _schedule(options, first=True)
+    choice, schedule = _choice(options), schedule_of(options, first=True)
     with progress_bar() as progress:
         manifest = train_encoder(
             choice,
@@ -268,7 +256,7 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
             _settings(system),
             device=device,
             progress=progress,
-            note=_say,
+            note=say,
         )
     before, after = manifest.dev[f"{METRIC} before"], manifest.dev[METRIC]
     output().print(
@@ -288,22 +276,10 @@ train.add_command(writer)
 def _choice(options: dict[str, Any]) -> "Choice":
     from citerec.train.groups import Choice
 
-    names = ("contexts", "dev", "dev_share", "dev_limit", "limit")
-    return Choice(seed=options["seed"], **{name: options.pop(name) for name in names})
-
-
-def _schedule(options: dict[str, Any], *, first: bool = False) -> "Schedule":
-    from citerec.train.loop import Schedule
-
-    names = ("learning_rate", "epochs", "evaluations", "patience", "seed")
-    return Schedule(first=first, **{name: options.pop(name) for name in names})
+    return Choice(seed=options["seed"], **taken(options, "contexts", "dev", "dev_share", "dev_limit", "limit"))
 
 
 def _settings(system: str | None) -> Any:
     from citerec.evaluation.systems import load_settings
 
     return load_settings(system) if system else None
-
-
-def _say(line: str) -> None:
-    notes().print(line, markup=False)

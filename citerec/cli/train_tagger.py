@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import Share, notes, output
+from citerec.cli.console import Share, notes, output, with_options
+from citerec.cli.learning import how_long, say, schedule_of, taken
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -53,35 +54,20 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help="Tokens of a sentence and its neighbours, at most (encoder).",
 )
-@click.option(
-    "--epochs", type=click.IntRange(1), default=3, show_default=True, help="How often all are seen (encoder)."
-)
-@click.option("--evaluations", type=click.IntRange(1), default=6, show_default=True, help="Dev values (encoder).")
-@click.option(
-    "--patience",
-    type=click.IntRange(1),
-    default=3,
-    show_default=True,
-    help="Dev values without gain after which training stops (encoder).",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
-@click.option("--device", metavar="NAME", help="Such as cpu or cuda:0 (encoder).  [default: a GPU where there is one]")
+@with_options(how_long(epochs=3, evaluations=6))
 def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> None:
     """Train a tagger of citing sentences on TRAIN_FILE.
 
     TRAIN_FILE is of SciCite or ACL-ARC (citation intents) or of CORWA (sentences of related work);
-    which one, its lines tell. The linear tagger needs no model from elsewhere and takes seconds.
+    which one, its lines tell. The linear tagger needs no model from elsewhere and takes seconds;
+    how long to train, and where, is for encoders.
     Prints macro-F1, accuracy and the scores of each label on dev, and keeps them in the folder.
     """
     from citerec.cli.progress import progress_bar
-    from citerec.train.loop import Schedule
     from citerec.train.tagger import TaggedChoice, TaggerOptions, train_tagger
 
-    def of(*names: str) -> dict[str, Any]:
-        return {name: options.pop(name) for name in names}
-
-    choice = TaggedChoice(train_file, **of("dev", "dev_share"))
-    schedule = Schedule(**of("learning_rate", "epochs", "evaluations", "patience", "seed"))
+    choice = TaggedChoice(train_file, **taken(options, "dev", "dev_share"))
+    schedule = schedule_of(options)
     with progress_bar() as progress:
         manifest = train_tagger(
             choice,
@@ -90,7 +76,7 @@ def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> N
             schedule,
             device=device,
             progress=progress,
-            note=lambda line: notes().print(line, markup=False),
+            note=say,
         )
     _show(output(), out, manifest)
 

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from citerec.cli.console import Share, notes, output
+from citerec.cli.console import Share, notes, output, with_options
+from citerec.cli.learning import how_long, say, schedule_of, taken
 
 _PATH = click.Path(path_type=Path)
 
@@ -77,17 +78,7 @@ _PATH = click.Path(path_type=Path)
     help="Learn 'This paper REF' for a leading 'We', and take REF out of what is written: for bases that learnt from "
     "citation texts (CiteSum, few-shot).",
 )
-@click.option("--epochs", type=click.IntRange(1), default=3, show_default=True, help="How often all are seen.")
-@click.option("--evaluations", type=click.IntRange(1), default=6, show_default=True, help="Dev values in all.")
-@click.option(
-    "--patience",
-    type=click.IntRange(1),
-    default=3,
-    show_default=True,
-    help="Dev values without gain after which training stops.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
-@click.option("--device", metavar="NAME", help="Such as cpu or cuda:0.  [default: a GPU where there is one]")
+@with_options(how_long(epochs=3, evaluations=6))
 def writer(out: Path, device: str | None, **options: Any) -> None:
     """Train a writer of citation texts, TLDRs or related work, for `citerec generate --writer`.
 
@@ -95,14 +86,10 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
     keeps how it is to write. What was stopped goes on when the command is given again.
     """
     from citerec.cli.progress import progress_bar
-    from citerec.train.loop import Schedule
     from citerec.train.writer import METRIC, TaskChoice, WriterOptions, train_writer
 
-    def of(*names: str) -> dict[str, Any]:
-        return {name: options.pop(name) for name in names}
-
-    choice = TaskChoice(seed=options["seed"], **of("tasks", "dev", "dev_share", "dev_limit", "limit"))
-    schedule = Schedule(**of("learning_rate", "epochs", "evaluations", "patience", "seed"))
+    choice = TaskChoice(seed=options["seed"], **taken(options, "tasks", "dev", "dev_share", "dev_limit", "limit"))
+    schedule = schedule_of(options)
     with progress_bar() as progress:
         manifest = train_writer(
             choice,
@@ -111,7 +98,7 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
             schedule,
             device=device,
             progress=progress,
-            note=lambda line: notes().print(line, markup=False),
+            note=say,
         )
     name = "loss" if options["value"] == "loss" else METRIC
     output().print(

@@ -11,6 +11,7 @@ from citerec.discourse.tagger import Probabilities, TaggerManifest, likeliest
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
+from citerec.models.loading import safely, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -80,7 +81,7 @@ class ClassifierTagger:
                     "Train it again: citerec train tagger …",
                 )
             model, tokenizer = _load(found, config, local=local)
-        return cls(model.to(_device(device)).eval(), tokenizer, manifest, Path(found).name)
+        return cls(model.to(torch_device(device)).eval(), tokenizer, manifest, Path(found).name)
 
     @classmethod
     def begin(cls, manifest: TaggerManifest, *, seed: int, device: str | None = None) -> Self:
@@ -107,7 +108,7 @@ class ClassifierTagger:
         longest = min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", None) or 8192)
         if (manifest.max_tokens or MAX_TOKENS) > longest:
             raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Say --max-tokens {longest}")
-        return cls(model.to(_device(device)), tokenizer, manifest, Path(found).name)
+        return cls(model.to(torch_device(device)), tokenizer, manifest, Path(found).name)
 
     def encode(self, paragraph: Sequence[str]) -> list[Encoded]:
         """What the model takes of each sentence: with the sentences before and after it as the second of a pair."""
@@ -164,22 +165,12 @@ def _with_neighbours(paragraph: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 
 def _load(found: str, config: Any, *, local: bool) -> tuple[Any, Any]:
-    import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(found, config=config, local_files_only=local, trust_remote_code=False)
     model = AutoModelForSequenceClassification.from_pretrained(
         found,
         config=config,
-        dtype=torch.float32,
-        use_safetensors=True,
-        local_files_only=local,
-        trust_remote_code=False,
+        **safely(local=local),
     )
     return model, tokenizer
-
-
-def _device(device: str | None) -> str:
-    import torch
-
-    return device or ("cuda" if torch.cuda.is_available() else "cpu")

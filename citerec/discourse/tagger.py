@@ -6,34 +6,17 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from citerec.directories import Kind
-from citerec.errors import ModelError, first_fault
 from citerec.models.find import find_model
+from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest
 
-MANIFEST = "manifest.json"
 TAGGER_DIRECTORY = Kind(
     name="tagger",
     kind="citerec-tagger",
     manifest=MANIFEST,
-    names=frozenset(
-        {
-            MANIFEST,
-            "README.md",
-            "added_tokens.json",
-            "config.json",
-            "merges.txt",
-            "model.safetensors",
-            "special_tokens_map.json",
-            "tokenizer.json",
-            "tokenizer_config.json",
-            "vocab.json",
-            "vocab.txt",
-            "vocabulary.json",
-            "weights.safetensors",
-        }
-    ),
+    names=MODEL_FILES | {MANIFEST, "vocabulary.json", "weights.safetensors"},
 )
 
 Probabilities = npt.NDArray[np.float64]
@@ -134,13 +117,4 @@ def likeliest(labels: Sequence[str], probabilities: Sequence[Probabilities]) -> 
 
 def _read_manifest(folder: Path) -> TaggerManifest | None:
     """The manifest of a tagger; None where a classifier was made elsewhere."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        return None
-    try:
-        return TaggerManifest.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise ModelError(
-            f"{path} is not of a tagger that this citerec reads ({first_fault(error)})",
-            "Train one: citerec train tagger …",
-        ) from None
+    return read_model_manifest(folder, TaggerManifest, "a tagger", "Train one: citerec train tagger …")

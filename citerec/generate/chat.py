@@ -1,21 +1,22 @@
 """A writer that asks a chat endpoint: any that speaks as OpenAI's does, such as a vLLM or llama.cpp server nearby."""
 
-import itertools
+import ipaddress
+import math
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import orjson
 
 from citerec.errors import InputError, WriterError
 from citerec.generate.check import traced
-from citerec.generate.generation import checked
-from citerec.generate.prompts import messages, prompt_digest
+from citerec.generate.generation import check_names, checked
+from citerec.generate.parallel import in_order
+from citerec.generate.prompts import answer_of, messages, prompt_digest
 from citerec.generate.writers import Kind
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import TextTask, Written
@@ -24,11 +25,13 @@ URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
 _EXAMPLE_URL = "http://localhost:8000/v1"
 # Room for an answer, and for what some models think before it: ours.
 _MAX_TOKENS: Mapping[Kind, int] = {"citation": 1024, "tldr": 512, "related-work": 4096}
-# Models that reason put what they thought before the answer, where the server does not take it out.
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+# Between these, models that reason put what they thought, where the server does not take it out.
+_THOUGHTS = ("<think>", "</think>")
 _SAID_LENGTH = 200
 _ANSWER = ("temperature", "seed", "max_tokens")
 _PATIENCE = ("timeout", "retries", "threads")
+_EXAMPLES = "examples"
+_MOST_SECONDS, _MOST_THREADS, _MOST_NUMBER = 86_400, 256, 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +42,22 @@ class ChatOptions:
         temperature: 0 for the likeliest words.
         seed: Of what is drawn; not all servers heed it.
         max_tokens: The longest answer; as the kind of text needs if not said.
+
+    Raises:
+        InputError: A value is out of its range.
     """
 
     temperature: float = 0.0
     seed: int = 0
     max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < math.inf:
+            raise InputError(f"temperature is {self.temperature}", "Give a number from 0.")
+        if not 0 <= self.seed <= _MOST_NUMBER:
+            raise InputError(f"seed is {self.seed}", f"Give 0 to {_MOST_NUMBER}.")
+        if self.max_tokens is not None and not 1 <= self.max_tokens <= _MOST_NUMBER:
+            raise InputError(f"max_tokens is {self.max_tokens}", f"Give 1 to {_MOST_NUMBER}.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +70,9 @@ class Connection:
         timeout: Seconds to wait for an answer, each time.
         retries: How often to ask again: where it cannot be reached, is too slow, too busy (429) or fails (5xx).
         threads: How many questions at once.
+
+    Raises:
+        InputError: The address is none, the key cannot be sent, or a number is out of its range.
     """
 
     url: str
@@ -65,17 +82,35 @@ class Connection:
     threads: int = 4
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise InputError("the address of the chat endpoint is none", f"Give one such as {_EXAMPLE_URL} in {URL}.")
-        if parts.username or parts.password or parts.query:
+        parts = _split(self.url)
+        if parts.username or parts.password or parts.query or parts.fragment:
             raise InputError("the address of the chat endpoint holds more than an address", f"Give the key in {KEY}.")
-        if self.timeout <= 0 or self.retries < 0 or self.threads < 1:
+        if not (self.key.isascii() and self.key.isprintable() and " " not in self.key):
+            raise InputError(f"the key in {KEY} holds what no key holds", "Give letters, digits and signs of ASCII.")
+        if not (0 < self.timeout <= _MOST_SECONDS and self.retries >= 0 and 1 <= self.threads <= _MOST_THREADS):
             raise InputError(
                 f"a chat endpoint cannot be asked with timeout {self.timeout}, retries {self.retries}, threads "
                 f"{self.threads}",
-                "Give a timeout above 0, retries from 0, threads from 1.",
+                f"Give a timeout above 0 up to {_MOST_SECONDS}, retries from 0, threads from 1 to {_MOST_THREADS}.",
             )
+
+    @property
+    def local(self) -> bool:
+        """Whether it leads to this machine."""
+        host = _split(self.url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+
+    @property
+    def place(self) -> str:
+        """The address, and the proxy of the environment through which it is reached, if there is one, for errors."""
+        parts, proxies = _split(self.url), getproxies()
+        proxy = proxies.get(parts.scheme) or proxies.get("all")
+        if not proxy or self.local or proxy_bypass(parts.hostname or ""):
+            return self.url
+        return f"{self.url} (through the proxy {proxy.rpartition('@')[2]})"  # it may hold a password
 
     def __repr__(self) -> str:
         return f"Connection(url={self.url!r})"
@@ -87,7 +122,7 @@ class ChatWriter:
     Attributes:
         name: The model.
         settings: All that its texts depend on, as far as the endpoint lets us know.
-        cut: How many answers so far ended because they were too long.
+        cut: How many of the texts given so far end because they were too long.
 
     Args:
         connection: How to reach it.
@@ -97,7 +132,7 @@ class ChatWriter:
         examples: Tasks with targets to learn from, in the prompt.
 
     Raises:
-        InputError: An example has no target.
+        InputError: An example has no target, or the environment names a proxy that cannot be used.
     """
 
     knows_target = False
@@ -110,9 +145,7 @@ class ChatWriter:
         options: ChatOptions | None = None,
         examples: Sequence[TextTask] = (),
     ) -> None:
-        from openai import OpenAI
-
-        if without := [example.task_id for example in examples if not example.targets]:
+        if without := [example.task_id for example in examples if not answer_of(example)]:
             raise InputError(f"the example {without[0]} has no target", "Give tasks with what authors wrote.")
         options = options or ChatOptions()
         self.name = model
@@ -129,19 +162,16 @@ class ChatWriter:
             "prompt": prompt_digest(kind, examples),
             "examples": [example.task_id for example in examples],
         }
-        self._client = OpenAI(
-            base_url=connection.url,
-            api_key=connection.key or "none",  # the client wants one; servers that need none do not look at it
-            admin_api_key="",
-            timeout=connection.timeout,
-            max_retries=connection.retries,
-        )
-        # What else the environment holds of OpenAI's is not for this endpoint.
-        self._client.organization = self._client.project = None
+        self._client = _client(connection)
 
     @classmethod
     def from_environment(
-        cls, *, task: Kind = "citation", model: str | None = None, examples: Path | None = None, **more: Any
+        cls,
+        *,
+        task: Kind = "citation",
+        model: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        **more: Any,
     ) -> Self:
         """The writer that the environment describes.
 
@@ -152,13 +182,17 @@ class ChatWriter:
         Args:
             task: What it is to write.
             model: Which model; the environment's if not said.
-            examples: A file of tasks with targets: few-shot.
-            more: Options of `ChatOptions`, and `timeout`, `retries`, `threads` of `Connection`; texts will do.
+            options: Those of `ChatOptions`; `timeout`, `retries`, `threads` of `Connection`; and `examples`, a file of
+                tasks with targets: few-shot. Texts will do; an empty one is as if not said.
+            more: Options by keyword.
 
         Raises:
-            InputError: Address or model is missing, or an option is out of its range.
+            InputError: Address or model is missing, there is no such option, or one is out of its range.
             SourceError: The file of examples cannot be read.
         """
+        given = {**(options or {}), **more}
+        check_names(given, (*_ANSWER, *_PATIENCE, _EXAMPLES), "a chat writer")
+        given = {name: value for name, value in given.items() if value != ""}
         url, key = os.environ.get(URL, ""), os.environ.get(KEY, "")
         if not url:
             url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
@@ -169,20 +203,17 @@ class ChatWriter:
         model = model or os.environ.get(MODEL)
         if not model:
             raise InputError("no model of the chat endpoint is named", f"Name one: export {MODEL}=NAME.")
-        if unknown := sorted(set(more) - {*_ANSWER, *_PATIENCE}):
-            raise InputError(
-                f"there is no option {unknown[0]!r} of a chat writer", f"Give {', '.join((*_ANSWER, *_PATIENCE))}."
-            )
-        options = checked(ChatOptions, {name: more[name] for name in _ANSWER if name in more}, "a chat writer")
-        patience = {name: more[name] for name in _PATIENCE if name in more}
+        answer = checked(ChatOptions, {name: given[name] for name in _ANSWER if name in given}, "a chat writer")
+        patience = {name: given[name] for name in _PATIENCE if name in given}
         connection = checked(Connection, {"url": url, "key": key.strip(), **patience}, "a chat writer")
-        shown = list(read_tasks(examples)) if examples else []
-        return cls(connection, model, task, options, shown)
+        examples = given.get(_EXAMPLES)
+        shown = list(read_tasks(Path(examples).expanduser())) if examples else []
+        return cls(connection, model, task, answer, shown)
 
     @property
     def remark(self) -> str:
-        """How many answers ended because they were too long."""
-        return f"{self.cut:,} answers were cut at {self._asked['max_tokens']:,} tokens." if self.cut else ""
+        """How many texts end because they were too long."""
+        return f"{self.cut:,} texts of this run were cut at {self._asked['max_tokens']:,} tokens." if self.cut else ""
 
     def write(self, task: TextTask) -> Written:
         """A text, and for each sentence the sources that it was drawn from.
@@ -190,43 +221,40 @@ class ChatWriter:
         Raises:
             WriterError: The endpoint cannot be reached, refuses, is too slow, or answers with nothing.
         """
-        return traced(task, self._answer(task), self.name)
+        return next(self.write_many([task]))
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
-        """Texts for many tasks, in their order; several at once. Errors as for `write`."""
-        remaining = iter(tasks)
-        with ThreadPoolExecutor(self._connection.threads, thread_name_prefix="chat") as pool:
-            # As many as are asked at once and as many again: a pool would take in all tasks else.
-            waiting = [
-                pool.submit(self.write, task) for task in itertools.islice(remaining, 2 * self._connection.threads)
-            ]
-            try:
-                while waiting:
-                    yield waiting.pop(0).result()
-                    waiting += [pool.submit(self.write, task) for task in itertools.islice(remaining, 1)]
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)  # an error, or Ctrl-C: what was not begun is not asked
-                raise
+        """Texts for many tasks, in their order; several at once. The first error ends it: errors as for `write`."""
+        for written, cut in in_order(self._written, tasks, self._connection.threads):
+            self.cut += cut
+            yield written
 
-    def _answer(self, task: TextTask) -> str:
+    def _written(self, task: TextTask) -> tuple[Written, bool]:
+        """A text, and whether it was too long."""
+        answer, cut = self._answer(task)
+        return traced(task, answer, self.name), cut
+
+    def _answer(self, task: TextTask) -> tuple[str, bool]:
         said = self._said(task)
+        begins, ends = _THOUGHTS
         try:
             choice = orjson.loads(said)["choices"][0]
-            text = choice["message"]["content"] or ""
-            answer = _THOUGHTS.sub("", text).strip()
-        except (ValueError, LookupError, TypeError) as error:
+            text = (choice["message"]["content"] or "").rpartition(ends)[2]
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise WriterError(
-                f"{self._connection.url} answers with what is no chat completion",
+                f"{self._connection.place} answers with what is no chat completion",
                 f"Check that {URL} ends as its server says, mostly in /v1.",
             ) from error
-        ended = choice.get("finish_reason") == "length"
-        if not answer:
+        cut = choice.get("finish_reason") == "length"
+        answer, still_thinking, _ = text.partition(begins)
+        if not answer.strip():
             raise WriterError(
                 f"{self.name} wrote nothing about {task.task_id}",
-                f"Raise max_tokens above {self._asked['max_tokens']}." if ended else "Ask again, or another model.",
+                f"Raise max_tokens above {self._asked['max_tokens']}."
+                if cut or still_thinking
+                else "Ask again, or another model.",
             )
-        self.cut += ended
-        return answer
+        return answer.strip(), cut
 
     def _said(self, task: TextTask) -> str:
         """The endpoint's answer, as it came."""
@@ -235,7 +263,7 @@ class ChatWriter:
         # No task is an example to itself.
         examples = [example for example in self._examples if example.sources != task.sources]
         asked: Any = messages(task, self._kind, examples)
-        where, retries = self._connection.url, self._connection.retries
+        where, retries = self._connection.place, self._connection.retries
         try:
             answer = self._client.chat.completions.with_raw_response.create(
                 model=self.name, messages=asked, **self._asked
@@ -279,3 +307,48 @@ class ChatWriter:
 
 def _times(number: int) -> str:
     return "asked once" if number == 1 else f"asked {number} times"
+
+
+def _split(url: str) -> SplitResult:
+    """The parts of an address that can be asked."""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")  # as Python's sockets take it: no empty part, none too long
+        sound = parts.scheme in ("http", "https") and host and url.isprintable() and " " not in url
+        if sound and parts.port != 0:
+            return parts
+    except ValueError:
+        pass
+    raise _no_address()
+
+
+def _no_address() -> InputError:
+    return InputError("the address of the chat endpoint is none", f"Give one such as {_EXAMPLE_URL} in {URL}.")
+
+
+def _client(connection: Connection) -> Any:
+    """OpenAI's client for an endpoint, without what the environment holds for OpenAI's own."""
+    import openai
+
+    try:
+        # A proxy does not lead to this machine.
+        web = openai.DefaultHttpxClient(trust_env=not connection.local)
+    except Exception as error:  # an address that is none, a kind that httpx does not know, a package that is missing
+        raise InputError(
+            "a proxy that the environment names cannot be used",
+            "Set HTTP_PROXY, HTTPS_PROXY and ALL_PROXY to others, or to nothing; and NO_PROXY to hosts with commas.",
+        ) from error
+    try:
+        client = openai.OpenAI(
+            base_url=connection.url,
+            api_key=connection.key or "none",  # the client wants one; servers that need none do not look at it
+            admin_api_key="",
+            timeout=connection.timeout,
+            max_retries=connection.retries,
+            http_client=web,
+        )
+    except Exception as error:  # httpx knows more about addresses than we do; which httpx, openai's version decides
+        raise _no_address() from error
+    client.organization = client.project = None
+    client._custom_headers = {}  # of OPENAI_CUSTOM_HEADERS, which may hold another key
+    return client

@@ -7,7 +7,7 @@ stands in what they cite.
 from collections.abc import Callable, Sequence
 
 from citerec.generate.mentions import Mention, as_unknown, mentions
-from citerec.texts.sentences import content_terms, sentences_of
+from citerec.texts.sentences import content_terms, said_by, sentences_of
 from citerec.texts.tasks import Sentence, Source, TextTask, Written
 
 SUPPORTED = 0.2
@@ -47,7 +47,7 @@ def _traced(sentence: str, sources: Sequence[Source], share_in: Callable[[str], 
 
 def _shares(sources: Sequence[Source]) -> Callable[[str], list[float]]:
     """How much of a sentence's content words stands in each source; none of it where it has none."""
-    known = [set(content_terms(f"{source.title} {' '.join(source.authors)} {source.text}")) for source in sources]
+    known = [set(content_terms(said_by(source))) for source in sources]
 
     def share_in(sentence: str) -> list[float]:
         terms = set(content_terms(sentence))

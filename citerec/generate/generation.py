@@ -1,7 +1,7 @@
 """How encoder-decoders write: lengths, beams and what is done with their words; the published recipes."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 PostProcessing = Literal["ref"]
 Options = TypeVar("Options", bound="DataclassInstance")
+_MOST = 10_000_000  # more than any model reads or writes
+_MOST_PENALTY = 10  # the power to which lengths are raised: with much more, that is no number any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,9 @@ class Generation:
         early_stopping: Whether to end as soon as there are as many whole texts as beams.
         prompt: With what each text begins: "This paper" (CiTES).
         post_processing: `ref` makes "This paper" of a leading REF and takes out all others (CiTES).
+
+    Raises:
+        InputError: A value is out of its range.
     """
 
     max_input_tokens: int
@@ -44,18 +49,23 @@ class Generation:
     def __post_init__(self) -> None:
         least = {"max_input_tokens": 8, "min_tokens": 0, "max_tokens": 2, "beams": 1, "no_repeat_ngram": 0}
         for name, value in least.items():
-            if getattr(self, name) < value:
-                raise InputError(f"{name} is {getattr(self, name)}", f"Give at least {value}.")
+            if not value <= getattr(self, name) <= _MOST:
+                raise InputError(f"{name} is {getattr(self, name)}", f"Give at least {value}, at most {_MOST}.")
+        if not -_MOST_PENALTY <= self.length_penalty <= _MOST_PENALTY:
+            raise InputError(
+                f"length_penalty is {self.length_penalty}", f"Give a number from -{_MOST_PENALTY} to {_MOST_PENALTY}."
+            )
         if self.min_tokens > self.max_tokens:
             raise InputError(f"min_tokens is {self.min_tokens}, max_tokens {self.max_tokens}", "Give less, or more.")
 
     def changed(self, changes: Mapping[str, Any]) -> "Generation":
-        """The same but for some options, whose values may be texts: "4", "true".
+        """The same but for some options, whose values may be texts: "4", "true"; an empty one is None: no prompt.
 
         Raises:
             InputError: There is no such option, or a value is out of its range.
         """
-        return checked(Generation, {**asdict(self), **changes}, "a seq2seq writer")
+        values = {name: None if value == "" else value for name, value in changes.items()}
+        return checked(Generation, {**asdict(self), **values}, "a seq2seq writer")
 
     def within(self, max_input_tokens: int | None, max_output_tokens: int | None) -> "Generation":
         """The same, no longer than a model can."""
@@ -81,13 +91,21 @@ def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Optio
     """
     from pydantic import TypeAdapter, ValidationError
 
-    known = [option.name for option in fields(kind)]
-    if unknown := sorted(set(values) - set(known)):
-        raise InputError(f"there is no option {unknown[0]!r} of {whose}", f"Give {', '.join(known)}.")
+    check_names(values, [option.name for option in fields(kind)], whose)
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         raise InputError(f"an option of {whose} is wrong: {first_fault(error)}", "Give another value.") from None
+
+
+def check_names(given: Iterable[str], known: Sequence[str], whose: str) -> None:
+    """Whether all options that are given are known.
+
+    Raises:
+        InputError: There is no such option.
+    """
+    if unknown := sorted(set(given) - set(known)):
+        raise InputError(f"there is no option {unknown[0]!r} of {whose}", f"Give {', '.join(known)}.")
 
 
 def assignments(texts: Iterable[str]) -> dict[str, str]:
@@ -102,7 +120,7 @@ def assignments(texts: Iterable[str]) -> dict[str, str]:
     return {key.strip(): value.strip() for key, _, value in pairs}
 
 
-# Funkquist et al. 2023 (CiteBench), appendix A.4: LED.
+# Funkquist et al. 2023 (CiteBench), appendix A.2: LED.
 _LED = Generation(4096, 0, 1024, beams=2, length_penalty=2.0, no_repeat_ngram=3, early_stopping=True)
 # As BART's authors write XSum, whose summaries are one sentence long (fairseq's examples/bart): 6 beams, length penalty
 # 1, no trigram twice. As much as it can, in and out: ours.

@@ -61,13 +61,18 @@ def messages(task: TextTask, kind: Kind, examples: Sequence[TextTask] = ()) -> l
     Args:
         task: The task.
         kind: What is to be written.
-        examples: Tasks with targets, given before it as asked and answered; of several targets the first.
+        examples: Tasks with targets, given before it as asked and answered: `answer_of`.
     """
     asked = [Message(role="system", content=_SYSTEM[kind])]
     for example in examples:
         asked.append(Message(role="user", content=_question(example, kind)))
-        asked.append(Message(role="assistant", content=example.targets[0]))
+        asked.append(Message(role="assistant", content=answer_of(example)))
     return [*asked, Message(role="user", content=_question(task, kind))]
+
+
+def answer_of(example: TextTask) -> str:
+    """What an example has for an answer: its first target that is not blank; nothing where it has none."""
+    return next((target for target in example.targets if target.strip()), "")
 
 
 def prompt_digest(kind: Kind, examples: Sequence[TextTask] = ()) -> str:

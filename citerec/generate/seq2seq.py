@@ -2,45 +2,35 @@
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from citerec.directories import Kind as DirectoryKind
-from citerec.errors import ModelError, WriterError, first_fault
+from citerec.errors import ModelError, WriterError
 from citerec.generate.check import traced
-from citerec.generate.generation import Generation, processed, recipe
+from citerec.generate.generation import Generation, check_names, processed, recipe
 from citerec.generate.writers import Kind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model
+from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest
 from citerec.models.seq2seq import Encoded, Seq2seqModel
 from citerec.texts.tasks import TextTask, Written
 from citerec.texts.write import input_of
 
-KIND = "citerec-writer"
-MANIFEST = "manifest.json"
-_FILES = (
-    "README.md added_tokens.json config.json generation_config.json merges.txt model.safetensors "
-    "sentencepiece.bpe.model special_tokens_map.json spiece.model tokenizer.json tokenizer_config.json vocab.json "
-    "vocab.txt"
-)
-WRITER_DIRECTORY = DirectoryKind(
-    name="trained writer", kind=KIND, manifest=MANIFEST, names=frozenset({MANIFEST, *_FILES.split()})
-)
-
 # Tokens read at once, padding and beams included, and texts written at once.
 _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 262_144}
 _ROWS_AT_ONCE = {"cpu": 8, "cuda": 64}
-_BATCHES_AT_ONCE = 4  # how many batches are looked through for texts of like length
 
 
 class WriterManifest(BaseModel):
     """`manifest.json`: what a trained writer says of itself.
 
     Attributes:
-        base: The model with which training began.
+        base: The model with which training began, as it was asked for.
+        base_identity: What tells it from another, wherever it lay: `model_identity`.
         writes: What it learnt to write.
         generation: How it writes if nothing else is said.
         training: How it was trained.
@@ -53,6 +43,7 @@ class WriterManifest(BaseModel):
     version: Literal[1] = 1
     citerec: str
     base: str
+    base_identity: str
     writes: Kind
     generation: Generation
     training: dict[str, Any]
@@ -63,6 +54,14 @@ class WriterManifest(BaseModel):
         (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
+WRITER_DIRECTORY = DirectoryKind(
+    name="trained writer",
+    kind=WriterManifest.model_fields["kind"].default,
+    manifest=MANIFEST,
+    names=MODEL_FILES | {MANIFEST, "generation_config.json", "sentencepiece.bpe.model", "spiece.model"},
+)
+
+
 class Seq2seqWriter:
     """Writes with an encoder-decoder. To open one, use `open`.
 
@@ -70,7 +69,7 @@ class Seq2seqWriter:
         name: The model, as it was asked for; of a folder, its name.
         settings: All that its texts depend on.
         generation: How it writes.
-        read: How many tasks it has read so far.
+        read: How many tasks it has read so far, since it was opened.
         cut: How many of them were too long, and were read without their end.
 
     Args:
@@ -101,7 +100,7 @@ class Seq2seqWriter:
             "family": model.family,
             "kind": kind,
             **asdict(generation),
-            "precision": "bfloat16" if model.device == "cuda" else "float32",
+            "precision": model.precision,
         }
         self.read = self.cut = 0
         self._model = model
@@ -113,37 +112,40 @@ class Seq2seqWriter:
         *,
         task: Kind = "citation",
         device: str | None = None,
-        generation: Generation | None = None,
-        **changes: Any,
+        options: Mapping[str, Any] | None = None,
+        **more: Any,
     ) -> Self:
         """Opens a writer: what `citerec train writer` made, or a model of transformers.
+
+        It writes as it was trained to for this task, else as published for this kind of model, as far as the model
+        goes.
 
         Args:
             name: A folder, or a name on the hub such as `allenai/led-base-16384`.
             task: What it is to write.
             device: Where torch runs it; a GPU where there is one if not said.
-            generation: How it writes. If not said: as it was trained for this task, else as published for this kind of
-                model, as far as the model goes.
-            changes: Options of `Generation` that are to be others; texts will do: `Generation.changed`.
+            options: Options of `Generation` that are to be others; texts will do: `Generation.changed`.
+            more: Options by keyword.
 
         Raises:
             ModelError: It cannot be found or loaded, does not write, or has no room for so many tokens.
-            InputError: There is no such option, or a value is out of its range.
+            InputError: There is no such option or device, or a value is out of its range.
         """
+        changes = {**(options or {}), **more}
+        check_names(changes, [option.name for option in fields(Generation)], "a seq2seq writer")
         model = Seq2seqModel.open(name, device=device)
-        if generation is None:
-            manifest = _read_manifest(Path(find_model(name)))
-            if manifest and manifest.writes == task:
-                generation = manifest.generation
-            else:
-                generation = recipe(model.family, task).within(model.max_input_tokens, model.max_output_tokens)
+        manifest = _read_manifest(Path(find_model(name)))
+        if manifest and manifest.writes == task:
+            generation = manifest.generation
+        else:
+            generation = recipe(model.family, task).within(model.max_input_tokens, model.max_output_tokens)
         return cls(model, task, generation.changed(changes))
 
     @property
     def remark(self) -> str:
         """How many inputs were too long, and cut."""
         tokens = self.generation.max_input_tokens
-        return f"{self.cut:,} of {self.read:,} inputs were cut to {tokens:,} tokens." if self.cut else ""
+        return f"{self.cut:,} of {self.read:,} inputs of this run were cut to {tokens:,} tokens." if self.cut else ""
 
     def write(self, task: TextTask) -> Written:
         """A text, and for each sentence the sources that it was drawn from.
@@ -154,9 +156,9 @@ class Seq2seqWriter:
         return next(self.write_many([task]))
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
-        """Texts for many tasks, in their order; several at once. Errors as for `write`."""
+        """Texts for many tasks, in their order, a batch at a time. Errors as for `write`."""
         remaining = iter(tasks)
-        while part := list(itertools.islice(remaining, _BATCHES_AT_ONCE * _rows(self._model, self.generation))):
+        while part := list(itertools.islice(remaining, _rows(self._model, self.generation))):
             inputs = [encode_task(self._model, task, self.generation.max_input_tokens) for task in part]
             self.read += len(inputs)
             self.cut += sum(one.cut for one in inputs)
@@ -227,13 +229,4 @@ def generation_config(generation: Generation) -> Any:
 
 
 def _read_manifest(folder: Path) -> WriterManifest | None:
-    path = folder / MANIFEST
-    if not path.is_file():
-        return None  # a model made elsewhere
-    try:
-        return WriterManifest.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise ModelError(
-            f"{path} is not of a writer that this citerec reads ({first_fault(error)})",
-            "Train it again: citerec train writer …",
-        ) from None
+    return read_model_manifest(folder, WriterManifest, "a writer", "Train it again: citerec train writer …")

@@ -79,7 +79,7 @@ def open_writer(
     if name == CHAT:
         from citerec.generate.chat import ChatWriter
 
-        return ChatWriter.from_environment(task=kind, model=chat_model, **(options or {}))
+        return ChatWriter.from_environment(task=kind, model=chat_model, options=options)
     if "/" not in name and not Path(name).is_dir():
         raise InputError(
             f"there is no writer {name!r}",
@@ -88,7 +88,7 @@ def open_writer(
         )
     from citerec.generate.seq2seq import Seq2seqWriter
 
-    return Seq2seqWriter.open(name, task=kind, device=device, **(options or {}))
+    return Seq2seqWriter.open(name, task=kind, device=device, options=options)
 
 
 def _taken(name: str) -> tuple[str, ...]:

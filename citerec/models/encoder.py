@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
+from citerec.models.loading import torch_device
 
 if TYPE_CHECKING:
     import numpy as np
@@ -178,6 +179,7 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
         ModelError: It cannot be found or loaded.
     """
     found = find_model(name)
+    device = torch_device(device)
     with model_failures(name, instead=DEFAULT_ENCODER), quiet_libraries():
         import torch
         from sentence_transformers import SentenceTransformer

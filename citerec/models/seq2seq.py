@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from citerec.errors import ModelError
 from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
+from citerec.models.loading import safely, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -68,11 +69,12 @@ class Seq2seqModel:
             device: Where torch runs it; a GPU where there is one if not said.
 
         Raises:
+            InputError: There is no such device.
             ModelError: It cannot be found or loaded, or does not write.
         """
+        place = torch_device(device)
         found = find_model(name)
         with model_failures(name), quiet_libraries():
-            import torch
             from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
             local = only_local(found)
@@ -87,18 +89,20 @@ class Seq2seqModel:
             model = AutoModelForSeq2SeqLM.from_pretrained(
                 found,
                 config=config,
-                dtype=torch.float32,
-                use_safetensors=True,
-                local_files_only=local,
-                trust_remote_code=False,
+                **safely(local=local),
             )
-            model = model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+            model = model.to(place).eval()
         return cls(name, model_identity(found), model, tokenizer)
 
     @property
     def device(self) -> str:
         """`cpu` or `cuda`."""
         return str(self.model.device.type)
+
+    @property
+    def precision(self) -> str:
+        """In what it computes: `bfloat16` on a GPU, `float32` else. Texts and weights may differ."""
+        return "bfloat16" if self.device == "cuda" else "float32"
 
     def encode(self, documents: Sequence[str], max_tokens: int) -> Encoded:
         """What the model reads.
@@ -199,7 +203,7 @@ class Seq2seqModel:
         """bfloat16 inside, on a GPU, which has the range of 32 bits: in float16 PEGASUS did not learn (CiteSum)."""
         import torch
 
-        return torch.autocast(self.device, torch.bfloat16, enabled=self.device == "cuda")
+        return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16")
 
 
 def _forget_habits(model: Any) -> None:

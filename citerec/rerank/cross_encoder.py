@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from citerec.directories import Kind
-from citerec.errors import ModelError, first_fault
+from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
+from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest, safely, torch_device
 from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions
 
 if TYPE_CHECKING:
@@ -24,27 +25,11 @@ if TYPE_CHECKING:
 KIND = "citerec-cross-encoder"
 DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
 
-MANIFEST = "manifest.json"
 MODEL_DIRECTORY = Kind(
     name="cross-encoder",
     kind=KIND,
     manifest=MANIFEST,
-    names=frozenset(
-        {
-            MANIFEST,
-            "README.md",
-            "added_tokens.json",
-            "config.json",
-            "merges.txt",
-            "model.safetensors",
-            "onnx",
-            "special_tokens_map.json",
-            "tokenizer.json",
-            "tokenizer_config.json",
-            "vocab.json",
-            "vocab.txt",
-        }
-    ),
+    names=MODEL_FILES | {MANIFEST, "onnx"},
 )
 
 _TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
@@ -129,7 +114,7 @@ class CrossEncoder:
                 found, config=config, use_safetensors=True, local_files_only=local, trust_remote_code=False
             )
         if backend == "torch":
-            return cls(model.to(_device(device)).eval(), tokenizer, manifest)
+            return cls(model.to(torch_device(device)).eval(), tokenizer, manifest)
         from citerec.models.onnx import OnnxModel, quantised
 
         file = quantised(model.eval(), model_identity(found), inputs=tokenizer.inputs, output="logits")
@@ -160,12 +145,9 @@ class CrossEncoder:
             model = AutoModelForSequenceClassification.from_pretrained(
                 found,
                 config=config,
-                dtype=torch.float32,
-                use_safetensors=True,
-                local_files_only=local,
-                trust_remote_code=False,
+                **safely(local=local),
             )
-        return cls(model.to(_device(device)), tokenizer, Manifest(base=base, text=options))
+        return cls(model.to(torch_device(device)), tokenizer, Manifest(base=base, text=options))
 
     def scores(self, pairs: Sequence[Pair]) -> Scores:
         """How well each candidate fits its context.
@@ -216,16 +198,8 @@ class CrossEncoder:
 
 
 def _read_manifest(folder: Path) -> Manifest:
-    path = folder / MANIFEST
-    if not path.is_file():
-        return Manifest()  # a cross-encoder made elsewhere
-    try:
-        return Manifest.model_validate_json(path.read_bytes())
-    except ValidationError as error:
-        raise ModelError(
-            f"{path} is not of a cross-encoder that this citerec reads ({first_fault(error)})",
-            "Train it again: citerec train reranker …",
-        ) from None
+    again = "Train it again: citerec train reranker …"
+    return read_model_manifest(folder, Manifest, "a cross-encoder", again) or Manifest()  # one made elsewhere
 
 
 def _tokenizer(found: str, config: Any, options: TextOptions, *, local: bool) -> PairTokenizer:
@@ -238,9 +212,3 @@ def _tokenizer(found: str, config: Any, options: TextOptions, *, local: bool) ->
             f"{found} reads {longest} tokens at most, not {options.max_tokens}", f"Say --max-tokens {longest}"
         )
     return PairTokenizer(tokenizer, options.max_tokens)
-
-
-def _device(device: str | None) -> str:
-    import torch
-
-    return device or ("cuda" if torch.cuda.is_available() else "cpu")

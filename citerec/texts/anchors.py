@@ -4,6 +4,7 @@ CiteBench numbers the cited papers of a text and writes `#OTHEREFR` for those ou
 appendix A.1); OARelatedWork spells them out between tags (Docekal et al. 2024, section 4); CiteSum writes `REF`.
 """
 
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ _ANCHOR = re.compile(
     re.DOTALL,
 )
 _SPAN = re.compile(r"<(cite|ref)>(?:(?!</?\1>).)*</\1>", re.DOTALL)
+_WIDEST = 100  # numbers of a range: reviews cite some dozens of papers in a row, and [1-9999] would be a flood
 _NAMELESS = {"", "unk", "<unk>", "unknown", "none", "?"}
 
 
@@ -30,7 +32,8 @@ class Anchor:
         start: Where it begins.
         end: Where it ends.
         numbers: Numbers of the sources that it names, ranges spelt out.
-        paper_id: Identifier that it names, of `<cite>`.
+        paper_id: Identifier that it names, of `<cite>`; or numbers as they are written, where a range of them is wider
+            than any citation.
         title: Title that it names, of `<cite>`.
     """
 
@@ -47,7 +50,7 @@ class Cited:
 
     Attributes:
         sources: Numbers of the sources; of several sources that are one paper, the first.
-        outside: What else it cites, as it is named: "[7]", "W12345". Nothing stands behind it.
+        outside: What else it cites, as it is named: "[7]", "W12345", "1-9999". Nothing stands behind it.
     """
 
     sources: frozenset[int]
@@ -58,8 +61,13 @@ def anchors_of(text: str) -> Iterator[Anchor]:
     """Yields the places at which a text cites, in order. A range that runs backwards, as in `[5-3]`, is none."""
     for found in _ANCHOR.finditer(text):
         if found["numbers"] is not None:
-            if numbers := _spelt_out(found["numbers"]):
-                yield Anchor(found.start(), found.end(), numbers)
+            ranges = list(_ranges(found["numbers"]))
+            if not all(ranges):
+                continue
+            if max(map(len, ranges)) > _WIDEST:
+                yield Anchor(found.start(), found.end(), paper_id=found["numbers"])
+            else:
+                yield Anchor(found.start(), found.end(), tuple(dict.fromkeys(itertools.chain(*ranges))))
         elif found["span"] is not None:
             paper_id, title, *_ = [*map(str.strip, found["span"].split("<sep>")), ""]
             yield Anchor(found.start(), found.end(), paper_id=paper_id, title=title)
@@ -118,15 +126,11 @@ def with_bare_spans(text: str) -> str:
     return _SPAN.sub(r"<\1>", text)
 
 
-def _spelt_out(numbers: str) -> tuple[int, ...]:
-    """Numbers with their ranges spelt out; none where a range runs backwards."""
-    spelt: list[int] = []
+def _ranges(numbers: str) -> Iterator[range]:
+    """Numbers between commas as ranges, mostly of one; empty where one runs backwards."""
     for part in re.split("[,;]", numbers):
         first, *last = map(int, re.split("[-–]", part))
-        if last and last[0] < first:
-            return ()
-        spelt.extend(range(first, (last[0] if last else first) + 1))
-    return tuple(dict.fromkeys(spelt))
+        yield range(first, (last[0] if last else first) + 1)
 
 
 def _bare(title: str) -> str:

@@ -2,7 +2,8 @@
 
 import re
 
-from citerec.contexts.split import splitter
+from citerec.contexts.split import PYSBD, splitter, splitter_identity
+from citerec.texts.tasks import Source
 
 _WORD = re.compile(r"\w+(?:(?:[-'’]|(?<=\d)[.,](?=\d))\w+)*")
 _TERM = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -12,6 +13,16 @@ def sentences_of(text: str) -> tuple[str, ...]:
     """The sentences of a text, by rule (pysbd); the end of a line ends a sentence too."""
     split = splitter()
     return tuple(line[start:end] for line in text.splitlines() for start, end in split(line))
+
+
+def sentences_by() -> str:
+    """What `sentences_of` hangs on, for settings: the package and its version."""
+    return " ".join(splitter_identity(PYSBD))
+
+
+def said_by(source: Source) -> str:
+    """All that a source says: its title, its authors and its text, each on lines of its own."""
+    return "\n".join([source.title, *source.authors, source.text])
 
 
 def words_of(text: str) -> list[str]:

@@ -16,6 +16,7 @@ from citerec.directories import Kind
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.models.encoder import open_sentence_transformer
 from citerec.models.find import DEFAULT_ENCODER
+from citerec.models.loading import MANIFEST, MODEL_FILES
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
@@ -27,15 +28,11 @@ from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
 
 KIND = "citerec-encoder"
-MANIFEST = "manifest.json"
-# What sentence-transformers writes for an encoder: its files, and a folder for each module.
-_FILES = (
-    "README.md added_tokens.json config.json config_sentence_transformers.json merges.txt model.safetensors "
-    "modules.json sentence_bert_config.json special_tokens_map.json tokenizer.json tokenizer_config.json vocab.json "
-    "vocab.txt 1_Pooling 2_Dense 2_Normalize 3_Normalize"
-)
+# What sentence-transformers writes besides: a folder for each module.
+_FILES = {"config_sentence_transformers.json", "modules.json", "sentence_bert_config.json"}
+_MODULES = {"1_Pooling", "2_Dense", "2_Normalize", "3_Normalize"}
 ENCODER_DIRECTORY = Kind(
-    name="trained encoder", kind=KIND, manifest=MANIFEST, names=frozenset({MANIFEST, *_FILES.split()})
+    name="trained encoder", kind=KIND, manifest=MANIFEST, names=MODEL_FILES | {MANIFEST} | _FILES | _MODULES
 )
 
 METRIC = "recall@10"
@@ -120,7 +117,7 @@ def train_encoder(
         model = open_sentence_transformer(options.base, device)
         if options.max_tokens:
             model.max_seq_length = options.max_tokens
-        with workplace(out, plan_of(choice, recommender, asdict(options), schedule)) as folder:
+        with workplace(out, plan_of(choice, recommender, asdict(options), schedule, model.device.type)) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, progress)
             learner = _Learner(model, train, dev, recommender.store, options, schedule.seed)
             state = learn(learner, schedule, folder / "checkpoints", progress, note)

@@ -96,7 +96,8 @@ def train_reranker(
     MODEL_DIRECTORY.check_place(out)
     with Recommender.open(index, without_rerankers(index, settings)) as recommender:
         model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
-        plan = plan_of(choice, recommender, {**asdict(options), "text": options.text.model_dump()}, schedule)
+        given = {**asdict(options), "text": options.text.model_dump()}
+        plan = plan_of(choice, recommender, given, schedule, model.model.device.type)
         with workplace(out, plan) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, progress)
             learner = _Learner(model, train, dev, recommender, options, schedule.seed, progress)

@@ -209,6 +209,7 @@ def _train_classifier(
         "dev": _digest(choice.dev) if choice.dev else choice.dev_share,
         "options": asdict(options),
         "schedule": asdict(schedule),
+        "device": tagger.model.device.type,
     }
     with workplace(out, plan) as folder:
         learner = _Learner(tagger, train, dev, options.batch, schedule.seed)

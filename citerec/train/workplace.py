@@ -52,7 +52,9 @@ def workplace(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
         ) from error
 
 
-def plan_of(choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
+def plan_of(
+    choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: Schedule, device: str
+) -> dict[str, Any]:
     """All that a model depends on which learns from groups.
 
     Raises:
@@ -67,6 +69,7 @@ def plan_of(choice: Choice, recommender: Recommender, options: Mapping[str, Any]
         "settings": recommender.settings.model_dump(mode="json"),
         "options": dict(options),
         "schedule": asdict(schedule),
+        "device": device,  # another has another precision
     }
 
 

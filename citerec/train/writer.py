@@ -2,6 +2,8 @@
 
 import hashlib
 import heapq
+import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -111,7 +113,8 @@ def train_writer(
     Raises:
         ModelError: There is no such base, or it cannot read or write so much.
         SourceError: A file of tasks cannot be read.
-        InputError: A record of it is no task with a target, or one side has none, or something else stands at `out`.
+        InputError: A record of it is no task with a target, or one side has none, or something else stands at `out`,
+            or there is no such device.
         BuildError: The loss is no number any more, or another process trains this writer, or the disk is full.
     """
     WRITER_DIRECTORY.check_place(out)
@@ -124,11 +127,12 @@ def train_writer(
         "options": asdict(options),
         "schedule": asdict(schedule),
     }
-    dev = _dev(choice)
+    dev, to_learn_from = _sides(choice)
     model = Seq2seqModel.open(options.base, device=device)
     generation = _generation(model, options)
-    with workplace(out, {**plan, "base": model.identity}) as folder:
-        train = _Examples(folder / "train.int32", _encoded(_train(choice), model, generation, options, progress))
+    # What began in the precision of one device does not go on in that of another.
+    with workplace(out, {**plan, "base": model.identity, "device": model.device}) as folder:
+        train = _Examples(folder / "train.int32", _encoded(to_learn_from, model, generation, options, progress))
         if not len(train):
             raise InputError(
                 f"{choice.tasks} leaves nothing to learn from: all its papers are held out",
@@ -141,6 +145,7 @@ def train_writer(
         manifest = WriterManifest(
             citerec=__version__,
             base=options.base,
+            base_identity=model.identity,
             writes=options.writes,
             generation=generation,
             training={
@@ -148,6 +153,7 @@ def train_writer(
                 "examples": len(train),
                 "cut": train.cut,
                 "dev_tasks": len(dev),
+                "precision": model.precision,
                 **{name: value for name, value in asdict(options).items() if name not in ("base", "writes")},
                 **asdict(schedule),
                 **state.facts(),
@@ -228,9 +234,9 @@ class _Learner:
             import torch
 
             pairs = [
-                (list(read.ids), list(self._target(target).ids))
+                (list(read.ids), list(target.ids))
                 for read, task in zip(self._inputs, self._dev, strict=True)
-                for target in task.targets
+                for target in _learnt(task, self._writer, self._generation, self._options)
             ]
             with torch.inference_mode():
                 loss = sum(loss.item() * share for loss, share in self._losses(pairs))
@@ -251,9 +257,6 @@ class _Learner:
             targets = [pairs[row][1] for row in rows]
             yield self._writer.loss([pairs[row][0] for row in rows], targets), sum(map(len, targets)) / whole
 
-    def _target(self, text: str) -> Encoded:
-        return self._writer.encode_text(text, self._generation.max_tokens)
-
 
 def _generation(model: Seq2seqModel, options: WriterOptions) -> Generation:
     """How the trained writer is to write: as the recipe says, with the lengths that it learns."""
@@ -271,43 +274,60 @@ def _generation(model: Seq2seqModel, options: WriterOptions) -> Generation:
 
 
 def _with_target(path: Path) -> Iterator[TextTask]:
+    """The tasks of a file, each with its targets that are not blank."""
     for task in read_tasks(path):
-        if not any(target.strip() for target in task.targets):
+        targets = tuple(target for target in task.targets if target.strip())
+        if not targets:
             raise InputError(f"{path}: the task {task.task_id} has no target", "Give tasks with what authors wrote.")
-        yield task
+        yield replace(task, targets=targets)
 
 
-def _papers(task: TextTask) -> tuple[str, ...]:
-    """What tells what a task is about: the citing paper, else the cited ones. It stands on one side only."""
-    if task.citing:
-        return "citing", task.citing
-    return "cited", *(source.paper_id or source.text for source in task.sources)
+def _about(task: TextTask) -> list[int]:
+    """What a task is about: the citing paper where it is known, else the cited ones together, in whatever order.
+
+    Returns:
+        A lot for each name of it, ids before texts: tasks that share one are about the same.
+    """
+    known = task.extra.get("citing_id")
+    citing_id = "" if known is None else str(known)
+    if citing_id or task.citing:
+        ids, texts = {citing_id}, {_folded(task.citing)}
+    else:
+        ids, texts = {source.paper_id or "" for source in task.sources}, {_folded(one.text) for one in task.sources}
+    # Ids tell papers apart only where each has one.
+    names = (("id", *sorted(ids if "" not in ids else ())), ("text", *sorted(texts - {""})))
+    return [lot(0, *name) for name in names if len(name) > 1]
 
 
-def _held_out(choice: TaskChoice, task: TextTask) -> bool:
-    return lot(choice.seed, *_papers(task)) < choice.dev_share * 2**64
+def _folded(text: str) -> str:
+    """The words of a text: neither case, punctuation nor white space tells one paper from another."""
+    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())) or text
 
 
-def _dev(choice: TaskChoice) -> list[TextTask]:
-    """The tasks to measure on."""
-    tasks = _with_target(choice.dev or choice.tasks)
-    of_dev = tasks if choice.dev else (task for task in tasks if _held_out(choice, task))
-    dev = heapq.nsmallest(choice.dev_limit, of_dev, key=lambda task: lot(choice.seed, task.task_id))
+def _sides(choice: TaskChoice) -> tuple[list[TextTask], Iterable[TextTask]]:
+    """The tasks to measure on, and those to learn from: none about what a task held out is about."""
+    held_out: set[int] = set()
+
+    def to_measure_on() -> Iterator[TextTask]:
+        for task in _with_target(choice.dev or choice.tasks):
+            about = _about(task)
+            if choice.dev or lot(choice.seed, str(about[0])) < choice.dev_share * 2**64:
+                held_out.update(about)
+                yield task
+
+    dev = heapq.nsmallest(choice.dev_limit, to_measure_on(), key=lambda task: lot(choice.seed, task.task_id))
     if not dev:
         raise InputError(f"no paper of {choice.tasks} was held out", "Raise --dev-share, or give --dev FILE.")
-    return dev
-
-
-def _train(choice: TaskChoice) -> Iterable[TextTask]:
-    """The tasks to learn from: none about what a dev task is about."""
-    if choice.dev:
-        held_out = {lot(0, *_papers(task)) for task in _with_target(choice.dev)}
-        left = (task for task in _with_target(choice.tasks) if lot(0, *_papers(task)) not in held_out)
-    else:
-        left = (task for task in _with_target(choice.tasks) if not _held_out(choice, task))
+    left = (task for task in _with_target(choice.tasks) if held_out.isdisjoint(_about(task)))
     if choice.limit is None:
-        return left
-    return heapq.nsmallest(choice.limit, left, key=lambda task: lot(choice.seed, task.task_id))
+        return dev, left
+    return dev, heapq.nsmallest(choice.limit, left, key=lambda task: lot(choice.seed, task.task_id))
+
+
+def _learnt(task: TextTask, model: Seq2seqModel, generation: Generation, options: WriterOptions) -> Iterator[Encoded]:
+    """The targets of a task as they are learnt."""
+    for target in task.targets:
+        yield model.encode_text(as_citation(target) if options.as_citations else target, generation.max_tokens)
 
 
 def _encoded(
@@ -316,9 +336,8 @@ def _encoded(
     """Input and target of each task; of one with several targets as many examples."""
     for number, task in enumerate(tasks, 1):
         read = encode_task(model, task, generation.max_input_tokens)
-        for target in task.targets:
-            learnt = as_citation(target) if options.as_citations else target
-            yield read, model.encode_text(learnt, generation.max_tokens)
+        for learnt in _learnt(task, model, generation, options):
+            yield read, learnt
         if number % _PROGRESS_EVERY == 0:
             progress("reading tasks", number, 0)
 

@@ -70,6 +70,45 @@ def test_predictions_made_elsewhere(citerec_here: Citerec, written: Path) -> Non
     one_line(beside, 2, "no task is answered by all of bare, copy", "give --references")
 
 
+def test_discourse_is_measured_by_taggers_that_were_trained(citerec_here: Citerec, written: Path) -> None:
+    intents = [
+        {"text": f"{text} {topic} (Lee, {year}).", "label": label}
+        for topic in ("kernels", "networks", "graphs")
+        for year in (1999, 2004)
+        for text, label in (("We use", "method"), ("Many study", "background"), ("We do better than", "result"))
+    ]
+    write_lines(written / "intents.txt", intents)
+    tags = ["Single_summ", "Transition", "Reflection"]
+    paragraphs = [
+        {"paragraph": f"[BOS] Lee studies {topic}.\n[BOS] Others do.\n[BOS] We use them.", "discourse_tags": tags}
+        for topic in ("kernels", "networks", "graphs", "molecules")
+    ]
+    write_lines(written / "corwa.jsonl", paragraphs)
+    for name, file in (("intent", "intents.txt"), ("corwa", "corwa.jsonl")):
+        trained = citerec_here("train", "tagger", file, "--dev-share", 0, "--out", f"taggers/{name}")
+        assert trained.returncode == 0, trained.stderr
+    texts = ["We use kernels (Wu, 2001).", "Many study graphs (Kim, 2003).", "We use networks (Wu, 2002)."]
+    write_lines(written / "right.jsonl", [record("copy", n, target=t, prediction=t) for n, t in enumerate(texts)])
+    wrong = [record("noise", n, target=t, prediction=texts[0]) for n, t in enumerate(texts)]
+    write_lines(written / "wrong.jsonl", wrong)
+    given = ["--metrics", "length", "--tagger", "intent=taggers/intent", "--tagger", "corwa=taggers/corwa"]
+    result = citerec_here("eval-text", "right.jsonl", "wrong.jsonl", *given, "--out", "results", "--json")
+    assert result.returncode == 0, result.stderr
+    value = json.loads(result.stdout)
+    assert value["settings"]["intent"]["labels"] == ["background", "method", "result"]
+    corwa = value["settings"]["corwa"]
+    assert (corwa["tagger"], corwa["scheme"], corwa["identity"][:7]) == ("corwa", "corwa", "sha256:")
+    assert corwa["identity"] != value["settings"]["intent"]["identity"]
+    right, wrong_too = (value["systems"][name]["summaries"]["intent"]["overall"] for name in ("copy", "noise"))
+    assert right["targets"] == right["system"] == pytest.approx({"background": 1 / 3, "method": 2 / 3, "result": 0})
+    assert right["kl_divergence"] == 0
+    assert (wrong_too["system"]["method"], wrong_too["kl_divergence"], wrong_too["missing"]) == (1, "∞", ["background"])
+    assert value["systems"]["copy"]["summaries"]["corwa"]["overall"]["kl_divergence"] == 0
+    table = citerec_here("eval-text", "right.jsonl", "wrong.jsonl", *given).stdout
+    assert re.search(r"^ *noise +0\.0 +100\.0 +0\.0 +∞ *$", table, re.MULTILINE)
+    assert re.search(r"tagger: intent · identity: sha256:\w+ · scheme: scicite · labels: background, method", table)
+
+
 def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, written: Path) -> None:
     write_lines(written / "none.jsonl", [record("copy", 0), {"id": "x", "input": ["a"], "target": "b"}])
     write_lines(
@@ -84,13 +123,14 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["empty.jsonl"], "empty.jsonl is empty"),
         (["missing.jsonl"], "cannot read missing.jsonl"),
         (["copy.jsonl", "other.jsonl"], "no task is answered by all of copy, x"),
-        (["copy.jsonl", "copy.jsonl"], "copy answers task task-0 for the second time"),
+        (["copy.jsonl", "copy.jsonl"], "copy answers task task-0 of xing for the second time"),
         (["no-id.jsonl", "--references", "copy.jsonl"], "line-1 is the id of no task in copy.jsonl"),
         (["copy.jsonl", "--metrics", "rogue"], "there is no metric of texts 'rogue'. Did you mean rouge?"),
         (["copy.jsonl", "--metrics", ","], "no metric is named"),
         (["copy.jsonl", "--metrics", "intent"], "needs a tagger"),
         (["copy.jsonl", "--tagger", "intent"], "neither intent=FOLDER nor corwa=FOLDER"),
-        (["copy.jsonl", "--tagger", "intent=nowhere"], "nowhere"),
+        (["copy.jsonl", "--tagger", "intent=nowhere"], "there is no tagger in nowhere. Give what citerec train tagger"),
+        (["copy.jsonl", "--tagger", "corwa=kept"], "kept"),
         (["copy.jsonl", "--metrics", "bertscore", "--bertscore-model", "./nowhere"], "nowhere"),
         (["copy.jsonl", "--out", "kept"], "kept exists and is no folder of results of eval-text"),
         (["copy.jsonl", "--rouge-l", "paragraph"], "'paragraph' is not one of 'sentence', 'summary'"),
@@ -126,9 +166,17 @@ def test_people_rate_and_agree(citerec_here: Citerec, written: Path) -> None:
     assert re.search(r"^overall +copy +5\.00 \[5\.00 5\.00\] +6 +3\.00 \[3\.00 3\.00\] +6$", read.stdout, re.MULTILINE)
     assert "anna rated 10 of 10 texts" in read.stdout
     assert "anna and ben, readability: quadratic-weighted kappa 1.00 (8 texts)" in read.stdout
+    assert "12 of 12 texts of the key were rated" in read.stdout
+    alone = citerec_here("rate", "read", "sheet-anna.csv", "--key", "sheet.key.json")
+    assert "10 of 12 texts of the key were rated\nanna rated 10 of 10 texts" in alone.stdout
     value = json.loads(citerec_here("rate", "read", "sheet-anna.csv", "--key", "sheet.key.json", "--json").stdout)
     assert value["systems"]["noise"]["means"]["overall"]["readability"]["value"] == 2.0
     assert value["agreement"] == []
+    few = ["--texts", 1, "--shared", 0, "--out", "few.csv"]
+    one_line(citerec_here("rate", "sheet", "copy.jsonl", *few), 2, "rater 3 of 3 would get no text", "--raters")
+    write_lines(written / "bare.jsonl", [record("copy", number, target=[]) for number in range(2)])
+    bare = citerec_here("rate", "sheet", "bare.jsonl", "--out", "bare.csv")
+    assert bare.stderr == "2 of 2 tasks without a target: consistency with it cannot be rated.\n"
     one_line(citerec_here("rate", "sheet", "copy.jsonl", "--out", "sheet.csv"), 2, "exists, perhaps with ratings in it")
     one_line(citerec_here("rate", "read", "sheet-1.csv", "--key", "sheet.key.json"), 2, "has no rating in it")
     one_line(citerec_here("rate", "read", "sheet-anna.csv", "--key", "copy.jsonl"), 2, "is no key of sheets")

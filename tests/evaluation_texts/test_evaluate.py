@@ -1,28 +1,33 @@
 """Systems that write, measured: by real metrics, into files and a page."""
 
 import csv
+import hashlib
 import io
+import json
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import orjson
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
 
 from citerec.cli.eval_text_tables import show_text_results
 from citerec.errors import InputError
 from citerec.evaluation.texts.evaluate import DEFAULT_METRICS, evaluate_texts
 from citerec.evaluation.texts.files import write_text_results
-from citerec.evaluation.texts.page import pieces_of, said
+from citerec.evaluation.texts.page import parts_of, pieces_of, said
 from citerec.evaluation.texts.predictions import Predictions, read_predictions
 from citerec.evaluation.texts.results import TextResults
 from citerec.evaluation.texts.telling import BY_LOT, DIFFER, HARDEST, telling
 from citerec.texts.metrics.discourse import Discourse
 from citerec.texts.metrics.registry import open_metrics
-from citerec.texts.tasks import Source
+from citerec.texts.tasks import Sentence, Source
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
 
@@ -73,11 +78,40 @@ def test_upper_bounds_are_never_the_best_and_never_tested(predictions: Predictio
     results = evaluated(predictions, ["rouge", "length"])
     assert results.systems["oracle"].upper_bound
     assert results.systems["oracle"].means["overall"][0].value == 1.0
-    assert results.best("overall", 0) == "copy"
-    assert results.best("overall", 3) is None  # words: there is no best length
+    assert results.best("overall", 0) == {"copy"}
+    assert results.best("overall", 3) == set()  # words: there is no best length
     assert {(c.first, c.second) for c in results.comparisons} == {("copy", "noise")}
     alone = read_predictions_of(predictions, "copy", "oracle")
-    assert evaluated(alone, ["rouge"]).best("overall", 0) is None
+    assert evaluated(alone, ["rouge"]).best("overall", 0) == set()
+
+
+def test_equals_are_best_together_and_where_all_are_equal_none_is(predictions: Predictions) -> None:
+    again = read_predictions_of(predictions, "copy", "noise", "oracle")
+    again = replace(
+        again, systems={**again.systems, "again": again.systems["copy"]}, missing={**again.missing, "again": 0}
+    )
+    results = evaluated(again, ["rouge"])
+    assert results.best("overall", 0) == {"copy", "again"}
+    # As a sum over the same texts in another order may be.
+    copy = results.systems["copy"]
+    (first, *others) = copy.means["overall"]
+    assert first.value
+    near = replace(copy, means={**copy.means, "overall": [replace(first, value=first.value * (1 + 1e-15)), *others]})
+    assert replace(results, systems={**results.systems, "again": near}).best("overall", 0) == {"copy", "again"}
+    out = io.StringIO()
+    show_text_results(Console(file=out, width=300), results)
+    assert len(re.findall(r"^(?:overall)? +(?:copy|again) +6 +★", out.getvalue(), re.MULTILINE)) == 2
+    same = evaluated(replace(again, systems=dict.fromkeys(("copy", "again"), again.systems["copy"])), ["rouge"])
+    assert same.best("overall", 0) == set()
+
+
+def test_texts_that_count_as_1_for_citing_nothing_are_told(tmp_path: Path) -> None:
+    none = [record("copy", n, target="No citation.", prediction="None either.") for n in range(2)]
+    some = [record("copy", 2), record("copy", 4, target="No.", prediction="[9]"), record("copy", 5, prediction="None.")]
+    results = evaluated(read_predictions([(None, write_lines(tmp_path / "a.jsonl", none + some))]), ["citations"])
+    assert "citations: texts that cite nothing, as their target does, count as 1 (copy: 2)." in results.notes
+    alone = evaluated(read_predictions([(None, write_lines(tmp_path / "b.jsonl", some))]), ["citations"])
+    assert not any(note.startswith("citations") for note in alone.notes)
 
 
 def read_predictions_of(predictions: Predictions, *names: str) -> Predictions:
@@ -178,14 +212,100 @@ def test_the_page_flags_citations_that_stand_for_nothing(predictions: Prediction
     assert "nothing was written" in text
 
 
+def page_of(tmp_path: Path, **changes: object) -> str:
+    path = write_lines(tmp_path / "a.jsonl", [record("copy", 0, **changes)])
+    write_text_results(evaluated(read_predictions([(None, path)]), ["rouge"]), tmp_path / "out")
+    return (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
 def test_the_page_shows_what_a_sentence_was_drawn_from(tmp_path: Path) -> None:
     sentences = [{"text": "Graph kernels [0].", "drawn_from": [0], "unknown": []},
                  {"text": "Networks [9].", "drawn_from": [0, 1], "unknown": ["[9]"]}]  # fmt: skip
-    path = write_lines(tmp_path / "a.jsonl", [record("copy", 0, sentences=sentences)])
-    write_text_results(evaluated(read_predictions([(None, path)]), ["rouge"]), tmp_path / "out")
-    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
-    assert '<sup title="drawn from 0, 1">0,1</sup>' in text
+    text = page_of(tmp_path, prediction="Graph kernels [0].\n\nNetworks [9]. The end.", sentences=sentences)
+    assert (
+        '<div class="written">Graph kernels <mark class="citation">[0]</mark>.<sup title="drawn from 0">0</sup>\n\n'
+        'Networks <mark class="unknown" title="no source stands behind this citation">[9]</mark>.'
+        '<sup title="drawn from 0, 1">0,1</sup> The end.</div>'
+    ) in text
     assert "cites what is no source: [9]" in text
+
+
+def test_the_page_shows_what_was_measured_whatever_is_said_of_it(tmp_path: Path) -> None:
+    other = [{"text": "BBB", "drawn_from": [99], "unknown": ["[99]"]}]
+    text = page_of(tmp_path, prediction="AAA", sentences=other)
+    assert '<div class="written">AAA</div>' in text
+    assert "BBB" not in text and "99" not in re.findall(r'<div class="texts">.*?</details>', text, re.DOTALL)[0]
+    long = page_of(tmp_path, prediction="A b. " * 4000, sentences=[{"text": "A b.", "drawn_from": [0]}] * 4000)
+    assert "(12,000 more characters)" in long
+    assert long.count('<sup title="drawn from 0">') == 1600
+    nothing = page_of(tmp_path, prediction=" ", sentences=[{"text": "BBB", "drawn_from": [0]}])
+    assert "nothing was written" in nothing and "BBB" not in nothing
+
+
+def test_the_page_flags_what_its_record_says_stands_for_nothing(tmp_path: Path) -> None:
+    told = [{"text": "So say (Smith, 2017) and [1].", "drawn_from": [], "unknown": ["(Smith, 2017)", "[1]"]}]
+    text = page_of(tmp_path, prediction="Trees [1]. So say (Smith, 2017) and [1].", sentences=[
+        {"text": "Trees [1].", "drawn_from": [1]}, *told])  # fmt: skip
+    flag = '<mark class="unknown" title="no source stands behind this citation">'
+    assert 'Trees <mark class="citation">[1]</mark>.<sup title="drawn from 1">1</sup>' in text
+    assert f"So say {flag}(Smith, 2017)</mark> and {flag}[1]</mark>." in text
+    assert "cites what is no source: (Smith, 2017), [1]" in text
+
+
+WORDS = st.lists(st.sampled_from(["Trees", "grow.", "[0]", "[7]", "<cite>", "A. Title", "</cite>", "\n"]), max_size=8)
+
+
+@given(WORDS.map(" ".join), st.lists(st.tuples(WORDS.map(" ".join), st.lists(st.integers(-2, 3), max_size=3))))
+def test_parts_make_up_the_text_whatever_its_sentences_are(text: str, sentences: list[tuple[str, list[int]]]) -> None:
+    sources = [Source("one"), Source("two")]
+    for unknown in ((), ("[0]", "grow. [7]", "", "not there")):
+        parts = parts_of(text, [Sentence(one, tuple(drawn), unknown) for one, drawn in sentences], sources)
+        assert "".join(piece.text for pieces, _ in parts for piece in pieces) == text
+    parts = parts_of(text, [Sentence(one, tuple(drawn)) for one, drawn in sentences], sources)
+    assert all(number in (0, 1) for _, drawn in parts for number in drawn)
+    assert all(drawn for _, drawn in parts[:-1])
+    assert [piece for pieces, _ in parts for piece in pieces if piece.kind] == [
+        piece for piece in pieces_of(text, sources) if piece.kind
+    ]
+
+
+def test_sentences_are_found_in_their_order_with_lines_broken_elsewhere() -> None:
+    sources = [Source("one"), Source("two")]
+    text = "It rains.\nIt\n rains. See <cite> W1 <sep> A. Title </cite>. End."
+    sentences = [Sentence("It rains.", (0,)), Sentence("Not there.", (1,)), Sentence("It rains.", (1,)),
+                 Sentence("See <cite> W1 <sep> A.", (0, 1, 2)), Sentence("End.")]  # fmt: skip
+    parts = [("".join(piece.text for piece in pieces), drawn) for pieces, drawn in parts_of(text, sentences, sources)]
+    assert parts == [
+        ("It rains.", (0,)),
+        ("\nIt\n rains.", (1,)),
+        (" See <cite> W1 <sep> A. Title </cite>", (0, 1)),
+        (". End.", ()),
+    ]
+
+
+def test_results_name_files_and_settings(files: Files, tmp_path: Path) -> None:
+    (copy,) = files("copy")
+    beams = write_lines(
+        tmp_path / "b.jsonl", [record("noise", n, settings={"beams": 4, "prompt": None}) for n in range(6)]
+    )
+    mixed = write_lines(tmp_path / "m.jsonl", [record("noise", n, writer="mixed", settings={"n": n}) for n in range(6)])
+    results = evaluated(read_predictions([(None, copy), (None, beams), (None, mixed)], copy), ["rouge"])
+    value = results.to_json()
+    assert {name: system["settings"] for name, system in value["systems"].items()} == {
+        "copy": {},
+        "noise": {"beams": 4, "prompt": None},
+        "mixed": "varies",
+    }
+    digest = hashlib.sha256(beams.read_bytes()).hexdigest()
+    assert value["systems"]["noise"]["files"] == [{"name": "b.jsonl", "bytes": beams.stat().st_size, "sha256": digest}]
+    assert value["tasks"]["references"]["name"] == "copy.jsonl"
+    assert str(tmp_path) not in json.dumps(value)
+    write_text_results(results, tmp_path / "out")
+    text = " ".join(" ".join(Page(tmp_path / "out" / "report.html").words).split())
+    size = f"b.jsonl ({beams.stat().st_size:,} bytes, sha256 {digest[:12]}…)"
+    assert f"{size} beams: 4 · prompt: none" in text
+    assert "varies from text to text" in text
+    assert "Tasks from copy.jsonl (" in text
 
 
 def test_texts_without_targets_say_so(tmp_path: Path) -> None:

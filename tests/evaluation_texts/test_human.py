@@ -103,6 +103,39 @@ def test_one_rater_gets_one_sheet_and_nothing_is_overwritten(predictions: Predic
         write_sheets(predictions, tmp_path / "other.csv", tasks=0)
 
 
+def test_nobody_gets_an_empty_sheet(predictions: Predictions, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="rater 5 of 5 would get no text: there are too few tasks"):
+        write_sheets(predictions, tmp_path / "sheet.csv", tasks=2, raters=5, shared=0)
+    assert list(tmp_path.glob("sheet*")) == []
+    *sheets, _, _ = write_sheets(predictions, tmp_path / "sheet.csv", tasks=2, raters=4, shared=0)
+    assert [len(rows_of(sheet)) for sheet in sheets] == [len(WRITTEN)] * 4
+    assert all(map(rows_of, write_sheets(predictions, tmp_path / "more.csv", tasks=2, raters=5, shared=1)[:5]))
+
+
+def test_without_a_target_only_what_can_be_rated_is_waited_for(tmp_path: Path) -> None:
+    records = [record("copy", n, **({"target": []} if n < 2 else {})) for n in range(4)]
+    read = read_predictions([(None, write_lines(tmp_path / "a.jsonl", records))])
+    sheet, instructions, key_path = write_sheets(read, tmp_path / "sheet.csv", raters=1)
+    key = read_key(key_path)
+    told = {key.items[row["item"]].task_id: row["written by the authors"] for row in rows_of(sheet)}
+    unknown = "(not known: leave consistency empty)"
+    assert told == {"task-0": unknown, "task-1": unknown, "task-2": TARGETS[2], "task-3": TARGETS[3]}
+    assert "such as consistency where it is not known" in instructions.read_text(encoding="utf-8")
+    only = filled(sheet, "sheet-anna.csv", lambda row: ("4", ""))
+    rated = read_ratings([only], key_path)
+    assert (rated.raters, rated.rated, rated.texts) == ({"anna": (2, 4)}, 2, 4)
+    whole = filled(sheet, "sheet-ben.csv", lambda row: ("4", "" if row["written by the authors"] == unknown else "3"))
+    rated = read_ratings([whole], key_path)
+    assert (rated.raters, rated.rated) == ({"ben": (4, 4)}, 4)
+    assert [mean.n for mean in rated.means["copy"]["overall"]] == [4, 2]
+    # Keys of before do not say it.
+    value = json.loads(key_path.read_text())
+    for item in value["items"].values():
+        del item["compared"]
+    key_path.write_text(json.dumps(value))
+    assert read_ratings([whole], key_path).raters == {"ben": (2, 4)}
+
+
 def test_a_text_that_begins_as_a_formula_stays_a_text(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", [record("copy", 0, prediction='=HYPERLINK("x")', target="x" * 40_000)])
     out = tmp_path / "sheet.csv"
@@ -132,6 +165,7 @@ def test_ratings_come_to_means_by_system(predictions: Predictions, tmp_path: Pat
         key_path,
     )
     assert rated.raters == {"anna": (18, 18), "ben": (9, 18)}
+    assert rated.to_json()["texts"] == {"rated": 18, "of_key": 18}
     assert list(rated.means) == list(WRITTEN)
     assert list(rated.means["copy"]) == ["overall", "xing", "lu"]
     readability, consistency = rated.means["copy"]["overall"]
@@ -201,6 +235,9 @@ def test_what_is_wrong_in_a_sheet_is_told_with_its_row_and_column(predictions: P
         (text.replace("readability", "how it reads"), "has no column readability"),
         (text.replace(f"\n{fourth},", "\nT999,"), "row 4, column item: 'T999' is not in the key"),
         (text + text.split("\n", 1)[1], "stands twice"),
+        # A quote left open takes in what follows, however much that is.
+        (text.replace(f"\n{fourth},", f'\n{fourth},"', 1), r"row 4: .* A quote there is not closed"),
+        (text.replace(f"\n{fourth},", f'\n{fourth},"' + "x" * 200_000, 1), r"row 4: .* A quote there is not closed"),
         ("", "has no column item"),
     ):
         broken.write_text(content, encoding="utf-8", newline="")

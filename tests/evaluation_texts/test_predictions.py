@@ -1,12 +1,13 @@
 """What several systems wrote, from files."""
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from citerec.errors import InputError, SourceError
-from citerec.evaluation.texts.predictions import citing_paper, read_predictions
+from citerec.evaluation.texts.predictions import ReadFile, citing_paper, read_predictions
 from citerec.texts.tasks import TextTask
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import SOURCES, TARGETS, WRITTEN, record
@@ -46,7 +47,7 @@ def test_several_writers_in_one_file_and_one_writer_in_several(tmp_path: Path) -
     assert {name: len(texts) for name, texts in found.systems.items()} == {"copy": 6, "noise": 6}
     with pytest.raises(InputError, match="texts of several writers, such as copy and noise"):
         read_predictions([("mine", both)])
-    with pytest.raises(InputError, match="copy answers task task-0 for the second time"):
+    with pytest.raises(InputError, match="copy answers task task-0 of xing for the second time"):
         read_predictions([(None, both), (None, both)])
 
 
@@ -63,7 +64,7 @@ def test_tasks_must_be_the_same(tmp_path: Path, files: Files) -> None:
     with pytest.raises(InputError, match="no task is answered by all of copy, noise"):
         read_predictions([*unnamed(files("copy")), (None, other_ids)])
     other_target = write_lines(tmp_path / "targets.jsonl", [record("noise", 0, target="Another one.")])
-    with pytest.raises(InputError, match="the target of task task-0 is another one than before"):
+    with pytest.raises(InputError, match="the target of task task-0 of xing is another one than before"):
         read_predictions([*unnamed(files("copy")), (None, other_target)])
 
 
@@ -88,6 +89,49 @@ def test_predictions_made_elsewhere_find_their_tasks(tmp_path: Path) -> None:
     without_id = write_lines(tmp_path / "without.jsonl", [{"prediction": "text"}])
     with pytest.raises(InputError, match=r"line-1 is the id of no task in .*tasks\.jsonl"):
         read_predictions([(None, without_id)], tasks)
+
+
+def test_one_id_in_two_data_sets_is_two_tasks(tmp_path: Path) -> None:
+    def both(name: str, system: str, **changes: object) -> Path:
+        records = [record(system, n, **{"id": "1", **changes}) for n in (0, 5)]
+        return write_lines(tmp_path / f"{name}.jsonl", records)
+
+    found = read_predictions(unnamed([both("copy", "copy"), both("noise", "noise")]))
+    assert [(task.dataset, task.task_id, task.targets) for task in found.tasks] == [
+        ("xing", "1", (TARGETS[0],)),
+        ("lu", "1", (TARGETS[5],)),
+    ]
+    assert [text.text for text in found.systems["noise"]] == [WRITTEN["noise"][0], WRITTEN["noise"][5]]
+    # The same by references.
+    tasks = both("tasks", "copy")
+    bare = [{"id": "1", "dataset": name, "prediction": name} for name in ("lu", "xing")]
+    joined = read_predictions([(None, write_lines(tmp_path / "bare.jsonl", bare))], tasks)
+    assert [(text.text, text.task.targets) for text in joined.systems["bare"]] == [
+        ("xing", (TARGETS[0],)),
+        ("lu", (TARGETS[5],)),
+    ]
+    which = write_lines(tmp_path / "which.jsonl", [{"id": "1", "prediction": "text"}])
+    with pytest.raises(InputError, match=r"1 is the id of tasks of several data sets in .*tasks\.jsonl"):
+        read_predictions([(None, which)], tasks)
+    other = write_lines(tmp_path / "other.jsonl", [{"id": "1", "dataset": "x", "prediction": "text"}])
+    with pytest.raises(InputError, match=r"1 of x is the id of no task in .*tasks\.jsonl"):
+        read_predictions([(None, other)], tasks)
+    # Where the references name no data set, the id will do.
+    nameless = write_lines(tmp_path / "nameless.jsonl", [record("copy", 0, id="1", dataset="")])
+    (text,) = read_predictions([(None, other)], nameless).systems["other"]
+    assert (text.task.dataset, text.task.targets) == ("", (TARGETS[0],))
+
+
+def test_files_are_named_with_their_digests(tmp_path: Path, files: Files) -> None:
+    copy, noise = files("copy", "noise")
+    more = write_lines(tmp_path / "more.jsonl", [record("copy", 0, id="another")])
+    found = read_predictions([*unnamed([copy, noise, more]), ("again", copy)], references=None)
+    names = {name: [file.name for file in read] for name, read in found.files.items()}
+    assert names == {"copy": ["copy.jsonl", "more.jsonl"], "noise": ["noise.jsonl"], "again": ["copy.jsonl"]}
+    assert found.files["again"] == found.files["copy"][:1]
+    digest = hashlib.sha256(noise.read_bytes()).hexdigest()
+    assert found.files["noise"] == (ReadFile("noise.jsonl", noise.stat().st_size, digest),)
+    assert found.references is None
 
 
 def test_what_is_no_prediction_is_told_with_its_place(tmp_path: Path) -> None:

@@ -2,6 +2,10 @@
 
 import json
 import logging
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +18,7 @@ import pytest
 
 from citerec.errors import CiterecError, InputError, SourceError, WriterError
 from citerec.generate.chat import ChatOptions, ChatWriter, Connection
+from citerec.generate.generation import assignments
 from citerec.generate.prompts import messages, prompt_digest
 from citerec.generate.writers import open_writer
 from citerec.texts.tasks import Source, TextTask
@@ -51,9 +56,7 @@ def failure(status: int, message: str = "no") -> Answer:
 
 
 @pytest.fixture
-def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[Endpoint]:
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.delenv(name, raising=False)
+def endpoint() -> Iterator[Endpoint]:
     seen = Endpoint()
     lock = threading.Lock()
 
@@ -160,10 +163,14 @@ def test_examples_are_shown_as_asked_and_answered(endpoint: Endpoint) -> None:
     assert "Trees rank papers." in roles[1][1]
     assert roles[2][1] == "Trees were used [0]."
     assert "The answer." not in str(roles)
+    blank = TextTask("b", example.sources, targets=(" ", "Trees were used [0]."))
+    assert messages(TASK, "citation", [blank]) == messages(TASK, "citation", [example])
     assert chat.settings["examples"] == ["e", "f"]
     assert chat.settings["prompt"] != prompt_digest("citation") != prompt_digest("tldr")
     with pytest.raises(InputError, match="t1 has no target"):
         writer(endpoint, examples=[TASK])
+    with pytest.raises(InputError, match="b has no target"):
+        writer(endpoint, examples=[TextTask("b", TASK.sources, targets=("", "\n"))])
 
 
 def test_it_asks_again_where_that_may_help(endpoint: Endpoint) -> None:
@@ -229,6 +236,9 @@ def test_no_server(endpoint: Endpoint) -> None:
         (completion("  \n "), "wrote nothing"),
         (completion("<think>hm, hm</think>\n"), "wrote nothing"),
         (completion("", finish_reason="length"), "wrote nothing about t1. Raise max_tokens above 1024"),
+        (completion("<think>hm, BM25 [0]", finish_reason="length"), "wrote nothing about t1. Raise max_tokens"),
+        (completion(" <think>hm, BM25 [0]"), "wrote nothing about t1. Raise max_tokens"),
+        (completion("hm</think>\n<think>hm, BM25 [0]"), "wrote nothing about t1. Raise max_tokens"),
     ],
 )
 def test_answers_of_no_use(endpoint: Endpoint, answer: Answer, words: str) -> None:
@@ -238,13 +248,27 @@ def test_answers_of_no_use(endpoint: Endpoint, answer: Answer, words: str) -> No
     assert words in str(error.value)
 
 
-def test_thoughts_are_no_part_of_the_text_and_cut_answers_are_counted(endpoint: Endpoint) -> None:
-    endpoint.answer = lambda *_: completion(
-        "<think>What to\nsay [3]?</think>\n\nBM25 works [0].\n", finish_reason="length"
-    )
-    chat = writer(endpoint)
-    assert chat.write(TASK).text == "BM25 works [0]."
-    assert chat.cut == 1
+@pytest.mark.parametrize(
+    "said",
+    [
+        "<think>What to\nsay [3]?</think>\n\nBM25 works [0].\n",
+        "What to say [3]?</think>BM25 works [0].",  # servers whose template begins with the thoughts
+        "<think>What?</think> No. <think>This [3]?</think> BM25 works [0].",
+        "BM25 works [0]. <think>And what [3]",
+    ],
+)
+def test_thoughts_are_no_part_of_the_text(endpoint: Endpoint, said: str) -> None:
+    endpoint.answer = lambda *_: completion(said)
+    assert writer(endpoint).write(TASK).text == "BM25 works [0]."
+
+
+def test_texts_that_were_cut_are_counted(endpoint: Endpoint) -> None:
+    endpoint.answer = lambda _body, before: completion("Yes.", finish_reason="length" if before % 2 else "stop")
+    chat = writer(endpoint, threads=1)
+    assert len(list(chat.write_many([TASK] * 5))) == 5
+    assert chat.cut == 2
+    chat.write(TASK)
+    assert chat.remark == "3 texts of this run were cut at 1,024 tokens."
 
 
 def test_many_tasks_are_asked_at_once_and_come_in_order(endpoint: Endpoint) -> None:
@@ -281,9 +305,139 @@ def test_many_tasks_are_asked_at_once_and_come_in_order(endpoint: Endpoint) -> N
 def test_an_error_among_many_stops_the_rest(endpoint: Endpoint) -> None:
     endpoint.answer = lambda _body, before: failure(400) if before == 2 else completion("Yes.")
     tasks = [TextTask(str(number), TASK.sources) for number in range(50)]
+    given = []
     with pytest.raises(WriterError, match="fails with 400"):
-        list(writer(endpoint, threads=1, retries=0).write_many(tasks))
+        for written in writer(endpoint, threads=1, retries=0).write_many(tasks):
+            given.append(written.task.task_id)
+    assert given == ["0", "1"]
     assert len(endpoint.asked) < 6
+
+
+def numbered(body: dict[str, Any]) -> int:
+    """Which of `NUMBERED` is asked about."""
+    return int(body["messages"][-1]["content"].split("number ")[1].split(".")[0])
+
+
+NUMBERED = [TextTask(str(number), (Source(f"Paper number {number}."),)) for number in range(20)]
+
+
+@pytest.mark.parametrize("slow", [1, 3])
+def test_no_error_waits_for_slow_answers_and_what_came_before_it_is_given(endpoint: Endpoint, slow: int) -> None:
+    ended = threading.Event()
+    given: list[str] = []
+    expected = ["Text 0.", "Text 1."][:slow]
+
+    def answer(body: dict[str, Any], _before: int) -> Answer:
+        number = numbered(body)
+        if number == slow:
+            ended.wait(30)
+        while number == 2 and given != expected and not ended.is_set():
+            time.sleep(0.01)
+        return failure(400) if number == 2 else completion(f"Text {number}.")
+
+    endpoint.answer = answer
+    begun = time.monotonic()
+    try:
+        with pytest.raises(WriterError, match="fails with 400"):
+            for written in writer(endpoint, threads=4, retries=0).write_many(NUMBERED):
+                given.append(written.text)
+        assert time.monotonic() - begun < 10
+    finally:
+        ended.set()
+    assert given == expected
+
+
+def test_who_takes_no_more_waits_for_nothing(endpoint: Endpoint) -> None:
+    ended = threading.Event()
+
+    def answer(body: dict[str, Any], _before: int) -> Answer:
+        if numbered(body):
+            ended.wait(30)
+        return completion("Yes.")
+
+    endpoint.answer = answer
+    begun = time.monotonic()
+    try:
+        for written in writer(endpoint, threads=4).write_many(NUMBERED):
+            assert written.text == "Yes."
+            break
+        assert time.monotonic() - begun < 10
+    finally:
+        ended.set()
+    assert len(endpoint.asked) <= 5
+
+
+@pytest.mark.parametrize("stopped", [True, False])
+def test_a_run_ends_at_once_though_the_server_hangs(endpoint: Endpoint, tmp_path: Path, stopped: bool) -> None:
+    """From outside: the process ends too, by Ctrl-C or by an error."""
+    ended, hangs = threading.Event(), threading.Event()
+
+    def answer(body: dict[str, Any], _before: int) -> Answer:
+        if numbered(body) == 0 and not stopped:
+            hangs.wait(30)
+            return failure(400)
+        hangs.set()
+        ended.wait(60)
+        return completion("Too late.")
+
+    endpoint.answer = answer
+    records = [{"id": task.task_id, "input": [task.sources[0].text]} for task in NUMBERED]
+    tasks = write_lines(tmp_path / "tasks.jsonl", records)
+    command: list[str | Path] = [Path(sys.executable).with_name("citerec"), "generate", "batch", tasks]
+    with subprocess.Popen(
+        [*command, "--writer", "chat", "--out", tmp_path / "out.jsonl"],
+        env={**os.environ, "CITEREC_CHAT_URL": endpoint.url, "CITEREC_CHAT_MODEL": "tiny"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as run:
+        try:
+            assert hangs.wait(60)
+            if stopped:
+                run.send_signal(signal.SIGINT)
+            _, error = run.communicate(timeout=10)
+        finally:
+            run.kill()
+            ended.set()
+    assert run.returncode == 1
+    assert ("stopped" if stopped else "fails with 400") in error.splitlines()[-1]
+
+
+def test_proxies_do_not_lead_to_this_machine_and_are_named_elsewhere(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    proxy = f"127.0.0.1:{free_port()}"
+    for name in ("no_proxy", "NO_PROXY", "all_proxy", "ALL_PROXY", "https_proxy", "HTTPS_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", f"http://me:sesame@{proxy}")
+    assert writer(endpoint).write(TASK).text == "A text [0]."
+    port = endpoint.url.split(":")[2]
+    assert writer(Endpoint(f"http://localhost:{port}")).write(TASK).text == "A text [0]."
+    far = Connection("http://chat.invalid/v1", retries=0)
+    with pytest.raises(WriterError, match=f"at http://chat.invalid/v1 .through the proxy {proxy}., asked") as refused:
+        ChatWriter(far, "tiny", "tldr").write(TASK)
+    assert "sesame" not in str(refused.value)
+    monkeypatch.setenv("no_proxy", "chat.invalid")
+    assert far.place == "http://chat.invalid/v1"
+    for broken in ("http://me:sesame@host:port", "gopher://me:sesame@host"):
+        monkeypatch.setenv("http_proxy", broken)
+        with pytest.raises(InputError, match="a proxy that the environment names cannot be used") as error:
+            ChatWriter(far, "tiny", "tldr")
+        assert "sesame" not in str(error.value)
+        assert writer(endpoint).write(TASK).text == "A text [0]."
+
+
+def test_headers_of_the_environment_stay_here(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "OPENAI_CUSTOM_HEADERS", "authorization: Bearer sk-of-openai\nX-Team: mine\nOpenAI-Organization: org-mine"
+    )
+    writer(endpoint, key=KEY).write(TASK)
+    writer(endpoint).write(TASK)
+    for headers, authorization in zip(endpoint.headers, (f"Bearer {KEY}", "Bearer none"), strict=True):
+        assert headers["authorization"] == authorization
+        assert not {"x-team", "openai-organization"} & set(headers)
+    assert "mine" not in str(endpoint.headers)
 
 
 def test_the_environment_says_where_it_is(
@@ -325,21 +479,80 @@ def test_the_environment_says_where_it_is(
     assert endpoint.headers[2]["authorization"] == "Bearer sk-of-openai"
 
 
+def test_options_by_name_as_a_command_line_has_them(
+    endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("CITEREC_CHAT_URL", endpoint.url)
+    monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
+    examples = write_lines(tmp_path / "examples.jsonl", [{"id": "e", "input": ["Trees."], "target": "Trees [0]."}])
+    options = assignments([f"examples={examples}", "temperature=0.5", "max_tokens=", "timeout=30"])
+    chat = ChatWriter.from_environment(options=options)
+    chat.write(TASK)
+    assert [message["content"] for message in endpoint.asked[0]["messages"]][2] == "Trees [0]."
+    assert (chat.settings["examples"], chat.settings["temperature"]) == (["e"], 0.5)
+    assert chat.settings["max_tokens"] == 1024
+    # Names that are arguments in Python are no options.
+    for name in ("task", "model", "device", "options", "url", "key", "cls"):
+        with pytest.raises(InputError, match=rf"no option '{name}' of a chat writer\. Give temp.*, examples\."):
+            ChatWriter.from_environment(options={name: "x"})
+
+
 def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CITEREC_CHAT_MODEL", "tiny")
+    local = "http://localhost/v1"
     cases: list[tuple[type[CiterecError], str, str, dict[str, Any]]] = [
-        (InputError, "localhost:8000", "address of the chat endpoint is none", {}),
-        (InputError, "ftp://localhost/v1", "address of the chat endpoint is none", {}),
+        *(
+            (InputError, url, "address of the chat endpoint is none", {})
+            for url in (
+                "localhost:8000",
+                "ftp://localhost/v1",
+                "http://localhost:port/v1",
+                "http://localhost:99999/v1",
+                "http://local..host/v1",
+                "http://local host/v1",
+                "http://localhost/v1\n",
+                "http://[::1/v1",
+                "http://999.1.1.1/v1",
+                f"http://localhost/{'v' * 70_000}",
+            )
+        ),
         (InputError, "http://me:secret@localhost/v1", "holds more than an address", {}),
         (InputError, "http://localhost/v1?key=secret", "holds more than an address", {}),
-        (InputError, endpoint.url, "retries -1", {"retries": -1}),
-        (InputError, endpoint.url, "there is no option 'beams' of a chat writer", {"beams": 3}),
-        (InputError, endpoint.url, "temperature: Input should be a valid number", {"temperature": "warm"}),
-        (SourceError, endpoint.url, "none.jsonl", {"examples": tmp_path / "none.jsonl"}),
+        (InputError, "http://localhost/v1#secret", "holds more than an address", {}),
+        *(
+            (InputError, local, f"asked with {words}", options)
+            for words, options in (
+                ("timeout 120.0, retries -1", {"retries": -1}),
+                ("timeout nan", {"timeout": "nan"}),
+                ("timeout inf", {"timeout": "inf"}),
+                ("timeout 0.0", {"timeout": 0}),
+                ("timeout 1e+300", {"timeout": 1e300}),
+                ("timeout 120.0, retries 3, threads 0", {"threads": 0}),
+                ("timeout 120.0, retries 3, threads 1000000", {"threads": 1_000_000}),
+            )
+        ),
+        (InputError, local, "there is no option 'beams' of a chat writer", {"beams": 3}),
+        (InputError, local, "temperature: Input should be a valid number", {"temperature": "warm"}),
+        (InputError, local, "temperature is nan", {"temperature": "nan"}),
+        (InputError, local, "temperature is inf", {"temperature": "inf"}),
+        (InputError, local, "temperature is -1.0", {"temperature": -1}),
+        (InputError, local, "max_tokens is 0", {"max_tokens": "0"}),
+        (InputError, local, "max_tokens is -5", {"max_tokens": -5}),
+        (InputError, local, "max_tokens is 1000", {"max_tokens": 10**30}),
+        (InputError, local, "seed is 1000", {"seed": 10**30}),
+        (SourceError, local, "none.jsonl", {"examples": tmp_path / "none.jsonl"}),
+        (SourceError, local, "none.jsonl", {"examples": str(tmp_path / "none.jsonl")}),
     ]
     for kind, url, words, more in cases:
         monkeypatch.setenv("CITEREC_CHAT_URL", url)
         with pytest.raises(kind) as error:
             ChatWriter.from_environment(**more)
         assert words in str(error.value)
+        assert "secret" not in str(error.value)
+        assert "\n" not in str(error.value)
+    monkeypatch.setenv("CITEREC_CHAT_URL", endpoint.url)
+    for key in ("schlüssel-secret", "sk secret", "sk-secret\nX-More: 1"):
+        monkeypatch.setenv("CITEREC_CHAT_KEY", key)
+        with pytest.raises(InputError, match="the key in CITEREC_CHAT_KEY holds what no key holds") as error:
+            ChatWriter.from_environment()
         assert "secret" not in str(error.value)

@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,15 @@ def test_it_writes_the_same_each_time_and_in_order(opened: Open, name: str) -> N
     assert writer.read == len(TASKS)
 
 
+def test_texts_are_given_batch_by_batch(opened: Open) -> None:
+    """What was written is not lost while others are still to be."""
+    writer = opened("led", max_tokens=4, beams=2)
+    texts = writer.write_many(iter(TASKS))
+    assert next(texts).task == TASKS[0]
+    assert writer.read == 4  # 8 rows on a processor, of two beams each
+    assert [one.task for one in texts] == TASKS[1:]
+
+
 @pytest.mark.parametrize("name", KINDS)
 def test_lengths_are_kept(opened: Open, folders: dict[str, Path], name: str) -> None:
     model = Seq2seqModel.open(str(folders[name]), device="cpu")
@@ -121,7 +131,7 @@ def test_the_decoder_begins_as_it_does_in_training(folders: dict[str, Path]) -> 
 @pytest.mark.parametrize(
     ("family", "kind", "expected"),
     [
-        ("led", "citation", Generation(4096, 0, 1024, 2, 2.0, 3, True)),  # CiteBench, appendix A.4
+        ("led", "citation", Generation(4096, 0, 1024, 2, 2.0, 3, True)),  # CiteBench, appendix A.2
         ("led", "tldr", Generation(4096, 10, 45, 2, 2.0, 3, True)),
         ("bart", "tldr", Generation(1024, 10, 45, 6, 1.0, 3, True)),
         ("primera", "related-work", Generation(8192, 0, 2048, 4, 1.0, 3, True)),  # OARelatedWork, section 6.1.4
@@ -154,6 +164,7 @@ def test_a_model_is_read_up_to_its_length_and_what_was_cut_is_counted(opened: Op
     long = TextTask("long", (Source("cats and dogs " * 40),))
     list(writer.write_many([TASKS[0], long, TASKS[1], long]))
     assert (writer.read, writer.cut) == (4, 2)
+    assert writer.remark == "2 of 4 inputs of this run were cut to 64 tokens."
     assert opened("led", max_tokens=4, max_input_tokens=200).write(long)
 
 
@@ -232,6 +243,10 @@ def test_options_may_be_texts() -> None:
     changes = assignments(["beams=4", "early_stopping=false", "prompt = This paper", "length_penalty=0.5"])
     changed = recipe("led", "tldr").changed(changes)
     assert changed == Generation(4096, 10, 45, 4, 0.5, 3, early_stopping=False, prompt="This paper")
+    # Nothing turns off what a trained writer does by itself.
+    assert replace(changed, post_processing="ref").changed(assignments(["prompt=", "post_processing="])) == replace(
+        changed, prompt=None
+    )
     with pytest.raises(InputError, match=r"'beams' sets no option\. Give KEY=VALUE"):
         assignments(["beams"])
 
@@ -266,12 +281,24 @@ def test_what_is_wrong_is_said_in_one_line(folders: dict[str, Path], tmp_path: P
         (InputError, "beams: Input should be a valid integer", bart, {"beams": "many"}),
         (InputError, "post_processing: Input should be 'ref'", bart, {"post_processing": "none"}),
         (InputError, "min_tokens is 30, max_tokens 20", bart, {"min_tokens": 30, "max_tokens": 20}),
+        (InputError, "length_penalty is nan. Give a number from -10 to 10", bart, {"length_penalty": "nan"}),
+        (InputError, "length_penalty is inf", bart, {"length_penalty": "inf"}),
+        (InputError, "length_penalty is 300.0", bart, {"length_penalty": 300}),
+        (InputError, "no_repeat_ngram is 1000", bart, {"no_repeat_ngram": 10**30}),
+        (InputError, "max_tokens: Input should be a valid integer", bart, {"max_tokens": ""}),
+        *(
+            (InputError, f"there is no option '{name}' of a seq2seq writer", "./nowhere", {"options": {name: "x"}})
+            for name in ("task", "device", "name", "generation", "options", "cls")
+        ),
     ]
     for kind, words, name, options in cases:
         with pytest.raises(kind) as error:
             Seq2seqWriter.open(name, device="cpu", **options)
         assert words in str(error.value), str(error.value)
         assert "\n" not in str(error.value)
+    for device in ("foo", "meta", "cuda:99", "cpu:x"):
+        with pytest.raises(InputError, match=rf"torch has no device '{device}' here\. Give cpu"):
+            Seq2seqWriter.open(bart, device=device)
 
 
 def test_writers_are_opened_by_folder(folders: dict[str, Path]) -> None:

@@ -1,6 +1,7 @@
 """What describes texts: self-reference, novelty, length, grounding."""
 
 from decimal import Decimal
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from citerec.texts.metrics.length import Length
 from citerec.texts.metrics.metric import TextMetric
 from citerec.texts.metrics.novelty import NGRAMS, Novelty, novelty
 from citerec.texts.metrics.self_reference import SelfReference, refers_to_itself
-from citerec.texts.sentences import content_terms, sentences_of, terms_of, words_of
+from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, sentences_of, terms_of, words_of
 from citerec.texts.tasks import Source, TextTask, Written
 
 PARSER = Source("It parses 1,000 sentences in 0.50 seconds.", "W0", "A fast parser", authors=("Ada Lee",))
@@ -41,20 +42,21 @@ def test_novelty_by_hand() -> None:
     # Words: a, fast, tagger; of them "tagger" is new. Pairs: "a fast" stands in the title, "fast tagger" does not.
     assert score(Novelty(), "A fast tagger [0].", PARSER) == pytest.approx([1 / 3, 1 / 2, 1, np.nan], nan_ok=True)
     # No pair runs from one source into another.
-    assert novelty("b c", ["a b", "c d"], 2) == 1
-    assert novelty("B-c", ["a b c"], 2) == 0
+    assert novelty("b c", ["a b", "c d"])[1] == 1
+    assert novelty("B-c", ["a b c"])[1] == 0
     # Each as often as it comes.
-    assert novelty("x x a", ["a"], 1) == pytest.approx(2 / 3)
+    assert novelty("x x a", ["a"])[0] == pytest.approx(2 / 3)
     assert np.isnan(score(Novelty(), "[0]", PARSER)).all()
 
 
 @given(st.text("ab c.", max_size=30), st.text("ab c.", max_size=30))
 def test_longer_ngrams_are_newer(text: str, source: str) -> None:
-    shares = [novelty(text, [source], n) for n in NGRAMS]
+    shares = novelty(text, [source])
+    assert len(shares) == len(NGRAMS)
     known = [share for share in shares if not np.isnan(share)]
     assert all(0 <= share <= 1 for share in known)
     assert [not share for share in known] == sorted((not share for share in known), reverse=True)
-    assert not any(novelty(text, [f"x {text} y"], n) > 0 for n in NGRAMS)
+    assert not any(share > 0 for share in novelty(text, [f"x {text} y"]))
 
 
 def test_length_by_hand() -> None:
@@ -75,6 +77,19 @@ def test_grounding_by_hand() -> None:
     assert score(Grounding(), "It takes 0.5 s for 1000, and 7 for 10.", PARSER)[1] == 2 / 4
     assert score(Grounding(), "A GPT-2 of 50.", PARSER)[1] == 0
     assert np.isnan(score(Grounding(), "It is [0].", PARSER)).all()
+
+
+def test_all_that_a_source_says() -> None:
+    assert said_by(PARSER) == "A fast parser\nAda Lee\nIt parses 1,000 sentences in 0.50 seconds."
+
+
+def test_settings_name_what_splits_and_what_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Length().settings["sentences"] == f"pysbd {version('pysbd')}"
+    settings = Grounding().settings["stop_words"]
+    assert settings.startswith(f"citerec's {len(STOP_WORDS)} function words, sha256 ")
+    # As many words, but others.
+    monkeypatch.setattr("citerec.texts.metrics.grounding.STOP_WORDS", (STOP_WORDS - {"the"}) | {"der"})
+    assert Grounding().settings["stop_words"] != settings
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -69,3 +70,4 @@ def test_without_sentences() -> None:
 def test_settings_name_the_tagger() -> None:
     settings = Discourse("intent", FirstWord()).settings
     assert (settings["tagger"], settings["scheme"], settings["labels"]) == ("first-word", "words", [*FirstWord.labels])
+    assert settings["sentences"] == f"pysbd {version('pysbd')}"

@@ -130,9 +130,11 @@ def test_settings_tell_all_that_scores_depend_on() -> None:
         "package": f"rouge-score {version('rouge-score')}",
         "stemming": True,
         "rouge_l": "summary",
+        "sentences": f"pysbd {version('pysbd')}",
         "references": "mean",
         "measure": "recall",
     }
+    assert "sentences" not in Rouge().settings  # nothing is split
     assert Rouge(measure="recall").columns == ("rouge1_recall", "rouge2_recall", "rougeL_recall")
 
 

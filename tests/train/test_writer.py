@@ -84,7 +84,9 @@ def train(tasks: Path, bases: dict[str, str]) -> Train:
 
 
 @pytest.mark.parametrize("base", ["bart", "led"])
-def test_it_learns_what_to_write_and_the_writer_opens_it(train: Train, tasks: Path, tmp_path: Path, base: str) -> None:
+def test_it_learns_what_to_write_and_the_writer_opens_it(
+    train: Train, tasks: Path, bases: dict[str, str], tmp_path: Path, base: str
+) -> None:
     said: list[str] = []
     manifest = train(tmp_path / "model", base, epochs=15, evaluations=3, note=said.append)
     assert manifest.dev["rougeL before"] < 0.2
@@ -97,6 +99,8 @@ def test_it_learns_what_to_write_and_the_writer_opens_it(train: Train, tasks: Pa
     assert writer.generation == manifest.generation
     assert writer.generation.max_tokens == 16
     assert writer.settings["family"] == base
+    assert manifest.base_identity == Seq2seqWriter.open(bases[base], device="cpu").settings["model"]
+    assert manifest.base_identity != writer.settings["model"]
     some = list(read_tasks(tasks))[::5]
     # Of two beams of so sure a model, the second ends at once.
     written = list(Seq2seqWriter.open(str(tmp_path / "model"), device="cpu", beams=1).write_many(some))
@@ -193,14 +197,143 @@ def test_what_dev_is_about_is_not_learnt_from(
     assert 0.05 * len(records) < held_out.training["dev_tasks"] < 0.6 * len(records)
 
 
+def of_paper(task: str, citing: str = "", *sources: str, **more: Any) -> dict[str, Any]:
+    tagged = [f"<abs> {citing} </abs>"] if citing else []
+    return {"id": task, "input": [*tagged, *sources], "target": "it .", **more}
+
+
+@pytest.mark.parametrize(
+    ("dev", "leaks", "learnt"),
+    [
+        (  # the citing paper by its id, whatever else is told of it
+            of_paper("dev", "We study cats.", "dogs", citing_id=9),
+            [of_paper("a", "We study many cats.", "birds", citing_id="9"), of_paper("b", "", "trees", citing_id=9)],
+            [of_paper("c", "We study birds.", "dogs", citing_id=8), of_paper("d", "", "dogs")],
+        ),
+        (  # by its abstract, as words
+            of_paper("dev", "We study cats.", "dogs", "birds"),
+            [of_paper("a", "WE study  cats", "trees"), of_paper("b", "We study cats.", "stars", citing_id="9")],
+            [of_paper("c", "We study cats and dogs.", "dogs", "birds"), of_paper("d", "", "dogs", "birds")],
+        ),
+        (  # the cited papers together, in whatever order, where no citing paper is known
+            of_paper("dev", "", "cats", "dogs"),
+            [of_paper("a", "", "dogs", "cats"), of_paper("b", "", "Dogs .", "cats", "cats")],
+            [of_paper("c", "", "cats", "birds"), of_paper("d", "", "cats"), of_paper("e", "We do.", "cats", "dogs")],
+        ),
+        (  # they by id too, where each has one
+            of_paper("dev", "", "cats", "dogs", sources=[{"paper_id": "1"}, {"paper_id": "2"}]),
+            [of_paper("a", "", "Dogs!", "many cats", sources=[{"paper_id": "2"}, {"paper_id": "1"}])],
+            [of_paper("b", "", "cats", "birds", sources=[{"paper_id": "1"}, {"paper_id": "3"}])],
+        ),
+        (  # the paper that a TLDR is of, with and without its id; also as the paper that cites
+            {"paper_id": "9", "source": ["We study", "cats."], "target": "cats"},
+            [
+                {"id": "a", "source": ["We study cats."], "target": "cats"},
+                {"id": "b", "paper_id": 9, "source": ["Cats are studied."], "target": "cats"},
+                of_paper("c", "We study cats.", "dogs"),
+            ],
+            [
+                {"paper_id": "8", "source": ["We study dogs."], "target": "dogs"},
+                of_paper("d", "We do.", "We study cats."),
+            ],
+        ),
+        (
+            {"id": "dev", "source": ["???"], "target": "t"},
+            [{"id": "a", "source": ["???"], "target": "t"}],
+            [{"id": "b", "source": ["!!!"], "target": "t"}],
+        ),
+    ],
+)
+def test_what_two_tasks_are_about_is_known_by_every_name_of_it(
+    tmp_path: Path, dev: dict[str, Any], leaks: list[dict[str, Any]], learnt: list[dict[str, Any]]
+) -> None:
+    choice = TaskChoice(
+        write_lines(tmp_path / "tasks.jsonl", [*leaks, *learnt]), write_lines(tmp_path / "dev.jsonl", [dev])
+    )
+    measured, left = trainer._sides(choice)
+    assert len(measured) == 1
+    expected = list(read_tasks(write_lines(tmp_path / "learnt.jsonl", learnt)))
+    assert [task.sources for task in left] == [task.sources for task in expected]
+
+
+def test_a_share_of_the_papers_is_held_out_by_every_name_too(tmp_path: Path) -> None:
+    # Of each paper: two tasks with id and abstract, one with the abstract alone.
+    records = [
+        of_paper(f"{paper}-{number}", f"We study {paper}.", f"cited {number}", **more)
+        for paper in range(60)
+        for number, more in enumerate([{"citing_id": paper}, {"citing_id": paper}, {}])
+    ]
+    measured, left = trainer._sides(
+        TaskChoice(write_lines(tmp_path / "tasks.jsonl", records), dev_share=0.3, dev_limit=1000)
+    )
+
+    def papers(tasks: Any) -> set[str]:
+        return {task.task_id.partition("-")[0] for task in tasks}
+
+    of_left = papers(left)
+    assert of_left.isdisjoint(papers(measured))
+    assert 5 < len(papers(measured)) < 40
+    assert len(of_left) > 20
+
+
 def test_each_target_is_an_example_and_the_best_counts_on_dev(train: Train, tmp_path: Path) -> None:
     several = [
-        {"id": str(number), "source": [f"We propose {what} ."], "target": ["stars rocks", f"We study {what} ."]}
+        {
+            "id": str(number),
+            "source": [f"We propose {what} ."],
+            "target": ["stars rocks", " ", f"We study {what} .", ""],
+        }
         for number, what in enumerate(["search", "ranking", "parsing", "tagging", "cats"] * 4)
     ]
     dev = write_lines(tmp_path / "dev.jsonl", [{**several[0], "source": ["We propose dogs ."]}])
     manifest = train(tmp_path / "model", tasks=write_lines(tmp_path / "tasks.jsonl", several), dev=dev, epochs=1)
     assert manifest.training["examples"] == 40
+    # Blank targets are no targets on dev either.
+    plain = write_lines(tmp_path / "plain.jsonl", [{**several[0], "source": ["We propose dogs ."], "target": "stars"}])
+    blank = write_lines(
+        tmp_path / "blank.jsonl", [{**several[0], "source": ["We propose dogs ."], "target": ["", "stars", " "]}]
+    )
+    losses = [
+        train(tmp_path / dev.stem, tasks=tmp_path / "tasks.jsonl", dev=dev, epochs=1, value="loss").dev
+        for dev in (plain, blank)
+    ]
+    assert losses[0] == losses[1]
+
+
+def test_the_dev_loss_is_of_what_is_learnt(train: Train, records: list[dict[str, Any]], tmp_path: Path) -> None:
+    """With `as_citations` as with targets that were written so in the first place."""
+    rewritten = [{**record, "target": record["target"].replace("We", "This paper REF")} for record in records]
+    tasks = write_lines(tmp_path / "rewritten.jsonl", rewritten)
+    options = {"value": "loss", "limit": 24, "epochs": 2}
+    by_option = train(tmp_path / "by-option", **options, as_citations=True)
+    in_the_file = train(tmp_path / "in-the-file", **options, tasks=tasks)
+    assert by_option.dev == in_the_file.dev
+    assert by_option.training["losses"] == in_the_file.training["losses"]
+
+
+def test_what_began_on_another_device_begins_again(train: Train, tmp_path: Path) -> None:
+    """What was computed in bfloat16 does not go on in 32 bits."""
+
+    def stop(now: str, done: float, _whole: float) -> None:
+        if now == "training" and done >= 4:
+            raise KeyboardInterrupt
+
+    def stopped() -> None:
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "model", limit=40, progress=stop)
+
+    stopped()
+    plan = tmp_path / ".model.training" / "plan.json"
+    written = plan.read_bytes()
+    assert written.count(b'"device":"cpu"') == 1
+    mark = plan.with_name("mark")
+    mark.touch()
+    stopped()
+    assert mark.exists()
+    plan.write_bytes(written.replace(b'"device":"cpu"', b'"device":"cuda"'))
+    stopped()
+    assert not mark.exists()
+    assert plan.read_bytes() == written
 
 
 def test_what_is_cut_is_told(train: Train, tmp_path: Path) -> None:
@@ -270,6 +403,7 @@ def test_the_command_says_what_is_wrong(citerec_here: Citerec, tasks: Path, base
         (("--base", bases["led"], "--max-target-tokens", 10_000), "room for 64 tokens, not 10000"),
         (("--dev", "none.jsonl"), "none.jsonl"),
         (("--dev-share", 2), "--dev-share"),
+        (("--base", bases["bart"], "--device", "foo"), "torch has no device 'foo' here"),
         (("--writes", "poems"), "poems"),
     ):
         wrong = citerec_here(*arguments, *more)

@@ -84,13 +84,19 @@ def svg(drawn: "Figure", title: str) -> str:
         title: What it shows, for those who cannot see it.
     """
     import matplotlib as mpl
+    from matplotlib.text import Text
 
+    for text in drawn.findobj(Text):
+        # It took what was the style when it was made: labels of ticks come after `figure`.
+        text.set_parse_math(False)
     file = io.StringIO()
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of letters that its font has not: the browser's has
         drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
-    text = file.getvalue()
-    text = text[text.index("<svg") :]
-    opening = rf'<svg viewBox="\1" role="img" aria-label="{html.escape(title)}">'
-    text = re.sub(r'<svg [^>]*viewBox="([^"]*)"[^>]*>', opening, text, count=1)
-    return re.sub(r"#0a0b([0-9a-f]{2})", lambda found: f"var(--{_VARIABLES[int(found[1], 16)]})", text)
+    page = file.getvalue()
+    page = page[page.index("<svg") :]
+    attributes = f'role="img" aria-label="{html.escape(title)}"'
+    page = re.sub(
+        r'<svg [^>]*viewBox="([^"]*)"[^>]*>', lambda found: f'<svg viewBox="{found[1]}" {attributes}>', page, count=1
+    )
+    return re.sub(r"#0a0b([0-9a-f]{2})", lambda found: f"var(--{_VARIABLES[int(found[1], 16)]})", page)

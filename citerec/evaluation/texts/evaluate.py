@@ -11,6 +11,8 @@ from citerec.evaluation.statistics import RESAMPLES, Floats
 from citerec.evaluation.texts.means import Groups, Mean, comparisons, groups_of, means, no_progress
 from citerec.evaluation.texts.predictions import Predictions, citing_paper
 from citerec.evaluation.texts.results import Column, SystemTexts, TextResults
+from citerec.texts.anchors import cited_in
+from citerec.texts.metrics.citations import Citations
 from citerec.texts.metrics.metric import CorpusMetric, Progress, TextMetric
 from citerec.texts.tasks import Written
 
@@ -148,7 +150,20 @@ def _notes(results: TextResults) -> list[str]:
     for name, system in results.systems.items():
         if system.blank:
             notes.append(f"{name} wrote nothing for {_tasks(system.blank)}.")
+    if Citations.name in results.metrics:
+        silent = {name: _silent(results, name) for name in results.systems}
+        if any(silent.values()):
+            of_systems = ", ".join(f"{name}: {number:,}" for name, number in silent.items())
+            notes.append(f"citations: texts that cite nothing, as their target does, count as 1 ({of_systems}).")
     return notes
+
+
+def _silent(results: TextResults, system: str) -> int:
+    """How many texts have the best citation score for citing nothing."""
+    f1 = next(number for number, column in enumerate(results.columns) if column.name == Citations.columns[0])
+    best = zip(results.predictions.systems[system], results.scores[system][:, f1] == 1, strict=True)
+    found = [cited_in(written.text, written.task.sources) for written, is_best in best if is_best]
+    return sum(not cited.sources and not cited.outside for cited in found)
 
 
 def _tasks(number: int) -> str:

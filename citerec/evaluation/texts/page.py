@@ -1,6 +1,7 @@
 """The page of an evaluation of written texts: tables, charts, and texts side by side."""
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +12,11 @@ import numpy as np
 from citerec.evaluation.report.drawing import PART_COLOURS, SYSTEM_COLOURS
 from citerec.evaluation.results import OVERALL, SIGNIFICANT
 from citerec.evaluation.texts.charts import metric_chart, shares_chart, shown, titled
+from citerec.evaluation.texts.predictions import ReadFile
 from citerec.evaluation.texts.results import Column, TextResults
 from citerec.evaluation.texts.telling import Telling, telling
 from citerec.texts.anchors import anchors_of, cited_in
-from citerec.texts.tasks import Source, TextTask, Written
+from citerec.texts.tasks import Sentence, Source, TextTask, Written
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _LONGEST_SOURCE = 1500
 _LONGEST_TEXT = 8000
+_LONGEST_SETTING = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +46,13 @@ class Card:
 
     Attributes:
         system: The system.
-        sentences: Pieces of each sentence, and numbers of the sources that it was drawn from.
+        parts: The text: pieces up to the end of a sentence, and numbers of the sources that it was drawn from.
         unknown: Citations that stand for no source.
         values: Columns with the values of this text.
     """
 
     system: str
-    sentences: Sequence[tuple[Sequence[Piece], Sequence[int]]]
+    parts: Sequence[tuple[Sequence[Piece], Sequence[int]]]
     unknown: Sequence[str]
     values: Sequence[tuple[Column, float]]
 
@@ -92,19 +95,61 @@ def write_page(results: TextResults, path: Path) -> None:
     path.write_text(page, encoding="utf-8")
 
 
-def pieces_of(text: str, sources: Sequence[Source]) -> list[Piece]:
-    """A text in pieces: its citations, and what stands between them."""
+def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[Piece]:
+    """A text in pieces: its citations, and what stands between them.
+
+    Args:
+        text: The text.
+        sources: What it could be written from.
+        unknown: Citations in it that are known to stand for no source, as they are written, whatever their style.
+    """
+    spans = [(anchor.start, anchor.end) for anchor in anchors_of(text)]
+    spans += [found.span() for name in unknown if name for found in re.finditer(re.escape(name), text)]
     pieces, done = [], 0
-    for anchor in anchors_of(text):
-        pieces.append(Piece(text[done : anchor.start], ""))
-        citation = text[anchor.start : anchor.end]
-        pieces.append(Piece(citation, "unknown" if cited_in(citation, sources).outside else "citation"))
-        done = anchor.end
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= done:
+            pieces.append(Piece(text[done:start], ""))
+            citation = text[start:end]
+            outside = citation in unknown or cited_in(citation, sources).outside
+            pieces.append(Piece(citation, "unknown" if outside else "citation"))
+            done = end
     return [piece for piece in (*pieces, Piece(text[done:], "")) if piece.text]
+
+
+def parts_of(
+    text: str, sentences: Sequence[Sentence], sources: Sequence[Source]
+) -> list[tuple[list[Piece], tuple[int, ...]]]:
+    """A text parted after each sentence of which something is said.
+
+    Args:
+        text: What was measured: it is all there, and nothing else.
+        sentences: Its sentences in order; one that the text does not have is passed over, as are numbers of no source.
+        sources: What it could be written from.
+
+    Returns:
+        Pieces, and numbers of the sources that their last sentence was drawn from.
+    """
+    anchors = [(anchor.start, anchor.end) for anchor in anchors_of(text)]
+    parts: list[tuple[list[Piece], tuple[int, ...]]] = []
+    done = searched = 0
+    for sentence in sentences:
+        # Lines may be broken elsewhere.
+        pattern = r"\s+".join(map(re.escape, sentence.text.split()))
+        if not pattern or not (found := re.compile(pattern).search(text, searched)):
+            continue
+        # A dot in a citation ends no sentence here.
+        end = searched = next((end for start, end in anchors if start < found.end() < end), found.end())
+        drawn = tuple(number for number in sentence.drawn_from if 0 <= number < len(sources))
+        if drawn or sentence.unknown:
+            parts.append((pieces_of(text[done:end], sources, sentence.unknown), drawn))
+            done = end
+    return [*parts, (pieces_of(text[done:], sources), ())] if text[done:] else parts
 
 
 def said(value: Any) -> str:
     """A setting in words."""
+    if value is None:
+        return "none"
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, Mapping):
@@ -127,15 +172,14 @@ def _side_by_side(results: TextResults, one: Telling) -> SideBySide:
 
 def _card(results: TextResults, system: str, written: Written, place: int) -> Card:
     sources = written.task.sources
-    if written.sentences:
-        sentences = [(pieces_of(one.text, sources), one.drawn_from) for one in written.sentences]
-        unknown = [citation for one in written.sentences for citation in one.unknown]
-    else:
-        sentences = [(pieces_of(_cut(written.text, _LONGEST_TEXT), sources), ())]
-        unknown = sorted(cited_in(written.text, sources).outside)
+    text = _cut(written.text, _LONGEST_TEXT) if written.text.strip() else ""
+    said_unknown = [name for one in written.sentences for name in one.unknown if name in written.text]
     values = zip(results.columns, results.scores[system][place].tolist(), strict=True)
     return Card(
-        system, sentences, list(dict.fromkeys(unknown)), [(column, value) for column, value in values if column.judges]
+        system,
+        parts_of(text, written.sentences, sources),
+        list(dict.fromkeys([*sorted(cited_in(written.text, sources).outside), *said_unknown])),
+        [(column, value) for column, value in values if column.judges],
     )
 
 
@@ -156,6 +200,10 @@ def _cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]} … ({len(text) - longest:,} more characters)"
 
 
+def _file(file: ReadFile) -> str:
+    return f"{file.name} ({file.bytes:,} bytes, sha256 {file.sha256[:12]}…)"
+
+
 def _templates() -> "Environment":
     from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -168,7 +216,14 @@ def _templates() -> "Environment":
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters.update(value=_value, titled=titled, said=said, number=lambda value: f"{value:,}")
+    templates.filters.update(
+        value=_value,
+        titled=titled,
+        said=said,
+        cut=lambda text: _cut(text, _LONGEST_SETTING),
+        file=_file,
+        number=lambda value: f"{value:,}",
+    )
     return templates
 
 

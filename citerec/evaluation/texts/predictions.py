@@ -1,8 +1,10 @@
 """What several systems wrote for the same tasks, from files."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any, Self
 
 from citerec.errors import InputError
 from citerec.texts.read import read_tasks, read_written
@@ -15,6 +17,31 @@ Key = tuple[str, str]
 """Data set and id of a task."""
 
 
+VARIES = "varies"
+"""What stands for the settings of a system whose texts were written with different ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFile:
+    """A file that was read, so that it can be told from others of its name.
+
+    Attributes:
+        name: Its name, without the folder.
+        bytes: How long it is.
+        sha256: Its digest.
+    """
+
+    name: str
+    bytes: int
+    sha256: str
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        """What tells a file from others."""
+        with path.open("rb") as file:
+            return cls(path.name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
 @dataclass(frozen=True, slots=True)
 class Predictions:
     """What systems wrote for the tasks that all of them answered.
@@ -25,6 +52,8 @@ class Predictions:
         upper_bounds: The systems that saw the targets.
         asked: How many tasks there are in all files together.
         missing: For each system how many of those it did not answer.
+        files: For each system the files that it was read from.
+        references: The file that the tasks were read from, where there is one.
     """
 
     tasks: tuple[TextTask, ...]
@@ -32,11 +61,18 @@ class Predictions:
     upper_bounds: frozenset[str]
     asked: int
     missing: Mapping[str, int]
+    files: Mapping[str, tuple[ReadFile, ...]] = field(default_factory=dict)
+    references: ReadFile | None = None
 
     @property
     def left_out(self) -> int:
         """How many tasks are left out, as not every system answered them."""
         return self.asked - len(self.tasks)
+
+    def settings(self, system: str) -> Mapping[str, Any] | str:
+        """What a system's texts depend on, as its writer says; empty where it says nothing, or `VARIES`."""
+        first, *others = (written.settings for written in self.systems[system])
+        return VARIES if any(other != first for other in others) else first
 
 
 def read_predictions(files: Sequence[tuple[str | None, Path]], references: Path | None = None) -> Predictions:
@@ -46,27 +82,31 @@ def read_predictions(files: Sequence[tuple[str | None, Path]], references: Path 
 
     Args:
         files: Files of written texts, each with the name of its system, or None for what its records say.
-        references: Tasks that the texts are for, found by id: what authors wrote is taken from there, and the sources
-            too where a written text comes without.
+        references: Tasks that the texts are for, found by id, and by data set where both name one: what authors wrote
+            is taken from there, and the sources too where a written text comes without.
 
     Raises:
         SourceError: A file cannot be read, or is empty.
         InputError: A record is no written text, a task is answered twice, is not in the references, or has other
             targets in another file; or no task is answered by all.
     """
-    known = {task.task_id: task for task in read_tasks(references)} if references else {}
-    tasks: dict[Key, TextTask] = {(task.dataset, task.task_id): task for task in known.values()}
+    tasks: dict[Key, TextTask] = {}
+    known: dict[str, list[TextTask]] = {}
+    for task in read_tasks(references) if references else ():
+        tasks[_key(task)] = task
+        known.setdefault(task.task_id, []).append(task)
     systems: dict[str, dict[Key, Written]] = {}
+    of_system: dict[str, dict[Path, None]] = {}
     for name, path in files:
         writers = set()
         for written in read_written(path):
             if references:
                 written = _joined(written, known, path, references)
-            key = (written.task.dataset, written.task.task_id)
+            key = _key(written.task)
             first = tasks.setdefault(key, written.task)
             if first.targets != written.task.targets:
                 raise InputError(
-                    f"{path}: the target of task {key[1]} is another one than before",
+                    f"{path}: the target of task {_called(key)} is another one than before",
                     "Ids must mean the same in all files; give --references where records have ids only.",
                 )
             writers.add(written.writer)
@@ -76,12 +116,18 @@ def read_predictions(files: Sequence[tuple[str | None, Path]], references: Path 
                     f"Leave the name {name} away: each writer is a system.",
                 )
             system = name or written.writer or _stem(path)
+            of_system.setdefault(system, {})[path] = None
             texts = systems.setdefault(system, {})
             if key in texts:
-                raise InputError(f"{path}: {system} answers task {key[1]} for the second time", _OTHER_NAME)
+                raise InputError(f"{path}: {system} answers task {_called(key)} for the second time", _OTHER_NAME)
             # Held once for all systems, where it is the same.
             texts[key] = replace(written, task=first) if written.task == first else written
-    return _common(tasks, systems)
+    read = {path: ReadFile.of(path) for _, path in files}
+    return replace(
+        _common(tasks, systems),
+        files={system: tuple(read[path] for path in paths) for system, paths in of_system.items()},
+        references=ReadFile.of(references) if references else None,
+    )
 
 
 def citing_paper(task: TextTask) -> str | None:
@@ -89,14 +135,31 @@ def citing_paper(task: TextTask) -> str | None:
     return str(task.extra[_CITING_ID]) if task.extra.get(_CITING_ID) else task.citing or None
 
 
-def _joined(written: Written, known: Mapping[str, TextTask], path: Path, references: Path) -> Written:
-    task = known.get(written.task.task_id)
-    if task is None:
+def _key(task: TextTask) -> Key:
+    return task.dataset, task.task_id
+
+
+def _called(key: Key) -> str:
+    dataset, task_id = key
+    return f"{task_id} of {dataset}" if dataset else task_id
+
+
+def _joined(written: Written, known: Mapping[str, Iterable[TextTask]], path: Path, references: Path) -> Written:
+    """A written text with its task: that of its id and data set; where either names no data set, that of its id."""
+    key = _key(written.task)
+    of_id = list(known.get(key[1], ()))
+    found = [task for task in of_id if _key(task) == key] or [task for task in of_id if not (key[0] and task.dataset)]
+    if not found:
         raise InputError(
-            f"{path}: {written.task.task_id} is the id of no task in {references}",
+            f"{path}: {_called(key)} is the id of no task in {references}",
             'Give each prediction the id of its task: {"id": …, "prediction": …}.',
         )
-    return replace(written, task=replace(task, sources=written.task.sources or task.sources))
+    if len(found) > 1:
+        raise InputError(
+            f"{path}: {key[1]} is the id of tasks of several data sets in {references}",
+            f'Name the data set too: {{"id": …, "dataset": "{found[0].dataset}", "prediction": …}}.',
+        )
+    return replace(written, task=replace(found[0], sources=written.task.sources or found[0].sources))
 
 
 def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Written]]) -> Predictions:

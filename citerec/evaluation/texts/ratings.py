@@ -47,6 +47,8 @@ class Rated:
     """What ratings come to.
 
     Attributes:
+        rated: How many texts of the key have all their ratings from one rater at least.
+        texts: How many texts the key has.
         raters: By rater, how many texts have all their ratings, and how many the sheet has.
         means: By system and group ("overall", and data sets where there are several) one mean a scale. A text that
             several people rated counts once, by the mean of its ratings.
@@ -56,6 +58,8 @@ class Rated:
         resamples: Of the bootstrap over tasks.
     """
 
+    rated: int
+    texts: int
     raters: Mapping[str, tuple[int, int]]
     means: Mapping[str, Mapping[str, Sequence[Mean]]]
     upper_bounds: frozenset[str]
@@ -68,6 +72,7 @@ class Rated:
         return {
             "kind": KIND,
             "version": VERSION,
+            "texts": {"rated": self.rated, "of_key": self.texts},
             "raters": {name: {"rated": rated, "texts": whole} for name, (rated, whole) in self.raters.items()},
             "systems": {
                 system: {
@@ -103,15 +108,27 @@ def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resam
     key = read_key(key_path)
     by_rater: dict[str, dict[str, dict[str, int]]] = {}
     raters: dict[str, tuple[int, int]] = {}
+    rated: set[str] = set()
     for path in sheets:
         rater = path.stem.removeprefix(f"{key_path.name.removesuffix(KEY_ENDING)}-")
         if rater in by_rater:
             raise InputError(f"there are two sheets of {rater}: {path} is the second", "Give each rater's sheet once.")
         ratings = by_rater[rater] = read_sheet(path, key)
-        raters[rater] = sum(len(given) == len(SCALES) for given in ratings.values()), len(ratings)
+        done = {item for item, given in ratings.items() if given.keys() >= set(key.items[item].scales)}
+        raters[rater] = len(done), len(ratings)
+        rated |= done
         if not any(ratings.values()):
             raise InputError(f"{path} has no rating in it", f"Fill in the columns {' and '.join(SCALES)}.")
-    return Rated(raters, _means(by_rater, key, seed, resamples), key.upper_bounds, agreement(by_rater), seed, resamples)
+    return Rated(
+        rated=len(rated),
+        texts=len(key.items),
+        raters=raters,
+        means=_means(by_rater, key, seed, resamples),
+        upper_bounds=key.upper_bounds,
+        agreements=agreement(by_rater),
+        seed=seed,
+        resamples=resamples,
+    )
 
 
 def read_sheet(path: Path, key: Key) -> dict[str, dict[str, int]]:
@@ -127,7 +144,14 @@ def read_sheet(path: Path, key: Key) -> dict[str, dict[str, int]]:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", "Check the path and its rights.") from error
     header, *_ = text.split("\n", 1)
-    rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count)))
+    rows: list[list[str]] = []
+    try:
+        # Strictly: else a quote that is left open takes all rows behind it into its cell.
+        rows.extend(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True))
+    except csv.Error as error:
+        raise InputError(
+            f"{path}, row {len(rows) + 1}: {error}", "A quote there is not closed, or stands alone: mend the row."
+        ) from error
     columns = {name.strip().lower(): place for place, name in enumerate(rows[0])} if rows else {}
     if lacking := [name for name in (ITEM, *SCALES) if name not in columns]:
         raise InputError(

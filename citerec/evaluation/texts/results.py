@@ -1,5 +1,6 @@
 """What an evaluation of written texts found (docs/eval-text.md)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -94,16 +95,16 @@ class TextResults:
         """The metrics that look at all texts of a system together, in order."""
         return tuple(name for name in self.settings if name not in self.metrics)
 
-    def best(self, group: str, column: int) -> str | None:
-        """The system with the highest mean; None where higher is not better, or there are no two to choose from."""
+    def best(self, group: str, column: int) -> frozenset[str]:
+        """The systems with the highest mean; none where higher is not better, or none has a lower one."""
         means = {
-            name: system.means[group][column].value
+            name: mean.value
             for name, system in self.systems.items()
-            if not system.upper_bound and system.means[group][column].value is not None
+            if not system.upper_bound and (mean := system.means[group][column]).value is not None
         }
-        if not self.columns[column].judges or len(means) < 2:
-            return None
-        return max(means, key=lambda name: means[name] or 0.0)
+        # Sums of the same numbers in another order differ in their last digits.
+        best = {name for name, value in means.items() if math.isclose(value, max(means.values()), rel_tol=1e-9)}
+        return frozenset(best) if self.columns[column].judges and len(best) < len(means) else frozenset()
 
     @property
     def first(self) -> str | None:
@@ -127,6 +128,7 @@ class TextResults:
                 "compared": len(self.predictions.tasks),
                 "left_out": self.predictions.left_out,
                 "citing_paper_known": self.citing_known,
+                "references": asdict(self.predictions.references) if self.predictions.references else None,
                 "groups": dict(zip(self.groups.names, of_each, strict=True)),
             },
             "columns": [asdict(column) for column in self.columns],
@@ -135,6 +137,8 @@ class TextResults:
             "resamples": self.resamples,
             "systems": {
                 name: {
+                    "files": [asdict(file) for file in self.predictions.files.get(name, ())],
+                    "settings": self.predictions.settings(name),
                     "upper_bound": system.upper_bound,
                     "missing": system.missing,
                     "blank": system.blank,

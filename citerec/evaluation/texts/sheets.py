@@ -40,6 +40,8 @@ SCALES: Mapping[str, tuple[str, ...]] = {
 ITEM, NOTE = "item", "note"
 KEY_ENDING = ".key.json"
 
+_COMPARING = "consistency"
+_NOT_KNOWN = f"(not known: leave {_COMPARING} empty)"
 _KIND = "citerec-rating-key"
 _VERSION = 1
 _SHOWN = (ITEM, "sources", "written by the authors", "text to rate")
@@ -56,12 +58,19 @@ class Item:
         dataset: The data set of its task.
         task_id: Its task.
         rater: Number of the rater whom it goes to, from 1; None where it goes to all.
+        compared: Whether what the authors wrote is known: only then can consistency with it be rated.
     """
 
     system: str
     dataset: str
     task_id: str
     rater: int | None
+    compared: bool = True
+
+    @property
+    def scales(self) -> tuple[str, ...]:
+        """What can be rated."""
+        return tuple(scale for scale in SCALES if self.compared or scale != _COMPARING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +108,7 @@ def write_sheets(
         The sheets, then the instructions, then the key.
 
     Raises:
-        InputError: A number is out of its range, or there is such a file already.
+        InputError: A number is out of its range, a rater would get no text, or there is such a file already.
         BuildError: The disk is full, or may not be written to.
     """
     if out.suffix != ".csv":
@@ -115,6 +124,13 @@ def write_sheets(
         raise InputError(f"{standing} exists, perhaps with ratings in it", "Give another --out, or remove it first.")
     random = np.random.default_rng(seed)
     drawn = list(_drawn(predictions, tasks, raters, shared, random))
+    if idle := [
+        number for number in range(1, raters + 1) if all(item.rater not in (None, number) for item, _ in drawn)
+    ]:
+        raise InputError(
+            f"rater {idle[0]} of {raters} would get no text: there are too few tasks",
+            "Have fewer --raters, more --shared, or more --texts.",
+        )
     # Numbered by lot: neither the number of a text nor its place in a sheet says anything.
     names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
     key = Key(dict(zip(names, (item for item, _ in drawn), strict=True)), predictions.upper_bounds, seed)
@@ -167,7 +183,7 @@ def _drawn(
             dealt += rater is not None
             for system, texts in predictions.systems.items():
                 text = texts[places[chosen]]
-                yield Item(system, dataset, text.task.task_id, rater), text
+                yield Item(system, dataset, text.task.task_id, rater, bool(text.task.targets)), text
 
 
 def _sheet(texts: Mapping[str, Written]) -> str:
@@ -176,7 +192,8 @@ def _sheet(texts: Mapping[str, Written]) -> str:
     writer = csv.writer(table)
     writer.writerow([*_SHOWN, *SCALES, NOTE])
     for name, text in texts.items():
-        shown = (name, _sources(text.task), "\n\n".join(text.task.targets), text.text)
+        wanted = "\n\n".join(text.task.targets) if text.task.targets else _NOT_KNOWN
+        shown = (name, _sources(text.task), wanted, text.text)
         writer.writerow([*map(_cell, shown), *("" for _ in SCALES), ""])
     return table.getvalue()
 
@@ -205,7 +222,8 @@ Open your sheet in any spreadsheet program. Each row has a text to rate, what th
 place, and the abstracts that the text was written from; [0], [1], … are those abstracts.
 
 Write a whole number from 1 to 5 into the columns {" and ".join(SCALES)}, and what else there is to say into the
-column {NOTE}. Leave empty what you cannot rate. Change nothing else; the order of the rows does not matter.
+column {NOTE}. Leave empty what you cannot rate, such as {_COMPARING} where it is not known what the authors wrote.
+Change nothing else; the order of the rows does not matter.
 
 {scales}
 

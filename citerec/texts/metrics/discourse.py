@@ -11,6 +11,7 @@ from citerec.discourse.distribution import distribution, kl_divergence
 from citerec.discourse.tagger import Tagger
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.metric import Progress
+from citerec.texts.sentences import sentences_by
 from citerec.texts.tasks import Written
 
 INFINITE = "∞"
@@ -23,20 +24,24 @@ class Discourse:
     Args:
         name: What it is asked for by: "intent", "corwa".
         tagger: Gives the labels.
+        identity: Digest of the tagger's files, which tells it from others of its name; empty where it has none.
     """
 
-    def __init__(self, name: str, tagger: Tagger) -> None:
+    def __init__(self, name: str, tagger: Tagger, identity: str = "") -> None:
         self.name = name
         self._tagger = tagger
+        self._identity = identity
         self._shares: dict[tuple[str, ...], dict[str, float]] = {}
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The tagger and its labels, and the unit of the divergence."""
+        """The tagger and its labels, what splits sentences, and the unit of the divergence."""
         return {
             "tagger": self._tagger.name,
+            **({"identity": self._identity} if self._identity else {}),
             "scheme": self._tagger.scheme,
             "labels": list(self._tagger.labels),
+            "sentences": sentences_by(),
             "kl_divergence": "of the system's labels from the targets', in nats",
         }
 

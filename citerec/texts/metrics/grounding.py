@@ -3,6 +3,7 @@
 A word that no source has may be right, and a found one wrong: this is a hint at what to look at, not a proof.
 """
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
@@ -12,8 +13,8 @@ import numpy as np
 
 from citerec.texts.anchors import without_anchors
 from citerec.texts.metrics.metric import Floats, Progress
-from citerec.texts.sentences import STOP_WORDS, content_terms, terms_of
-from citerec.texts.tasks import Source, Written
+from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, terms_of
+from citerec.texts.tasks import Written
 
 # Not inside a name: the 2 of "GPT-2" is part of a word, and judged with it.
 _NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
@@ -32,24 +33,21 @@ class Grounding:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """The list of stop words."""
-        return {"stop_words": f"citerec's {len(STOP_WORDS)} function words"}
+        """The list of stop words: how many, and the beginning of the digest of the sorted words, one a line."""
+        digest = hashlib.sha256("\n".join(sorted(STOP_WORDS)).encode()).hexdigest()
+        return {"stop_words": f"citerec's {len(STOP_WORDS)} function words, sha256 {digest[:12]}"}
 
     def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
         """Shares from 0 to 1, each word and number as often as it comes; NaN where there are none."""
         rows = []
         for done, written in enumerate(texts, 1):
             text = without_anchors(written.text)
-            given = [_all_of(source) for source in written.task.sources]
+            given = [said_by(source) for source in written.task.sources]
             known_words = {term for source in given for term in terms_of(source)}
             known_numbers = {number for source in given for number in numbers(source)}
             rows.append([_share(content_terms(text), known_words), _share(numbers(text), known_numbers)])
             progress("grounding", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
-
-
-def _all_of(source: Source) -> str:
-    return "\n".join([source.title, *source.authors, source.text])
 
 
 def _share(found: Sequence[object], known: Iterable[object]) -> float:

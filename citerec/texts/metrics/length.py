@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.texts.anchors import without_anchors
 from citerec.texts.metrics.metric import Floats, Progress
-from citerec.texts.sentences import sentences_of, words_of
+from citerec.texts.sentences import sentences_by, sentences_of, words_of
 from citerec.texts.tasks import Written
 
 
@@ -19,8 +19,8 @@ class Length:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """What a word is, and a sentence."""
-        return {"words": "letters and digits; hyphens inside; no citations", "sentences": "pysbd"}
+        """What a word is, and what splits sentences."""
+        return {"words": "letters and digits; hyphens inside; no citations", "sentences": sentences_by()}
 
     def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
         """Counts; NaN for the compression of a text without words, or of nothing."""

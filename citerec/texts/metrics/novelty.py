@@ -1,6 +1,6 @@
 """Novelty: how much of a text is in none of its sources (See et al. 2017, section 6.2)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,21 @@ from citerec.texts.tasks import Written
 
 NGRAMS = (1, 2, 3, 4)
 
+_Gram = tuple[str, ...]
 
-def novelty(text: str, sources: Sequence[str], n: int) -> float:
-    """The share of the n-grams of a text, each as often as it comes, that stand in no source; NaN without n-grams."""
-    grams = _ngrams(terms_of(without_anchors(text)), n)
-    known = {gram for source in sources for gram in _ngrams(terms_of(source), n)}
-    return sum(gram not in known for gram in grams) / len(grams) if grams else float("nan")
+
+def novelty(text: str, sources: Sequence[str]) -> list[float]:
+    """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it comes, that stand in no source.
+
+    Args:
+        text: The text; its citations do not count.
+        sources: Texts that it could be written from.
+
+    Returns:
+        In the order of `NGRAMS`; NaN where the text is shorter than n words.
+    """
+    terms, known = terms_of(without_anchors(text)), [terms_of(source) for source in sources]
+    return [_new_share(_ngrams(terms, n), {gram for one in known for gram in _ngrams(one, n)}) for n in NGRAMS]
 
 
 class Novelty:
@@ -36,10 +45,14 @@ class Novelty:
         rows = []
         for done, written in enumerate(texts, 1):
             sources = [text for source in written.task.sources for text in (source.title, source.text)]
-            rows.append([novelty(written.text, sources, n) for n in NGRAMS])
+            rows.append(novelty(written.text, sources))
             progress("novelty", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 
-def _ngrams(terms: Sequence[str], n: int) -> list[tuple[str, ...]]:
+def _new_share(grams: Sequence[_Gram], known: Set[_Gram]) -> float:
+    return sum(gram not in known for gram in grams) / len(grams) if grams else float("nan")
+
+
+def _ngrams(terms: Sequence[str], n: int) -> list[_Gram]:
     return list(zip(*(terms[start:] for start in range(n)), strict=False))

@@ -32,6 +32,8 @@ METRICS = (
 )
 """Names of all metrics."""
 
+_TAGGER = "Give what citerec train tagger made: --tagger {}=FOLDER"
+
 
 def open_metrics(
     names: Sequence[str],
@@ -72,9 +74,7 @@ def open_metrics(
             did = f"Did you mean {near[0]}? " if near else ""
             raise InputError(f"there is no metric of texts {name!r}", f"{did}Choose: {', '.join(METRICS)}.")
         if name in DISCOURSE and name not in (taggers or {}):
-            raise InputError(
-                f"the metric {name} needs a tagger", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
-            )
+            raise InputError(f"the metric {name} needs a tagger", _TAGGER.format(name))
 
     @cache  # alone and in BlockMatch it is the same model
     def bertscore() -> BertScore:
@@ -101,6 +101,9 @@ def open_metrics(
 
 def _discourse(name: str, folder: Path) -> CorpusMetric:
     from citerec.discourse.tagger import open_tagger
+    from citerec.models.find import model_identity
     from citerec.texts.metrics.discourse import Discourse
 
-    return Discourse(name, open_tagger(folder))
+    if not folder.is_dir():  # else it would be looked for on the hub
+        raise InputError(f"there is no tagger in {folder}", _TAGGER.format(name))
+    return Discourse(name, open_tagger(folder), model_identity(str(folder)))

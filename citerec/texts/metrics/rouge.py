@@ -12,7 +12,7 @@ from citerec.errors import InputError
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.metric import Floats, Progress, References, over_references
 from citerec.texts.metrics.processes import in_processes
-from citerec.texts.sentences import sentences_of
+from citerec.texts.sentences import sentences_by, sentences_of
 from citerec.texts.tasks import Written
 
 KINDS = ("rouge1", "rouge2", "rougeL")
@@ -95,11 +95,12 @@ class Rouge:
 
     @property
     def settings(self) -> Mapping[str, Any]:
-        """Package and its version, stemming, kind of ROUGE-L, references, measure."""
+        """Package and its version, stemming, kind of ROUGE-L and what splits its sentences, references, measure."""
         return {
             "package": _package(),
             "stemming": self._stemming,
             "rouge_l": self._rouge_l,
+            **({"sentences": sentences_by()} if self._rouge_l == "summary" else {}),
             "references": self._references,
             "measure": self._measure,
         }

@@ -1,0 +1,90 @@
+"""Names that look like something else: rich's markup, mathematics, HTML, patterns. They are shown as they are."""
+
+import html
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from citerec.cli.eval_text_tables import show_ratings, show_text_results
+from citerec.discourse.tagger import Probabilities
+from citerec.evaluation.texts.charts import metric_chart
+from citerec.evaluation.texts.evaluate import evaluate_texts
+from citerec.evaluation.texts.files import write_text_results
+from citerec.evaluation.texts.predictions import Predictions, read_predictions
+from citerec.evaluation.texts.ratings import Rated
+from citerec.evaluation.texts.results import TextResults
+from citerec.texts.metrics.discourse import Discourse
+from citerec.texts.metrics.registry import open_metrics
+from tests.conftest import write_lines
+from tests.evaluation_texts.conftest import record
+
+DATASETS = ("[/b]", "$a_{$")
+SYSTEMS = (r"[red]one\d", r"<b>\1 $x^{$", "[/]")
+LABELS = ("[/label]", "[bold]")
+
+
+class Halves:
+    """Tags every sentence alike."""
+
+    name, scheme, labels = "[/tagger]", "[/]", LABELS
+
+    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
+        return [np.full((len(paragraph), 2), 0.5) for paragraph in paragraphs]
+
+    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        return [(LABELS[0],) * len(paragraph) for paragraph in paragraphs]
+
+
+@pytest.fixture
+def predictions(tmp_path: Path) -> Predictions:
+    records = [
+        record(kind, number, writer=name, dataset=DATASETS[number % 2])
+        for kind, name in zip(("copy", "noise", "oracle"), SYSTEMS, strict=True)
+        for number in range(6)
+    ]
+    return read_predictions([(None, write_lines(tmp_path / "all.jsonl", records))])
+
+
+@pytest.fixture
+def results(predictions: Predictions) -> TextResults:
+    text_metrics, _ = open_metrics(["rouge", "length"], workers=1)
+    return evaluate_texts(predictions, text_metrics, [Discourse("intent", Halves())], resamples=100)
+
+
+def printed(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_tables_show_them(results: TextResults) -> None:
+    console = Console(file=io.StringIO(), width=300)
+    show_text_results(console, results)
+    for name in (*DATASETS, *SYSTEMS, *LABELS):
+        assert printed(console).count(name) > 1, name
+
+
+def test_tables_of_ratings_show_them(results: TextResults) -> None:
+    means = {name: {group: of_group[:2] for group, of_group in system.means.items()}
+             for name, system in results.systems.items()}  # fmt: skip
+    rated = Rated(2, 4, {"[/anna]": (1, 2)}, means, frozenset(SYSTEMS[:1]), (), 0, 100)
+    console = Console(file=io.StringIO(), width=300)
+    show_ratings(console, rated)
+    for name in (*DATASETS, *SYSTEMS, "[/anna]", "2 of 4 texts of the key were rated"):
+        assert name in printed(console)
+
+
+def test_charts_and_the_page_show_them(results: TextResults, tmp_path: Path) -> None:
+    chart = html.unescape(metric_chart(results, "rouge"))
+    for name in DATASETS:
+        assert re.search(rf"<text [^>]*>{re.escape(name)}</text>", chart), name
+    assert f'aria-label="rouge: means of {", ".join(SYSTEMS)}"' in chart
+    write_text_results(results, tmp_path / "out")
+    page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    for name in (*DATASETS, *SYSTEMS, *LABELS):
+        assert html.escape(name) in page, name
+    assert SYSTEMS[1] not in page  # no element of the page
