@@ -1,6 +1,6 @@
 """`citerec data`: data sets of citation texts, TLDRs and related work."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +9,8 @@ import click
 from citerec.cli.console import Share, notes, output, with_options
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from citerec.datasets.pair_sets import Built, Plan
 
 _PATH = click.Path(path_type=Path)
@@ -69,20 +71,13 @@ def citebench(files: tuple[Path, ...], out: Path, format_name: str | None, as_pu
     These are AbuRa'ed (text pairs), Chen (Delve, S2ORC), Lu (Multi-XScience) and Xing. Citations become
     [0], [1], … in order of first mention. No record is left out but those that cannot be read.
     """
-    from rich.table import Table
-
     from citerec.cli.progress import progress_bar
     from citerec.datasets.unify import unify
 
     with progress_bar() as progress:
         unified = unify(files, out, format_name, as_published=as_published, max_bad=max_bad, progress=progress)
     output().print(f"{out} written. Citation texts, by data set:", markup=False, soft_wrap=True)
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(justify="right", style="cyan", no_wrap=True)
-    table.add_column()
-    for name, count in unified.tasks.items():
-        table.add_row(f"{count:,}", name)
-    output().print(table)
+    output().print(_table(unified.tasks))
     if unified.quarantine:
         notes().print(f"Records set aside: {unified.bad:,}. See {unified.quarantine}", markup=False)
 
@@ -118,8 +113,16 @@ def citesum(
     "--min-papers", type=click.IntRange(1), default=2, show_default=True, help="Papers of the index that it cites."
 )
 @_share("--min-linked", 1.0, "Share of its groups of citations with a paper of the index.")
+@click.option(
+    "--link-titles", is_flag=True, help="Search the index for bib entries without a match, by title, year and author."
+)
 def related_work(
-    sources: tuple[Path, ...], min_sentences: int, min_papers: int, min_linked: float, **options: Any
+    sources: tuple[Path, ...],
+    min_sentences: int,
+    min_papers: int,
+    min_linked: float,
+    link_titles: bool,
+    **options: Any,
 ) -> None:
     """Take the Related Work sections of the full texts of SOURCES, with the abstracts of what they cite.
 
@@ -129,7 +132,7 @@ def related_work(
     from citerec.datasets.related_work import Conditions, related_work_plan
 
     conditions = Conditions(min_sentences, min_papers, min_linked)
-    _build(sources, related_work_plan(conditions, options.pop("split")), options)
+    _build(sources, related_work_plan(conditions, options.pop("split"), link_titles=link_titles), options)
 
 
 def _build(sources: tuple[Path, ...], plan: "Plan", options: dict[str, Any]) -> None:
@@ -145,20 +148,13 @@ def _build(sources: tuple[Path, ...], plan: "Plan", options: dict[str, Any]) -> 
 
 
 def _tell(out: Path, built: "Built") -> None:
-    from rich.table import Table
-
     splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
     output().print(f"{out} written: {splits}.", markup=False, soft_wrap=True)
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(justify="right", style="cyan", no_wrap=True)
-    table.add_column()
-    for step, count in built.steps.items():
-        table.add_row(f"{count:,}", step)
+    table = _table(built.steps)
     if built.fates:
         table.add_section()
         table.add_row("", "Sentences that cite, left out:", style="dim")
-    for fate, count in built.fates.items():
-        table.add_row(f"{count:,}", fate)
+        _add(table, built.fates)
     output().print(table)
     if built.quarantine:
         notes().print(
@@ -166,3 +162,19 @@ def _tell(out: Path, built: "Built") -> None:
             f"text. See {built.quarantine}",
             markup=False,
         )
+
+
+def _table(counts: Mapping[str, int]) -> "Table":
+    """A table of counts, each before what it counts."""
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
+    table.add_column(justify="right", style="cyan", no_wrap=True)
+    table.add_column()
+    _add(table, counts)
+    return table
+
+
+def _add(table: "Table", counts: Mapping[str, int]) -> None:
+    for name, count in counts.items():
+        table.add_row(f"{count:,}", name)

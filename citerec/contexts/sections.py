@@ -1,19 +1,48 @@
-"""What headlines say of their sections."""
+"""What headlines say of their sections: their numbers, and what stands below them."""
 
 import re
 
-_NUMBER = r"(?:(?:\d+|[IVXivx]+|[A-Z])(?:\.\d+)*[.)]?\s+)?"
+_PART = r"(?:\d{1,2}|[IVX]{1,7}|[A-Z])"
+_DEEPER = r"(?:\.\d{1,2})*+(?:\.[A-Z](?![\w.]))?"
+# What ends a number is white space; after a stop nothing need stand between it and a word: "2.Related Work".
+_NUMBER = re.compile(
+    rf"\s*(?:(?P<spaced>{_PART}{_DEEPER})[.):]?(?=\s|$)|(?P<lower>[ivx]{{1,7}})[.):](?=\s|$)"
+    rf"|(?P<glued>(?:\d{{1,2}}|[IVX]{{2,7}}){_DEEPER})[.):](?=[A-Za-z]{{3}})"
+    rf"|(?P<letter>[A-Z]{_DEEPER})[.):](?=[A-Z][A-Za-z]{{2}}))\s*"  # not E.coli
+)
 _NAMED = (
     r"related\s+(?:works?|literature|research|studies)|(?:previous|prior|earlier)\s+(?:works?|research|studies)"
     r"|literature\s+(?:review|survey|overview)|(?:review|survey)\s+of\s+(?:the\s+)?(?:related\s+)?literature"
 )
 _BACKGROUND = r"backgrounds?"
 _RELATED_WORK = re.compile(
-    rf"{_NUMBER}(?:the\s+)?(?P<first>{_NAMED}|{_BACKGROUND})(?:\s*(?:and|&|,|/)\s*(?P<second>{_NAMED}|{_BACKGROUND}))?"
-    r"[\s.:]*",
+    rf"(?:(?:the|an?)\s+)?(?P<first>{_NAMED}|{_BACKGROUND})(?:\s*(?:and|&|,|/)\s*(?P<second>{_NAMED}|{_BACKGROUND}))?[\s.:]*",
     re.IGNORECASE,
 )
-_INTRODUCTION = re.compile(rf"{_NUMBER}introduction[\s.:]*", re.IGNORECASE)
+_INTRODUCTION = re.compile(r"introduction[\s.:]*", re.IGNORECASE)
+_TOP = (
+    r"abstract|introduction|(?:materials?\s+and\s+)?methods?(?:\s+and\s+materials?)?|methodology"
+    r"|(?:experimental\s+|empirical\s+)?(?:results|evaluation)|experiments?|evaluations?|discussions?"
+    r"|conclusions?|concluding\s+remarks|summary|limitations|future\s+(?:works?|directions|research)"
+    r"|funding|references|bibliography|data\s+availability|(?:conflicts?\s+of|competing)\s+interests?"
+    r"|authors?['’]?\s+contributions?|ethics"
+)
+_ALWAYS_TOP = re.compile(
+    rf"\W*(?:(?:acknowled\w+|appendi\w+|supplement\w+).*|(?:{_TOP})(?:[\s,&/]+(?:and\s+)?(?:{_TOP}))*"
+    r"(?:\s+(?:section|statement))?[\s.:]*)",
+    re.IGNORECASE,
+)
+
+
+def split_number(headline: str) -> tuple[str, str]:
+    """The number of a headline as it is printed, without the stop after it, and the rest; an empty number if none.
+
+    A lone A or I without a stop is a word: "A Survey".
+    """
+    match = _NUMBER.match(headline)
+    if match is None or not (rest := headline[match.end() :]) or match.group().strip() in ("A", "I"):
+        return "", headline
+    return match[match.lastgroup or 0], rest
 
 
 def is_related_work(headline: str | None, *, introduced: bool = False) -> bool:
@@ -23,7 +52,7 @@ def is_related_work(headline: str | None, *, introduced: bool = False) -> bool:
         headline: Its headline, with its number or without; None where it has none.
         introduced: Whether another section is the Introduction: then "Background" is one too.
     """
-    found = _RELATED_WORK.fullmatch(headline.strip()) if headline else None
+    found = _RELATED_WORK.fullmatch(_named(headline))
     if found is None:
         return False
     kinds = [kind.lower() for kind in (found["first"], found["second"]) if kind]
@@ -32,4 +61,13 @@ def is_related_work(headline: str | None, *, introduced: bool = False) -> bool:
 
 def is_introduction(headline: str | None) -> bool:
     """Whether a section is the Introduction."""
-    return bool(headline and _INTRODUCTION.fullmatch(headline.strip()))
+    return bool(_INTRODUCTION.fullmatch(_named(headline)))
+
+
+def is_top(headline: str | None) -> bool:
+    """Whether a headline is one that stands over a section of the whole text, such as Conclusion or Funding."""
+    return bool(_ALWAYS_TOP.fullmatch(_named(headline)))
+
+
+def _named(headline: str | None) -> str:
+    return split_number((headline or "").strip())[1]

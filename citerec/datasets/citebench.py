@@ -1,9 +1,10 @@
 """Four data sets of citation texts as one: CiteBench's unification (Funkquist et al., appendix A.1)."""
 
+import functools
+import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,18 @@ import orjson
 from citerec.contexts.callouts import find_callouts
 from citerec.corpus.json_lines import BadRecord, RecordError, bad_record, raw_lines
 from citerec.corpus.values import optional_id, read_list, read_text
+from citerec.datasets import chen
 from citerec.datasets.anchors import positions, unified
-from citerec.datasets.json_records import json_records
+from citerec.datasets.json_records import JsonRecord, json_records
 from citerec.errors import SourceError
 from citerec.texts.tasks import Source, TextTask
 
 _MULTI_XSCIENCE = re.compile(r"@cite_\d+")
-_NUMBERED = re.compile(r"\[(\d+)\]|@cite_(\d+)")
 _REFR = re.compile(r"#REFR\b")
 _CITE = re.compile(r"<cite>", re.IGNORECASE)
 _TAGS = re.compile(r"</?t>")
-_DOCUMENT = re.compile(r"\s*\[(\d+|x)\]\s*")
-_DOCUMENT_ANYWHERE = re.compile(r"(?:^|(?<=\s))\[(\d+|x)\]\s*")
+_MOST_BAD = 100  # records that are none, before the first that is one
+_REMEDY = "Give JSON Lines, or one list of objects."
 _SOURCE_ENDING, _TARGET_ENDINGS = ".src", (".tgt.tagged", ".tgt")
 
 Parse = Callable[[Mapping[str, Any], bool], TextTask]
@@ -50,26 +51,58 @@ def read_source(path: Path, format_name: str | None = None, *, as_published: boo
     Raises:
         SourceError: The file cannot be read, is of no known format, or has no partner.
     """
-    if path.name.endswith(_SOURCE_ENDING) and format_name in (None, ABURAED):
+    if _is_pair(path, format_name):
         yield from (Item(line, ABURAED, task) for line, task in _pairs(path, _partner(path)))
         return
     records = json_records(path)
-    beginning = []
-    for first in records:
-        beginning.append(first)
-        if isinstance(first.record, dict):
-            format_name = format_name or _recognised(first.record, path)
-            break
-    if format_name is None:
-        raise SourceError(f"{path} holds no JSON object", "Name the format: --format lu")
+    beginning, first = _beginning(records, path)
+    format_name = format_name or _recognised(first, path)
     parse = FORMATS[format_name].parse
-    for line, record in chain(beginning, records):
+    if format_name == CHEN:
+        counted = chen.first_number(each.record for each in json_records(path) if isinstance(each.record, dict))
+        parse = functools.partial(_chen, first=counted)
+    for line, record in itertools.chain(beginning, records):
         task: TextTask | BadRecord
         try:
             task = record if isinstance(record, BadRecord) else _checked(parse(record, as_published))
         except RecordError as error:
             task = bad_record(str(error), orjson.dumps(record))
         yield Item(line, format_name, task)
+
+
+def files_read(path: Path, format_name: str | None = None) -> list[Path]:
+    """The files that `read_source` reads for one: itself, and the partner of a file of ABURAED's pairs.
+
+    Raises:
+        SourceError: It has no partner.
+    """
+    return [path, _partner(path)] if _is_pair(path, format_name) else [path]
+
+
+def _is_pair(path: Path, format_name: str | None) -> bool:
+    return path.name.endswith(_SOURCE_ENDING) and format_name in (None, ABURAED)
+
+
+def _beginning(records: Iterator[JsonRecord], path: Path) -> tuple[list[JsonRecord], dict[str, Any]]:
+    """The first records up to one that is an object, and it; a file with none among the first hundred is given up.
+
+    Raises:
+        SourceError: There is none.
+    """
+    beginning: list[JsonRecord] = []
+    bad: list[BadRecord] = []
+    for each in itertools.islice(records, _MOST_BAD):
+        beginning.append(each)
+        if not isinstance(each.record, BadRecord):
+            return beginning, each.record
+        bad.append(each.record)
+    if not bad:
+        raise SourceError(f"{path} holds no record", _REMEDY)
+    first, *others = (each.beginning.strip() for each in bad)
+    if first.startswith("{") and not first.endswith("}") and others and not others[0].startswith("{"):
+        raise SourceError(f"{path} holds an object over several lines", f"Write one a line: jq -c . {path.name}")
+    among = f" among its first {_MOST_BAD} records" if len(bad) == _MOST_BAD else ""
+    raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", _REMEDY)
 
 
 def _recognised(record: Mapping[str, Any], path: Path) -> str:
@@ -104,60 +137,35 @@ def _lu(record: Mapping[str, Any], as_published: bool) -> TextTask:
     )  # fmt: skip
 
 
-def _chen(record: Mapping[str, Any], as_published: bool) -> TextTask:
-    """Delve and S2ORC of Chen et al. (2021): documents that begin with their markers, a list or one text."""
-    names, texts = _documents(record.get("multi_doc"))
-    text = _text(record, "abs")
+def _chen(record: Mapping[str, Any], as_published: bool, *, first: int = 0) -> TextTask:
+    """Delve and S2ORC of Chen et al. (2021): documents that begin with their markers, a list or one text.
+
+    Documents without numbers are counted from `first`.
+    """
+    names, texts = chen.documents(record.get("multi_doc"))
     return _task(
-        _NUMBERED.sub(lambda match: f"[{match[1] or match[2]}]", text),
-        re.compile(r"\[(\d+)\]"),
-        positions(names) if names else _counted(text, len(texts)),
+        chen.with_anchors(_text(record, "abs")),
+        chen.ANCHOR,
+        positions(names or [str(first + position) for position in range(len(texts))]),
         [Source(text) for text in texts],
         by_mention=not as_published,
     )
 
 
-def _documents(value: Any) -> tuple[list[str], list[str]]:
-    """Names and texts of CHEN's documents; no names where they are not numbered one by one."""
-    if isinstance(value, str):
-        marks = _in_order(_DOCUMENT_ANYWHERE.finditer(value)) if _DOCUMENT.match(value) else []
-        ends = [*(mark.start() for mark in marks[1:]), len(value)]
-        value = [value[mark.start() : end] for mark, end in zip(marks, ends, strict=True)] if marks else [value]
-    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise RecordError("multi_doc is neither a text nor a list of texts")
-    marked = [_DOCUMENT.match(text) for text in value]
-    texts = [" ".join(text[mark.end() if mark else 0 :].split()) for text, mark in zip(value, marked, strict=True)]
-    names = [mark[1] for mark in marked if mark and mark[1] != "x"]
-    return (names if len(set(names)) == len(texts) else []), texts
-
-
-def _in_order(marks: Iterator[re.Match[str]]) -> list[re.Match[str]]:
-    """The markers that begin a document: `[x]`, or each the next number. Others are citations in an abstract."""
-    found: list[re.Match[str]] = []
-    for mark in marks:
-        last = found[-1][1] if found else mark[1]
-        if not found or mark[1] == (last if last == "x" else str(int(last) + 1)):
-            found.append(mark)
-    return found
-
-
-def _counted(text: str, papers: int) -> dict[str, int]:
-    """Names of papers that are counted: from 0, or from 1 where the text has no 0 but the number of the last."""
-    used = {int(match[1] or match[2]) for match in _NUMBERED.finditer(text)}
-    first = 1 if 0 not in used and papers in used else 0
-    return {str(first + position): position for position in range(papers)}
-
-
 def _xing(record: Mapping[str, Any], as_published: bool) -> TextTask:
-    """Xing et al. (2020): `src` is the citing paper and `tgt` the cited one, as the authors' own description says."""
+    """Xing et al. (2020): `src` is the citing paper and `tgt` the cited one, as the authors' own description says.
+
+    As published the abstracts change places, and no id is told: each would stand beside the other's abstract.
+    """
     citing, cited = _text(record, "src_abstract"), _text(record, "tgt_abstract")
-    citing, cited = (cited, citing) if as_published else (citing, cited)
-    source = Source(cited, None if as_published else optional_id(record, "tgt_paper_id"))
+    citing_id, cited_id = optional_id(record, "src_paper_id"), optional_id(record, "tgt_paper_id")
+    if as_published:
+        citing, cited, citing_id, cited_id = cited, citing, None, None
     return _task(
-        _text(record, "explicit_citation"), _REFR, {"#REFR": 0}, [source],
+        _text(record, "explicit_citation"), _REFR, {"#REFR": 0}, [Source(cited, cited_id)],
         citing=citing, before=read_text(record, "text_before_explicit_citation") or "",
         after=read_text(record, "text_after_explicit_citation") or "",
-        citing_id=optional_id(record, "src_paper_id"), split=read_text(record, "train_or_test"),
+        citing_id=citing_id, split=read_text(record, "train_or_test"),
     )  # fmt: skip
 
 
@@ -181,7 +189,7 @@ def _aburaed_task(text: str, citation: str, title: str = "") -> TextTask:
 
 def _pairs(sources: Path, targets: Path) -> Iterator[tuple[int, TextTask | BadRecord]]:
     """The tasks of two files whose lines belong together."""
-    numbered = zip_longest(raw_lines(sources, blank_too=True), raw_lines(targets, blank_too=True))
+    numbered = itertools.zip_longest(raw_lines(sources, blank_too=True), raw_lines(targets, blank_too=True))
     for line, (source, target) in enumerate(numbered, 1):
         if source is None or target is None:
             raise SourceError(f"{sources} and {targets} differ in length: line {line}", "Their lines must match.")
@@ -238,10 +246,10 @@ class Format:
     parse: Parse
 
 
-ABURAED = "aburaed"
+ABURAED, CHEN = "aburaed", "chen"
 FORMATS = {
     ABURAED: Format(("title", "abstract", "citation"), _aburaed),
-    "chen": Format(("multi_doc", "abs"), _chen),
+    CHEN: Format(("multi_doc", "abs"), _chen),
     "lu": Format(("ref_abstract", "related_work"), _lu),
     "xing": Format(("explicit_citation", "src_abstract", "tgt_abstract"), _xing),
 }

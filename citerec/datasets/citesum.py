@@ -3,16 +3,17 @@
 import contextlib
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from citerec.contexts.author_year import names_before
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.s2orc import FullText
 from citerec.contexts.split import splitter_identity
 from citerec.corpus.result_lines import writing_lines
+from citerec.datasets.documents import Document
+from citerec.datasets.hierarchy import Section, hierarchy
 from citerec.datasets.pair_sets import Plan, full_texts, write_pair
 from citerec.records import MARKER, Context, Paper
 from citerec.retrieve.index import open_store
@@ -33,7 +34,7 @@ STEPS = (
     "of them, whose cited paper has an abstract",
     "of them, near enough to the abstract",
 )
-_HEADLINE = re.compile(r"related\s+works?", re.IGNORECASE)
+_HEADLINE = re.compile(r"\brelated\s+works?\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ def _pairs_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
     nearness, rules = Nearness(**parameters["nearness"]), Rules(single=True, split=parameters["split"])
     counts, tally = Counter[str](), Tally()
     with writing_lines(out) as write, contextlib.closing(open_store(Path(parameters["index"]))) as store:
-        for text, _ in full_texts(shard, parameters, counts, write):
-            contexts = _contexts(text, rules, tally, counts)
+        for text, raw in full_texts(shard, parameters, counts, write):
+            contexts = _contexts(Document(text, raw), rules, tally, counts)
             papers = store.papers({paper_id for context in contexts for paper_id in context.cited_ids})
             for context in contexts:
                 paper = papers.get(context.cited_ids[0])
@@ -105,13 +106,25 @@ def _pairs_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
     return {**counts, "fates": {fate: count for fate, count in tally.fates.items() if fate != "usable"}}
 
 
-def _contexts(text: FullText, rules: Rules, tally: Tally, counts: "Counter[str]") -> list[Context]:
-    """The sentences of a text's Related Work sections that cite exactly one linked paper."""
-    paragraphs = tuple(each for each in text.paragraphs if each.section and _HEADLINE.search(each.section))
-    if not paragraphs:
+def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[str]") -> list[Context]:
+    """The sentences of a text's Related Work sections, and of all within them, that cite exactly one linked paper."""
+    flat = document.sections()
+    if not any(_HEADLINE.search(section.headline) for section in flat):
+        return []
+    places = list(_related_work(hierarchy(flat)))
+    if not places:
         return []
     counts[STEPS[1]] += 1
-    return list(extract_contexts(replace(text, paragraphs=paragraphs), rules, tally=tally))
+    paragraphs = tuple(document.paragraphs[place] for place in places)
+    return list(extract_contexts(replace(document.text, paragraphs=paragraphs), rules, tally=tally))
+
+
+def _related_work(sections: Sequence[Section]) -> Iterator[int]:
+    for section in sections:
+        if _HEADLINE.search(section.headline):
+            yield from section.all_paragraphs()
+        else:
+            yield from _related_work(section.sections)
 
 
 def _pair(context: Context, paper: Paper, recalls: tuple[float, float, float]) -> TextTask:

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from citerec.contexts.sections import is_top, split_number
+
 MOST_MISSING = 3
 """Numbers that may be missing between two headlines (Docekal et al., note 7)."""
 FEWEST_NUMBERED = 3
@@ -17,13 +19,9 @@ LEAST_LATIN = 0.3
 
 Style = Literal["arabic", "roman", "letter"]
 
-_WORD = r"(?:\d{1,2}|[IVX]{1,6}|[A-Z])"
-_NUMBER = re.compile(rf"\s*({_WORD}(?:\.\d{{1,2}})*+(?:\.[A-Z](?![\w.]))?)(?:\.|\)|:)?(?=\s|$)\s*")
-_ROMAN = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X")
-# These stand beside the numbered sections, whatever was numbered before them.
-_UNNUMBERED = re.compile(
-    r"\W*(?:abstract|acknowled\w+|references|bibliography|appendi\w+|supplement\w+)", re.IGNORECASE
-)
+_ONES = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
+_ROMAN = [tens + ones for tens in ("", "X", "XX", "XXX") for ones in _ONES]
+_LONG_WORD = re.compile(r"[^\W\d_]{4}")
 
 
 class Part(NamedTuple):
@@ -61,23 +59,23 @@ def with_number(headline: str, number: str | None = None) -> Section:
     """A section of a headline, its number taken off; or with the number that the source gives beside it."""
     headline = " ".join(headline.split())
     given = " ".join((number or "").split()).rstrip(".):")
-    if given and headline.startswith(given):
+    if given and re.match(rf"{re.escape(given)}(?![^\W_])", headline):
         headline = headline[len(given) :].lstrip(".): ")
-    elif not given and (match := _NUMBER.match(headline)):
-        rest = headline[match.end() :]
-        if rest and match.group().strip() not in ("A", "I"):  # a lone letter may be a word: "A Survey"
-            given, headline = match[1], rest
+    elif not given:
+        given, headline = split_number(headline)
     return Section(headline, given)
 
 
 def hierarchy(shallow: Sequence[Section]) -> list[Section]:
     """The sections of a document with subsections in their sections; those given where the numbers make no sense.
 
-    The longest run of numbers that follow one another is believed (the anchor); what is numbered otherwise, as the
-    steps of an algorithm are, counts as unnumbered. A headline without a number goes into the numbered section before
-    it, unless it is one of those that never have one, such as Acknowledgments.
+    The longest run of numbers that follow one another is believed (the anchor). A headline without a number goes into
+    the numbered section before it if the next number tells that this goes on: nothing is missing between the two.
+    Headlines that are known to stand at the top, those in capitals beside top headlines in capitals, and what follows
+    the last number go beside it. Lone numbers that do not follow, as the steps of an algorithm have, count as none.
 
-    The flat list stays where fewer than three headlines follow one another, or fewer than half of the numbered ones.
+    The flat list stays where fewer than three headlines follow one another, or fewer than half of the numbered ones,
+    or where the numbers do not match level by level: a headline below the top is in no such run (3.5 after 2.3.1).
 
     Args:
         shallow: The sections in order, none in another. They are not changed.
@@ -89,6 +87,8 @@ def hierarchy(shallow: Sequence[Section]) -> list[Section]:
         return flat
     anchor = set(_anchor(numbered, numbers, flat))
     if len(anchor) < max(FEWEST_NUMBERED, len(numbered) / 2):
+        return flat
+    if any(len(numbers[place]) > 1 for place in numbered if place not in anchor):
         return flat
     return _nested(flat, [number if place in anchor else () for place, number in enumerate(numbers)])
 
@@ -123,34 +123,88 @@ def _follows(before: Number, number: Number) -> bool:
 
 def _nested(flat: Sequence[Section], numbers: Sequence[Number]) -> list[Section]:
     top: list[Section] = []
-    path: list[tuple[Number, Section]] = []  # from the top to the last numbered section
-    for section, number in zip(flat, numbers, strict=True):
+    path: list[tuple[Number, Section]] = []  # from the top to the last numbered section, as far as it goes on
+    last: Number = ()
+    capitals = _capitals_tell(flat, numbers)
+    after = _numbers_after(numbers)
+    for place, (section, number) in enumerate(zip(flat, numbers, strict=True)):
         if number:
             while path and path[-1][0] != number[: len(path[-1][0])]:
                 path.pop()
-        elif _UNNUMBERED.match(section.headline):
-            path.clear()
+            last = number
+        else:
+            goes_on = place > 0 and _goes_on(flat[place - 1], section)
+            is_one = is_top(section.headline) or (capitals and _in_capitals(section) and not goes_on)
+            is_lost = not section.number and _is_missing_between(last, after[place])
+            if is_one or (not goes_on and (is_lost or not after[place])):
+                level = _shared(last, after[place])
+                while path and len(path[-1][0]) > level:
+                    path.pop()
         (path[-1][1].sections if path else top).append(section)
         if number:
             path.append((number, section))
     return top
 
 
+def _numbers_after(numbers: Sequence[Number]) -> list[Number]:
+    """The number that comes next after each headline; empty after the last."""
+    found: list[Number] = []
+    after: Number = ()
+    for number in reversed(numbers):
+        found.append(after)
+        after = number or after
+    return found[::-1]
+
+
+def _is_missing_between(before: Number, after: Number) -> bool:
+    """Whether a headline of the level at which two numbers part is missing: 3 between 2.1 and 4, 2.2 before 2.3."""
+    at = _shared(before, after)
+    if at == len(before) or at == len(after) or before[at].style != after[at].style:
+        return False
+    return after[at].value > before[at].value + 1
+
+
+def _shared(before: Number, after: Number) -> int:
+    """How many parts two numbers begin with alike."""
+    shared = 0
+    while shared < min(len(before), len(after)) and before[shared] == after[shared]:
+        shared += 1
+    return shared
+
+
+def _capitals_tell(flat: Sequence[Section], numbers: Sequence[Number]) -> bool:
+    """Whether capitals tell top headlines from others: most of these are in capitals, and few of the deeper ones."""
+    tops = [_in_capitals(section) for section, number in zip(flat, numbers, strict=True) if len(number) == 1]
+    deeper = [_in_capitals(section) for section, number in zip(flat, numbers, strict=True) if len(number) > 1]
+    return 2 * sum(tops) > len(tops) and 2 * sum(deeper) <= len(deeper)
+
+
+def _goes_on(before: Section, section: Section) -> bool:
+    """Whether a headline is the second line of the one before it, as printed in capitals over two lines."""
+    return not (before.paragraphs or section.number) and _in_capitals(before) and _in_capitals(section)
+
+
+def _in_capitals(section: Section) -> bool:
+    return section.headline.isupper() and bool(_LONG_WORD.search(section.headline))
+
+
 def missing(before: Number, number: Number) -> int | None:
     """How many numbers are missing between two: none between 2 and 2.1, 2.3 and 3; None where it does not follow.
+
+    Where a level above changes, only a headline of that level follows: after 2.3.1 neither 3.5 nor 2.4.1 does.
 
     Args:
         before: The number before; empty at the beginning.
         number: The number after it.
     """
-    shared = 0
-    while shared < min(len(before), len(number)) and before[shared] == number[shared]:
-        shared += 1
+    shared = _shared(before, number)
     if shared == len(number):
         return None  # the same again, or a section after its own subsection
     style, value = number[shared]
     count = 0
     if shared < len(before):
+        if len(number) > shared + 1:
+            return None
         last = before[shared]
         if last.style == style:
             count = value - last.value - 1

@@ -110,15 +110,17 @@ def build_pairs(
     """Makes a data set of all full texts of some shards. What was stopped goes on where it stopped.
 
     Each shard's result is kept in `.OUT.work` beside the folder: a second run, or one of another seed, redoes nothing.
+    When the set stands, results that are not of this run go.
 
     Raises:
-        InputError: A source is missing, or something else stands at `out`.
+        InputError: A source is missing, or something else stands at `out`, such as another data set.
         IndexUnusableError: The index cannot be read.
-        BuildError: Too many texts are bad, or the disk is full.
+        BuildError: Too many texts are bad, nothing is left of them, or the disk is full; what stood at `out` stays.
     """
     if splitting.validation + splitting.test > 1:
         raise InputError("validation and test take more than there is", "Give shares that add up to 1 at most.")
     PAIR_SET.check_place(out)
+    _check_dataset(out, plan.dataset)
     fingerprint = Manifest.read(index).fingerprint
     open_store(index).close()  # a damaged store is told before any work
     shards = find_texts(sources)
@@ -129,11 +131,12 @@ def build_pairs(
 
     with alone_in(work, f"another process is writing {out}"):
         listed = run_stage(work, shards, list_texts, {}, workers=workers, told=lambda *_: told(0, 1))
+        lost = write_repeated(repeated(listed), work)
         parameters = {
             **plan.parameters,
             "index": str(index.resolve()),
             "fingerprint": fingerprint,
-            "repeated": str(write_repeated(repeated(listed), work)),
+            "repeated": str(lost),
         }
         results = run_stage(work, shards, plan.work, parameters, workers=workers, told=told)
         counts: Counter[str] = Counter()
@@ -149,6 +152,8 @@ def build_pairs(
         steps = {name: counts[name] for name in plan.steps}
         with PAIR_SET.writing(out) as folder:
             splits, papers = _write_splits(results, folder, splitting)
+            if not any(splits.values()):
+                raise _nothing_left(steps)
             manifest = {
                 "kind": PAIR_SET.kind,
                 "version": 1,
@@ -166,6 +171,7 @@ def build_pairs(
                 "faults": counts["faults"],
             }
             (folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+        _keep_only(work, [*listed, *results], lost)
     quarantine = out / QUARANTINE_FILE
     return Built(
         steps=steps,
@@ -175,6 +181,38 @@ def build_pairs(
         faults=counts["faults"],
         quarantine=quarantine if quarantine.exists() else None,
     )
+
+
+def _check_dataset(out: Path, dataset: str) -> None:
+    """Whether what stands at a place is the same data set: one of another is not replaced."""
+    try:
+        standing = orjson.loads((out / MANIFEST).read_bytes())["dataset"]
+    except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
+        return  # nothing, or what is left of one
+    if standing != dataset:
+        raise InputError(
+            f"{out} holds the data set {standing}, not {dataset}", "Give another --out, or remove it first."
+        )
+
+
+def _nothing_left(steps: Mapping[str, int]) -> BuildError:
+    """Tells at which step the last of the texts went."""
+    told = [f'{count:,} "{step}"' for step, count in steps.items()]
+    went = list(steps.values()).index(0)
+    return BuildError(
+        f"no text is kept: {', then '.join(told[max(0, went - 1) : went + 1])}",
+        "Loosen the conditions, or give more texts.",
+    )
+
+
+def _keep_only(work: Path, results: Sequence[Result], lost: Path) -> None:
+    """Removes results of other shards, settings or code, which nothing asks for again."""
+    kept = {result.path.name for result in results}
+    kept |= {f"{name}.json" for name in kept} | {lost.name, "lock"}
+    for path in work.iterdir():
+        if path.name not in kept:
+            with contextlib.suppress(OSError):  # the set stands: what cannot be tidied is no failure
+                path.unlink()
 
 
 def _write_splits(

@@ -16,6 +16,7 @@ from citerec.corpus.store import PaperStore
 from citerec.datasets.anchors import OTHER
 from citerec.datasets.documents import Document
 from citerec.datasets.hierarchy import Section, cleaned, hierarchy
+from citerec.datasets.matching import Search, linked, title_search
 from citerec.datasets.pair_sets import Plan, full_texts, write_pair
 from citerec.records import Paper
 from citerec.retrieve.index import open_store
@@ -52,14 +53,20 @@ class Conditions:
     linked: float = 1.0
 
 
-def related_work_plan(conditions: Conditions, split: str = "pysbd") -> Plan:
+def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titles: bool = False) -> Plan:
     """How a data set of related work is built.
 
     Args:
         conditions: Which sections are kept.
         split: What splits sentences where the source does not tell them.
+        link_titles: Whether bib entries without a match are searched for in the index, by title, year and author.
     """
-    parameters = {"conditions": asdict(conditions), "split": split, "split_is": splitter_identity(split)}
+    parameters = {
+        "conditions": asdict(conditions),
+        "split": split,
+        "split_is": splitter_identity(split),
+        "link_titles": link_titles,
+    }
     return Plan(DATASET, _tasks_of_shard, STEPS, parameters, unit="citing papers")
 
 
@@ -88,16 +95,24 @@ def _without(sections: Sequence[Section], left_out: Section) -> list[Section]:
 
 def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
     conditions, counts = Conditions(**parameters["conditions"]), Counter[str]()
-    with writing_lines(out) as write, contextlib.closing(open_store(Path(parameters["index"]))) as store:
+    index = Path(parameters["index"])
+    with contextlib.ExitStack() as stack:
+        write = stack.enter_context(writing_lines(out))
+        store = stack.enter_context(contextlib.closing(open_store(index)))
+        search = stack.enter_context(title_search(index)) if parameters["link_titles"] else None
         for text, raw in full_texts(shard, parameters, counts, write):
-            task = related_work_task(Document(text, raw, parameters["split"]), conditions, store, counts)
+            task = related_work_task(Document(text, raw, parameters["split"]), conditions, store, counts, search)
             if task is not None:
                 write_pair(text.paper_id, task_record(task), write)
     return {**counts, "fates": {}}
 
 
 def related_work_task(
-    document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]"
+    document: Document,
+    conditions: Conditions,
+    store: PaperStore,
+    counts: "Counter[str]",
+    search: Search | None = None,
 ) -> TextTask | None:
     """The task of a full text: its related work, written from abstracts; None where it does not meet the conditions.
 
@@ -106,6 +121,7 @@ def related_work_task(
         conditions: What it must have.
         store: Where abstracts are: a cited paper is linked if it is matched, and there.
         counts: Told of each step that it comes past.
+        search: Finds papers for bib entries without a match, where it is given.
     """
     flat = document.sections()
     if not any(is_related_work(section.headline, introduced=True) for section in flat):
@@ -118,6 +134,10 @@ def related_work_task(
     if not _has_sentences(document, section.all_paragraphs(), conditions.sentences):
         return None
     counts[STEPS[2]] += 1
+    if search is not None:
+        citations = [citation for place in section.all_paragraphs() for citation in document.citations(place)]
+        entry_ids = [entry_id for _, entry_ids in citations for entry_id in entry_ids]
+        document.text = linked(document.text, entry_ids, search, store)
     citing_id = document.text.paper_id
     papers = store.papers({*document.text.cited_ids(), citing_id})
     citing = papers.pop(citing_id, None)

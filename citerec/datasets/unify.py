@@ -9,7 +9,7 @@ import orjson
 
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import quarantine_line
-from citerec.datasets.citebench import read_source
+from citerec.datasets.citebench import files_read, read_source
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.texts.write import task_record
 
@@ -53,15 +53,17 @@ def unify(
         progress: Told of records read.
 
     Raises:
-        InputError: `out` is a folder or one of the sources.
+        InputError: `out` is a folder, or it or its quarantine is one of the files that are read.
         SourceError: A file cannot be read or is of no known format, or there is nothing to write.
         BuildError: Too many records are bad, or the disk is full.
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder", "Give a file: --out citebench.jsonl")
-    if out.exists() and any(path.exists() and out.samefile(path) for path in sources):
-        raise InputError(f"{out} is one of the sources", "Give another --out.")
     quarantine = out.with_name(f"{out.name}.quarantine.jsonl")
+    read = [path for source in sources for path in files_read(source, format_name) if path.exists()]
+    for path in (out, quarantine):
+        if path.exists() and any(path.samefile(each) for each in read):
+            raise InputError(f"{path} is one of the sources", "Give another --out.")
     partial, aside = (path.with_name(f".{path.name}.writing") for path in (out, quarantine))
     counts: Counter[str] = Counter()
     seen = bad = 0

@@ -100,11 +100,33 @@ def test_chen_counts_its_documents(tmp_path: Path) -> None:
         (["Fog.", "Cars."], "It is [2].", ("It is [0].", ["Cars.", "Fog."])),
         (["Fog.", "Cars."], "It is @cite_1.", ("It is [0].", ["Cars.", "Fog."])),
         ("Fog only [2].", "It is [0].", ("It is [0].", ["Fog only [2]."])),
+        # A marker within a sentence is a citation, even if its number is the next.
+        ("[0] Fog, as in [1] here. [1] cars talk.", "[1].", ("[0].", ["cars talk.", "Fog, as in [1] here."])),
+        ("[0] Fog, as in [1] here.", "It is [0].", ("It is [0].", ["Fog, as in [1] here."])),
+        ("[0] Fog slows cars [1] Cars talk", "It is [1].", ("It is [0].", ["Cars talk", "Fog slows cars"])),
+        # Each of a group is renumbered.
+        (["[x] Fog.", "[x] Cars."], "It is [1, 0].", ("It is [0], [1].", ["Cars.", "Fog."])),
+        ("[1] Fog. [2] Cars.", "It is [2;1;7].", ("It is [0], [1], #OTHEREFR.", ["Cars.", "Fog."])),
     ],
 )
 def test_shapes_of_chen(documents: object, text: str, expected: tuple[str, list[str]], tmp_path: Path) -> None:
     task = task_of({"multi_doc": documents, "abs": text}, tmp_path)
     assert (task.targets[0], [source.text for source in task.sources]) == expected
+
+
+def test_chen_counts_from_what_most_of_its_file_tells(tmp_path: Path) -> None:
+    documents = ["[x] Fog.", "[x] Cars."]
+
+    def first_cited(*texts: str) -> list[str]:
+        records = [{"multi_doc": documents, "abs": text} for text in texts]
+        items = read_source(write_lines(tmp_path / "chen.jsonl", records))
+        return [item.task.sources[0].text for item in items if isinstance(item.task, TextTask)]
+
+    assert first_cited("It is [1].") == ["Cars."]  # nothing tells: from 0
+    assert first_cited("It is [1].", "They are [1] and [2].", "See [2].") == ["Fog.", "Fog.", "Cars."]
+    assert first_cited("They are [0] and [1].", "See [1].", "Others are [2]; see [0].") == ["Fog.", "Cars.", "Fog."]
+    # One text that cites no zero but a stranger does not change the count of a file that counts from 0.
+    assert first_cited("It is [0].", "It is [0].", "Strange [2], and [1].")[-1] == "Cars."
 
 
 def test_the_source_paper_of_xing_is_the_citing_one(tmp_path: Path) -> None:
@@ -115,7 +137,8 @@ def test_the_source_paper_of_xing_is_the_citing_one(tmp_path: Path) -> None:
     assert (task.before, task.after) == ("Much was done.", "We go on.")
     assert task.extra == {"citing_id": "P10-1", "split": "test"}
     published = task_of(XING, tmp_path, as_published=True)
-    assert (published.citing, published.sources[0].text) == ("We translate news.", "We translate slang.")
+    assert (published.citing, published.sources) == ("We translate news.", (Source("We translate slang."),))
+    assert published.extra == {"split": "test"}  # an id would stand beside the other paper's abstract
 
 
 def test_aburaed_puts_the_title_before_the_abstract(tmp_path: Path) -> None:
@@ -211,15 +234,47 @@ def test_files_that_cannot_be_taken(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="nested too deep"):
         unify([tmp_path / "deep.json"], tmp_path / "out.jsonl")
     (tmp_path / "empty.jsonl").write_text("")
-    with pytest.raises(SourceError, match="holds no JSON object"):
+    with pytest.raises(SourceError, match=r"empty\.jsonl holds no record"):
         unify([tmp_path / "empty.jsonl"], tmp_path / "out.jsonl")
+    (tmp_path / "empty.json").write_text("[]")
+    with pytest.raises(SourceError, match=r"empty\.json holds no record"):
+        unify([tmp_path / "empty.json"], tmp_path / "out.jsonl")
+    (tmp_path / "pretty.json").write_text(json.dumps(LU, indent=1))
+    for format_name in (None, "lu"):
+        with pytest.raises(SourceError, match=r"pretty\.json holds an object over several lines"):
+            unify([tmp_path / "pretty.json"], tmp_path / "out.jsonl", format_name)
+    (tmp_path / "broken.jsonl").write_text("{broken\n" * 3)
+    with pytest.raises(SourceError, match="holds no JSON object: the first is not JSON"):
+        unify([tmp_path / "broken.jsonl"], tmp_path / "out.jsonl")
     assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_file_without_an_object_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """A hundred records tell enough; the object after them is not looked for."""
+    (tmp_path / "late.jsonl").write_text("3\n" * 99 + json.dumps(LU) + "\n")
+    assert len(list(read_source(tmp_path / "late.jsonl"))) == 100
+    (tmp_path / "later.jsonl").write_text("3\n" * 100 + json.dumps(LU) + "\n")
+    with pytest.raises(SourceError, match="no JSON object among its first 100 records: the first is a int where"):
+        next(read_source(tmp_path / "later.jsonl"))
+
+
+def test_no_file_that_is_read_is_written(tmp_path: Path) -> None:
+    texts, citations = tmp_path / "ab.src", tmp_path / "ab.tgt.tagged"
+    texts.write_text("we sort stones .\n")
+    citations.write_text("<cite> sorts stones .\n")
+    with pytest.raises(InputError, match=r"ab\.tgt\.tagged is one of the sources"):
+        unify([texts], citations)
+    assert citations.read_text() == "<cite> sorts stones .\n"
+    aside = write_lines(tmp_path / "out.jsonl.quarantine.jsonl", [LU])
+    with pytest.raises(InputError, match=r"quarantine\.jsonl is one of the sources"):
+        unify([aside], tmp_path / "out.jsonl")
+    assert aside.exists()
 
 
 KEYS = st.text('ab[]{},"\\ é', max_size=4)
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(st.characters(codec="utf-8"), max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('ab[]{},"\\ é', max_size=4), inner, max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=3),
 )
 
 

@@ -11,9 +11,12 @@ from rouge_score.rouge_scorer import RougeScorer
 
 from citerec.datasets.citesum import STEPS, Nearness, citesum_plan, summary_of
 from citerec.datasets.pair_sets import SPLITS, Splitting, build_pairs
+from citerec.datasets.related_work import Conditions, related_work_plan
 from citerec.errors import BuildError, InputError
 from citerec.texts.read import read_tasks
+from tests.conftest import write_lines
 from tests.datasets.conftest import ABSTRACTS
+from tests.datasets.s2orc_records import Sections, s2orc_record
 
 
 def build(corpus: tuple[Path, Path], out: Path, nearness: Nearness | None = None, **options: Any) -> Any:
@@ -40,8 +43,8 @@ def test_the_citation_span_becomes_ref(sentence: str, summary: str) -> None:
 
 def test_pairs_come_from_related_work_only(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     built = build(corpus, tmp_path / "set")
-    assert built.steps == dict(zip(STEPS, (3, 2, 4, 3, 3, 2), strict=True))
-    assert built.fates == {"its bib entry is matched to no paper": 1}
+    assert built.steps == dict(zip(STEPS, (3, 2, 5, 3, 3, 2), strict=True))
+    assert built.fates == {"its bib entry is matched to no paper": 1, "it holds several citations": 1}
     assert (built.bad, built.splits) == (1, {"train": 2, "validation": 0, "test": 0})
     river, mountain = read_tasks(tmp_path / "set" / "train.jsonl")
     assert river.targets == ("REF find the mouth of every river by following water downhill.",)
@@ -68,9 +71,65 @@ def test_nearness_is_rouge_recall_of_the_printed_sentence(corpus: tuple[Path, Pa
         assert not stricter.holds((rouge1, rouge2, rouge_l))
 
 
+def test_subsections_of_related_work_are_of_it(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    lakes = "Lakes are counted from pictures that were taken by night [2]."
+    sections: Sections = [
+        ("1", "Introduction", ["Water is on maps."]),
+        ("2", "Related Work", ["Rivers are old."]),
+        ("2.1", "Lakes", [lakes]),
+        ("3", "Unrelated Work", ["Rivers in a map are found by following water downhill [1]."]),
+        ("4", "Conclusion", [lakes]),
+    ]
+    index, _ = corpus
+    shard = write_lines(tmp_path / "shard.jsonl", [s2orc_record(905, sections, {1: 1, 2: 2})])
+    built = build((index, shard), tmp_path / "set")
+    assert built.steps == dict(zip(STEPS, (1, 1, 1, 1, 1, 1), strict=True))
+    (task,) = read_tasks(tmp_path / "set" / "train.jsonl")
+    assert task.sources[0].paper_id == "2"
+
+
 def test_thresholds_can_be_set(corpus: tuple[Path, Path], tmp_path: Path) -> None:
-    assert sum(build(corpus, tmp_path / "none", Nearness(1, 1, 1)).splits.values()) == 0
     assert sum(build(corpus, tmp_path / "all", Nearness(0, 0, 0)).splits.values()) == 3
+    assert sum(build(corpus, tmp_path / "few", Nearness(0.85, 0, 0)).splits.values()) == 1
+
+
+def test_nothing_kept_is_an_error_and_what_stood_there_stays(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    build(corpus, tmp_path / "set")
+    before = (tmp_path / "set" / "train.jsonl").read_bytes()
+    with pytest.raises(BuildError, match=r'no text is kept: 3 "of them, whose .*", then 0 "of them, near enough'):
+        build(corpus, tmp_path / "set", Nearness(1, 1, 1))
+    assert (tmp_path / "set" / "train.jsonl").read_bytes() == before
+    index, _ = corpus
+    with pytest.raises(BuildError, match='no text is kept: 0 "texts"'):
+        build((index, write_lines(tmp_path / "none.jsonl", [])), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_another_data_set_is_not_replaced(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    build(corpus, tmp_path / "set")
+    index, shard = corpus
+    with pytest.raises(InputError, match="set holds the data set citesum, not oarelatedwork"):
+        build_pairs([shard], index, tmp_path / "set", related_work_plan(Conditions()), Splitting(0, 0), max_bad=0.5)
+    build(corpus, tmp_path / "set")  # the same one is
+    (tmp_path / "set" / "manifest.json").write_text("{")
+    build(corpus, tmp_path / "set")  # and what is left of one
+
+
+def test_results_of_other_settings_go_when_the_set_stands(corpus: tuple[Path, Path], tmp_path: Path) -> None:
+    work = tmp_path / ".set.work"
+    build(corpus, tmp_path / "set")
+    first = {path.name: path.stat().st_mtime_ns for path in work.iterdir() if path.name != "lock"}
+    build(corpus, tmp_path / "set", splitting=Splitting(0.2, 0.2, seed=3))
+    again = {path.name: path.stat().st_mtime_ns for path in work.iterdir() if path.name != "lock"}
+    results = {name for name in first if not name.startswith("repeated-")}
+    assert {name: again[name] for name in results} == {name: first[name] for name in results}  # nothing is read again
+    with pytest.raises(BuildError):
+        build(corpus, tmp_path / "set", Nearness(1, 1, 1))
+    assert {path.name for path in work.iterdir()} > set(first)  # no set of these settings stands yet
+    build(corpus, tmp_path / "set", Nearness(0, 0, 0))
+    left = {path.name for path in work.iterdir() if path.name != "lock"}
+    assert len(left) == len(first)
+    assert left != set(first)
 
 
 def test_the_manifest_says_how_it_was_made(corpus: tuple[Path, Path], tmp_path: Path) -> None:
@@ -137,7 +196,7 @@ def test_no_paper_of_the_real_texts_is_in_two_splits(shared: Path, acm_index: Pa
     papers = [{task.sources[0].paper_id for task in tasks[split]} for split in SPLITS]
     assert sum(map(len, papers)) == len(set().union(*papers))
     assert {task.targets[0].count("REF") for split in SPLITS for task in tasks[split]} == {1}
-    assert sum(map(len, tasks.values())) == 49
+    assert sum(map(len, tasks.values())) == 50
 
 
 def test_versions_of_s2orc_give_the_same_steps(shared: Path, acm_index: Path, tmp_path: Path) -> None:
@@ -145,4 +204,4 @@ def test_versions_of_s2orc_give_the_same_steps(shared: Path, acm_index: Path, tm
     for version in ("s2orc", "s2orc_v2"):
         plan, out = citesum_plan(Nearness()), tmp_path / version
         built = build_pairs([shared / "acm" / version], acm_index, out, plan, Splitting(), workers=1)
-        assert built.steps == dict(zip(STEPS, (116, 67, 204, 56, 49, 8), strict=True))
+        assert built.steps == dict(zip(STEPS, (116, 67, 213, 60, 50, 8), strict=True))

@@ -58,6 +58,62 @@ def test_headlines_without_a_number_go_into_the_section_before_them() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "headlines",
+    [
+        ("1 Introduction", "2 Method", "3 Related Work", "Conclusion", "Author Contributions"),
+        ("1 Introduction", "2 Method", "3 Related Work", "Our Own Words", "More of Them"),  # nothing tells more
+        ("1 Introduction", "2 Related Work", "Method", "4 Results"),
+        ("1 Introduction", "2 Related Work", "Rivers in Maps", "4 Results"),  # 3 is missing
+        ("1 Introduction", "2 Related Work", "Results", "3 More"),
+        ("1 INTRODUCTION", "2 RELATED WORK", "RIVERS", "3 MAPS"),
+        ("1 Introduction", "2 Method", "3 Related Work", "9 Conclusion", "12 Rivers"),  # they do not follow
+    ],
+)
+def test_a_section_ends_where_the_next_begins(headlines: tuple[str, ...]) -> None:
+    assert nested(*headlines) == list(headlines)
+
+
+def test_a_subsection_ends_where_one_is_missing() -> None:
+    headlines = ("1 Introduction", "2 Method", "2.1 Model", "Loss", "2.3 Search", "Steps", "Results", "3 Conclusion")
+    assert nested(*headlines) == [
+        "1 Introduction",
+        ("2 Method", ["2.1 Model", "Loss", ("2.3 Search", ["Steps"])]),
+        "Results",
+        "3 Conclusion",
+    ]
+
+
+def test_what_stands_between_numbers_of_a_section_is_in_it() -> None:
+    headlines = ("1 INTRODUCTION", "2 METHOD", "MAPS", "2.1 Model", "Results", "2.2 Loss", "3 END")
+    assert nested(*headlines) == ["1 INTRODUCTION", ("2 METHOD", ["MAPS", "2.1 Model", "Results", "2.2 Loss"]), "3 END"]
+
+
+def test_the_second_line_of_a_headline_in_capitals_is_no_section() -> None:
+    sections = [
+        Section("INTRODUCTION", "1", [0]),
+        Section("RIVERS", "2"),
+        Section("AND LAKES", "", [1]),
+        Section("MAPS", "3", [2]),
+        Section("CONCLUSIONS AND FUTURE", "4"),
+        Section("RESEARCH", "", [3]),
+    ]
+    tree = hierarchy(sections)
+    assert [section.number for section in tree] == ["1", "2", "3", "4"]
+    assert [section.all_paragraphs() for section in tree] == [[0], [1], [2], [3]]
+
+
+def test_numbers_without_a_space_and_roman_numbers_above_ten() -> None:
+    assert nested("1.Introduction", "2.Related Work", "2.1.Rivers", "3.End") == [
+        "1 Introduction",
+        ("2 Related Work", ["2.1 Rivers"]),
+        "3 End",
+    ]
+    roman = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII", "XIII", "XIV"]
+    headlines = [f"{number} Words" for number in roman]
+    assert nested(*headlines) == headlines
+
+
 def test_steps_of_an_algorithm_are_no_sections() -> None:
     headlines = (
         "1 Introduction",
@@ -82,6 +138,11 @@ def test_steps_of_an_algorithm_are_no_sections() -> None:
         ("Introduction", "Method", "Results"),
         ("1 Introduction", "6 Method", "6.1 Model", "11 Results"),  # more than three missing between any two
         ("3 One", "2 Two", "2.1 Three", "1 Four", "9 Five", "30 Six"),  # most do not follow
+        # The numbers do not match level by level (Docekal et al., 2.1.2).
+        ("1 Introduction", "2 Method", "2.3.1 Model", "3.5 Loss", "3.6 Search"),
+        ("1 Introduction", "2 Method", "2.3 Model", "2.3.1 Loss", "2.3.B Search", "3 End"),
+        ("1 Introduction", "2 Method", "2.3.1 Model", "3.2 Loss", "4 End"),
+        ("1 Introduction", "2 Method", "2.1 Model", "2.1 Loss", "3 End"),
     ],
 )
 def test_where_numbers_make_no_sense_the_flat_list_stays(headlines: tuple[str, ...]) -> None:
@@ -99,7 +160,8 @@ def test_where_numbers_make_no_sense_the_flat_list_stays(headlines: tuple[str, .
         ("2", "2.1.1", 1),
         ("2.3.1", "2.4", 0),
         ("2.3.1", "3", 0),
-        ("2.3.1", "3.5", 5),
+        ("2.3.1", "3.5", None),
+        ("2.3.1", "2.4.1", None),
         ("2.3", "2.3", None),
         ("2.3", "2.2", None),
         ("2.3.1", "2", None),
@@ -121,6 +183,8 @@ def test_the_number_beside_a_headline_counts() -> None:
     assert (section.number, section.headline) == ("2", "RELATED WORK")
     section = with_number("2.1 Models", "2.1")
     assert (section.number, section.headline) == ("2.1", "Models")
+    section = with_number("2D Models", "2")
+    assert (section.number, section.headline) == ("2", "2D Models")
     assert with_number("A Survey of Surveys").number == ""
     assert with_number("A. Proofs").number == "A"
     assert with_number("3D Vision").number == ""

@@ -111,6 +111,10 @@ def test_what_is_wrong_is_one_line(citerec_here: Citerec, texts: Path, tmp_path:
     one_line(citerec_here(*citesum, texts, "--rouge-1", "50", "--out", "out"), 2, "50")
     one_line(citerec_here(*citesum, texts, "--split", "klingon", "--out", "out"), 2, "klingon")
     one_line(citerec_here(*citesum, texts, "--validation", "0.7", "--test", "0.7", "--out", "out"), 2, "add up")
+    one_line(citerec_here(*citesum, texts, "--rouge-1", "1", "--out", "out"), 1, "no text is kept")
     one_line(citerec_here(*citesum, "nowhere", "--out", "out"), 2, "nowhere does not exist")
     one_line(citerec_here(*citesum, "other.jsonl", "--out", "out"), 1, "1 of 1 texts are bad")
     assert not (tmp_path / "out").exists()
+    assert citerec_here(*citesum, texts, "--out", "set").returncode == 0
+    related = ("data", "related-work", "--index", "index")
+    one_line(citerec_here(*related, texts, "--out", "set"), 2, "set holds the data set citesum, not oarelatedwork")

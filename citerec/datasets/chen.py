@@ -1,0 +1,85 @@
+"""CHEN's records (Chen et al., 2021): documents that begin with their markers, and texts that cite them by number."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from citerec.corpus.json_lines import RecordError
+
+ANCHOR = re.compile(r"\[(\d+)\]")
+_AT = re.compile(r"@cite_(\d+)")
+_GROUP = re.compile(r"\[(\d+(?:\s*[,;]\s*\d+)+)\]")
+_BEGINS = re.compile(r"\s*\[(\d+|x)\]\s*")
+_ANYWHERE = re.compile(r"(?:^|(?<=\s))\[(\d+|x)\]\s*")
+_SENTENCE_ENDS = re.compile(r"[.!?][\"'”’)\]]*\s*$")
+_LOOKED_AT = 20  # characters before a marker
+
+
+def with_anchors(text: str) -> str:
+    """A text with `[1]` for each paper that it cites, also where it cites by `@cite_1`, or several at once: `[1,2]`."""
+    text = _AT.sub(r"[\1]", text)
+    return _GROUP.sub(lambda group: ", ".join(f"[{number}]" for number in re.findall(r"\d+", group[1])), text)
+
+
+def documents(value: Any) -> tuple[list[str], list[str]]:
+    """Names and texts of documents, a list or one text; no names where they are not numbered one by one.
+
+    Raises:
+        RecordError: The value is neither.
+    """
+    if isinstance(value, str):
+        value = list(_parted(value))
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise RecordError("multi_doc is neither a text nor a list of texts")
+    marked = [_BEGINS.match(text) for text in value]
+    texts = [" ".join(text[mark.end() if mark else 0 :].split()) for text, mark in zip(value, marked, strict=True)]
+    names = [mark[1] for mark in marked if mark and mark[1] != "x"]
+    return (names if len(set(names)) == len(texts) else []), texts
+
+
+def _parted(text: str) -> Iterator[str]:
+    """A text parted where documents begin: at `[x]`, or at the next number each. Others are citations in an abstract.
+
+    Of several places with the next number the first counts that follows the end of a sentence, or else the first before
+    a capital; one that does neither begins nothing.
+    """
+    marks = list(_ANYWHERE.finditer(text)) if _BEGINS.match(text) else []
+    starts, at = [0], 0
+    while at < len(marks):
+        name = marks[at][1]
+        following = [mark for mark in marks[at + 1 :] if mark[1] == (name if name == "x" else str(int(name) + 1))]
+        after_sentence = (mark for mark in following if name == "x" or _ends_sentence(text, mark.start()))
+        before_capital = (mark for mark in following if text[mark.end() : mark.end() + 1].isupper())
+        found = next(after_sentence, next(before_capital, None))
+        if found is None:
+            break
+        starts.append(found.start())
+        at = marks.index(found)
+    for start, end in zip(starts, [*starts[1:], len(text)], strict=True):
+        yield text[start:end]
+
+
+def _ends_sentence(text: str, end: int) -> bool:
+    return bool(_SENTENCE_ENDS.search(text[max(0, end - _LOOKED_AT) : end]))
+
+
+def first_number(records: Iterable[Mapping[str, Any]]) -> int:
+    """Whether the texts of a file count documents that have no numbers from 0 or from 1: what most of them tell.
+
+    One that cites 0 tells the first; one that does not, but cites the number of its last document, the second.
+    """
+    told = [0, 0]
+    for record in records:
+        try:
+            names, texts = documents(record.get("multi_doc"))
+        except RecordError:
+            continue
+        text = record.get("abs")
+        if names or not isinstance(text, str):
+            continue
+        cited = {int(number) for number in ANCHOR.findall(with_anchors(text))}
+        if 0 in cited:
+            told[0] += 1
+        elif len(texts) in cited:
+            told[1] += 1
+    return int(told[1] > told[0])

@@ -1,0 +1,156 @@
+"""Bib entries and papers matched by title, year and author (Docekal et al., OARelatedWork, 2.1.1; Lo et al., 2020)."""
+
+import contextlib
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from citerec.contexts.query import Query
+from citerec.contexts.s2orc import FullText
+from citerec.corpus.store import PaperStore
+from citerec.errors import QueryError
+from citerec.records import Paper
+from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.staging import LUCENE
+from citerec.settings import RetrievalSettings, Weights
+
+LEAST_ALIKE = 0.75
+"""Similarity of two titles, or of two names, from which they count as the same (Docekal et al.)."""
+MOST_YEARS = 2
+"""Years that may lie between a bib entry and its paper (Docekal et al.)."""
+CANDIDATES = 20
+"""Papers of the index that are compared with an entry: the best by BM25 of their titles."""
+
+_YEAR = re.compile(r"\b(?:19|20)\d\d(?=[a-z]?\b)")
+_STOP = re.compile(r"[.?!:,;](?=\s)|[\"“”]")
+_MOST_PIECES = 5  # of which a title is read: it may hold commas and a colon itself
+_BETWEEN_NAMES = re.compile(r"[,;:&()]|(?<=\w\w)\.|\band\b|\bet\s+al\b")
+
+Search = Callable[[str], Sequence[str]]
+"""Ids of the papers whose titles share most with a text, best first."""
+
+
+class Reading(NamedTuple):
+    """A way to read a printed bib entry: what its title would be, and the authors before it."""
+
+    authors: tuple[str, ...]
+    title: str
+
+
+def normalised(text: str) -> frozenset[str]:
+    """The words of a text in ASCII and lower case, without signs."""
+    plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
+    return frozenset(re.findall(r"\w+", plain))
+
+
+def containment(first: frozenset[str], second: frozenset[str]) -> float:
+    """Share of the smaller set of words that the other has (equation 1 of Docekal et al.); 0 if one is empty."""
+    return len(first & second) / min(len(first), len(second)) if first and second else 0.0
+
+
+def similarity(first: str, second: str) -> float:
+    """How alike two titles are, 0 to 1: the harmonic mean of Jaccard index and containment of their words."""
+    one, other = normalised(first), normalised(second)
+    if not one & other:
+        return 0.0
+    jaccard, contained = len(one & other) / len(one | other), containment(one, other)
+    return 2 * jaccard * contained / (jaccard + contained)
+
+
+def same_author(first: str, second: str) -> bool:
+    """Whether two names may be one author's: with given names, initials, or neither."""
+    pairs = [(normalised(first), normalised(second)), (_initialled(first), _initialled(second))]
+    return any(
+        containment(one, other) >= LEAST_ALIKE and any(len(word) > 1 for word in one & other) for one, other in pairs
+    )
+
+
+def _initialled(name: str) -> frozenset[str]:
+    """A name with initials for all but the surname, the last word of more than a letter: "Ada Roe" and "Roe A."."""
+    words = re.findall(r"\w+", name)
+    surname = next((word for word in reversed(words) if len(word) > 1), "")
+    return normalised(" ".join(word if word == surname else word[0] for word in words))
+
+
+def readings(entry: str) -> Iterator[Reading]:
+    """The ways to read a printed bib entry: its title is a piece between stops, commas or quotation marks, or a few."""
+    ends = [*(match.end() for match in _STOP.finditer(entry)), len(entry)]
+    for at, start in enumerate(ends):
+        authors = tuple(name for part in _BETWEEN_NAMES.split(entry[:start]) if (name := part.strip()))
+        for end in ends[at + 1 : at + 1 + _MOST_PIECES]:
+            if title := entry[start:end].strip():
+                yield Reading(authors, title)
+
+
+def alike(entry: str, paper: Paper) -> float:
+    """How like a paper's title that of a printed bib entry is; 0 if they do not match.
+
+    They match if the titles are alike enough, an author is in common, and years, where both are known, are near.
+    """
+    years = [int(year) for year in _YEAR.findall(entry)]
+    if paper.year is not None and years and min(abs(year - paper.year) for year in years) > MOST_YEARS:
+        return 0.0
+    scored = ((similarity(reading.title, paper.title), reading.authors) for reading in readings(entry))
+    return max(
+        (
+            score
+            for score, names in scored
+            if score >= LEAST_ALIKE and any(same_author(name, author) for name in names for author in paper.authors)
+        ),
+        default=0.0,
+    )
+
+
+def best_match(entry: str, papers: Iterable[Paper]) -> Paper | None:
+    """The paper of which a bib entry tells; of several as alike the first."""
+    scored = [(alike(entry, paper), paper) for paper in papers]
+    score, paper = max(scored, key=lambda each: each[0], default=(0.0, None))
+    return paper if score else None
+
+
+@contextlib.contextmanager
+def title_search(index: Path) -> Iterator[Search]:
+    """A search for titles in an index.
+
+    Raises:
+        IndexUnusableError: Lucene cannot open it.
+    """
+    settings = RetrievalSettings(weights=Weights(text=0, title=1, abstract=0, citances=0))
+    with contextlib.closing(LuceneRetriever(index / LUCENE, settings)) as lucene:
+
+        def search(text: str) -> list[str]:
+            try:
+                return [candidate.paper_id for candidate in lucene.search(Query(text), CANDIDATES)]
+            except QueryError:
+                return []  # no word in it, or more than an entry has
+
+        yield search
+
+
+def linked(text: FullText, entry_ids: Iterable[str], search: Search, store: PaperStore) -> FullText:
+    """A full text in which bib entries without a match have that which a search of the index finds for them.
+
+    Args:
+        text: The full text.
+        entry_ids: The entries to search for; those that have a match keep it.
+        search: Searches the index.
+        store: Where its papers are.
+    """
+    found: dict[str, str] = {}
+    for entry_id in dict.fromkeys(entry_ids):
+        entry = text.bib_entries.get(entry_id)
+        if entry is None or entry.paper_id or not entry.text:
+            continue
+        ids = search(entry.text)
+        papers = store.papers(ids)
+        match = best_match(entry.text, (papers[paper_id] for paper_id in ids if paper_id in papers))
+        if match is not None and match.paper_id != text.paper_id:
+            found[entry_id] = match.paper_id
+    entries = {
+        entry_id: replace(entry, paper_id=found.get(entry_id, entry.paper_id))
+        for entry_id, entry in text.bib_entries.items()
+    }
+    return replace(text, bib_entries=entries)
