@@ -17,7 +17,7 @@ from citerec.errors import ModelError
 VOCABULARY = "vocabulary.json"
 WEIGHTS = "weights.safetensors"
 
-# Ours, by cross-validation on the train files (docs/taggers.md).
+# Ours, by cross-validation on the train files; the balance with the dev files in view too (docs/taggers.md).
 INVERSE_REGULARISATION = 3.0
 BALANCE = 0.75
 """How far rare labels count for more: 0 not at all, 1 as much in all as the others."""
