@@ -80,10 +80,19 @@ def test_a_build_that_is_killed_and_stopped_goes_on(
     assert extracted < 3
     assert not (tmp_path / "mine").exists()
 
-    with started(tmp_path, command) as process:
-        wait_for(process, lambda: len(receipts(tmp_path, "contexts")) > extracted)
-        os.killpg(process.pid, signal.SIGINT)
-        out, said = process.communicate(timeout=PATIENCE_SECONDS)
+    work, kept = tmp_path / ".mine.work", tmp_path / "kept"
+    shutil.copytree(work, kept)  # with its times, by which receipts are told apart
+    for _ in range(5):
+        with started(tmp_path, command) as process:
+            wait_for(process, lambda: len(receipts(tmp_path, "contexts")) > extracted)
+            os.killpg(process.pid, signal.SIGINT)
+            out, said = process.communicate(timeout=PATIENCE_SECONDS)
+        if process.returncode != 0:
+            break
+        # Where others keep the processors busy, all may be done before the signal is sent: once more.
+        shutil.rmtree(tmp_path / "mine")
+        shutil.rmtree(work)
+        shutil.copytree(kept, work)
     assert process.returncode == 1
     assert said.strip() == "citerec: stopped. Nothing is lost: the same command goes on, or begins again."
     assert out == ""
