@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,8 +113,8 @@ def citation(
         if citing and own[0] in found:
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
         if papers is None:
-            answers = recommender.recommend_text(sentence, k, citing_id=citing, citing_title=title)
-            found = [hit.paper for hit in answers[0].hits]
+            asked = replace(context, citing_id=citing, citing_title=title)
+            found = [hit.paper for hit in recommender.recommend(asked, k)]
         if not found:
             raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
     made = draft(citation_task(context, found, own[0] if own else None), found, opened)

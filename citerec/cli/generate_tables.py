@@ -42,16 +42,15 @@ def print_bibtex(draft: "Draft") -> None:
 
 def _parts(draft: "Draft") -> list[Any]:
     """The sentences, each with the papers that it was drawn from where it does not say so itself."""
-    from citerec.generate.check import marked_sentence
+    from citerec.generate.check import marked_sentence, placed
     from citerec.generate.mentions import mentions
 
     sources = draft.written.task.sources
     parts: list[Any] = []
-    text, done = draft.written.text, 0
-    for sentence in draft.written.sentences:
-        start = max(text.find(sentence.text, done), done)
-        parts.append(text[done:start])  # the paragraphs stay
-        done = start + len(sentence.text)
+    for gap, sentence in placed(draft.written):
+        parts.append(gap)  # the paragraphs stay
+        if sentence is None:
+            break
         parts.append((marked_sentence(sentence, sources), "red" if sentence.unknown else ""))
         cited = {number for mention in mentions(sentence.text, sources) for number in mention.sources}
         silent = [number for number in sentence.drawn_from if number not in cited]

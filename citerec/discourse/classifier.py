@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from citerec.discourse.paragraphs import scheme_of
-from citerec.discourse.tagger import Probabilities, TaggerManifest, likeliest
+from citerec.discourse.tagger import OfManifest, Probabilities, TaggerManifest
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
@@ -25,7 +25,7 @@ Encoded = Mapping[str, list[int]]
 """What a model takes of one sentence, by name."""
 
 
-class ClassifierTagger:
+class ClassifierTagger(OfManifest):
     """Reads each sentence together with its neighbours. To get one use `begin`, to train it, or `open`.
 
     Args:
@@ -40,16 +40,6 @@ class ClassifierTagger:
         self.manifest = manifest
         self.name = name
         self._tokenizer = tokenizer
-
-    @property
-    def scheme(self) -> str:
-        """The scheme of its labels; empty where it was trained elsewhere on labels that are not known."""
-        return self.manifest.scheme
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All labels that it can give."""
-        return self.manifest.labels
 
     @classmethod
     def open(cls, found: str, manifest: TaggerManifest | None, *, device: str | None = None) -> Self:
@@ -146,10 +136,6 @@ class ClassifierTagger:
                 logits = self.logits([encoded[row] for row in rows])
                 found[rows] = torch.softmax(logits.double(), dim=1).cpu().numpy()
         return found
-
-    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The likeliest label of each sentence; see `Tagger`."""
-        return likeliest(self.labels, self.probabilities(paragraphs))
 
     def save(self, folder: Path) -> None:
         """Writes transformers' files and the manifest into a folder."""

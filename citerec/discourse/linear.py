@@ -10,7 +10,7 @@ import orjson
 
 from citerec.discourse.features import BLOCKS, Tokens, describe
 from citerec.discourse.paragraphs import Paragraph
-from citerec.discourse.tagger import Probabilities, TaggerManifest, likeliest
+from citerec.discourse.tagger import OfManifest, Probabilities, TaggerManifest
 from citerec.discourse.vectors import Vectors
 from citerec.errors import ModelError
 
@@ -35,7 +35,7 @@ def _no_progress(_doing: str, _done: float, _whole: float) -> None:
     """Tells nobody."""
 
 
-class LinearTagger:
+class LinearTagger(OfManifest):
     """Tags by one weight a token and label. To get one use `fit` or `open`.
 
     Each label against all others, the probabilities then made to add up to 1; labels of a paragraph form a chain in
@@ -62,16 +62,6 @@ class LinearTagger:
         self._vectors = vectors
         self._weights = weights
         self._following = following
-
-    @property
-    def scheme(self) -> str:
-        """The scheme of its labels."""
-        return self.manifest.scheme
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All labels that it can give."""
-        return self.manifest.labels
 
     @classmethod
     def fit(
@@ -140,10 +130,6 @@ class LinearTagger:
             ends = np.cumsum([len(paragraph) for paragraph in part])
             found += [_marginals(rows, FOLLOWING * self._following) for rows in np.split(alone, ends)[:-1]]
         return found
-
-    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The likeliest label of each sentence; see `Tagger`."""
-        return likeliest(self.labels, self.probabilities(paragraphs))
 
 
 def _described(paragraphs: Sequence[Paragraph], progress: Progress) -> Iterator[Tokens]:

@@ -1,5 +1,6 @@
 """What every tagger of sentences takes and gives, and how one is opened."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -110,9 +111,32 @@ def open_tagger(path_or_name: str | Path, *, device: str | None = None) -> Tagge
     return ClassifierTagger.open(found, manifest, device=device)
 
 
-def likeliest(labels: Sequence[str], probabilities: Sequence[Probabilities]) -> list[tuple[str, ...]]:
-    """The label of the highest probability in each row of each array; of equals the first."""
-    return [tuple(labels[number] for number in rows.argmax(axis=1)) for rows in probabilities]
+class OfManifest(ABC):
+    """What all taggers have of their manifest, and of their probabilities.
+
+    Attributes:
+        manifest: What the tagger says of itself.
+    """
+
+    manifest: TaggerManifest
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of its labels; empty where it was trained elsewhere on labels that are not known."""
+        return self.manifest.scheme
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels that it can give."""
+        return self.manifest.labels
+
+    @abstractmethod
+    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
+        """How likely each label is for each sentence; see `Tagger`."""
+
+    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
+        """The likeliest label of each sentence; of equals the first. See `Tagger`."""
+        return [tuple(self.labels[number] for number in rows.argmax(axis=1)) for rows in self.probabilities(paragraphs)]
 
 
 def _read_manifest(folder: Path) -> TaggerManifest | None:

@@ -4,9 +4,9 @@ It is no proof. It finds what is surely wrong: citations that stand for no sourc
 stands in what they cite.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from citerec.generate.mentions import Mention, as_unknown, mentions
+from citerec.generate.mentions import Mention, as_unknown, mentions, rewritten
 from citerec.texts.sentences import content_terms, said_by, sentences_of
 from citerec.texts.tasks import Sentence, Source, TextTask, Written
 
@@ -35,7 +35,7 @@ def traced(task: TextTask, text: str, writer: str) -> Written:
 
 def _traced(sentence: str, sources: Sequence[Source], share_in: Callable[[str], list[float]]) -> Sentence:
     found = mentions(sentence, sources)
-    shares = share_in(_without(sentence, found))
+    shares = share_in(rewritten(sentence, found, lambda _mention: " "))
     if found:
         drawn_from = tuple(sorted({number for mention in found for number in mention.sources}))
         unknown = tuple(dict.fromkeys(name for mention in found for name in mention.unknown))
@@ -56,32 +56,29 @@ def _shares(sources: Sequence[Source]) -> Callable[[str], list[float]]:
     return share_in
 
 
-def _without(sentence: str, found: Sequence[Mention]) -> str:
-    parts, done = [], 0
-    for mention in found:
-        parts.append(sentence[done : mention.start])
-        done = mention.end
-    return " ".join([*parts, sentence[done:]])
+def placed(written: Written) -> Iterator[tuple[str, Sentence | None]]:
+    """The sentences of a text, each with what stands between it and the one before; then None, with what is left."""
+    done = 0
+    for sentence in written.sentences:
+        start = written.text.find(sentence.text, done)
+        if start >= 0:
+            yield written.text[done:start], sentence
+            done = start + len(sentence.text)
+    yield written.text[done:], None
 
 
 def marked(written: Written) -> str:
     """A text as it may be shown: what cites something that was not given is marked, as `[0, ?7]`."""
-    parts, done = [], 0
-    for sentence in written.sentences:
-        start = written.text.find(sentence.text, done)
-        if start >= 0:
-            parts += [written.text[done:start], marked_sentence(sentence, written.task.sources)]
-            done = start + len(sentence.text)
-    return "".join([*parts, written.text[done:]])
+    sources = written.task.sources
+    return "".join(gap + (marked_sentence(sentence, sources) if sentence else "") for gap, sentence in placed(written))
 
 
 def marked_sentence(sentence: Sentence, sources: Sequence[Source]) -> str:
     """A sentence as it may be shown."""
-    parts, done = [], 0
-    for mention in mentions(sentence.text, sources):
+
+    def shown(mention: Mention) -> str:
         printed = sentence.text[mention.start : mention.end]
         # What an extractive writer took over may have the number of a source, and not stand for it.
-        shown = as_unknown(printed) if printed in sentence.unknown else mention.shown
-        parts += [sentence.text[done : mention.start], shown]
-        done = mention.end
-    return "".join([*parts, sentence.text[done:]])
+        return as_unknown(printed) if printed in sentence.unknown else mention.shown
+
+    return rewritten(sentence.text, mentions(sentence.text, sources), shown)

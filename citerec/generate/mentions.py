@@ -1,7 +1,7 @@
 """Where a written text cites, in whatever style: by number, by name and year, or in a way that nobody can read."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from citerec.contexts.callout import Spans, Style
@@ -51,6 +51,21 @@ def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
             shown = printed if named else as_unknown(printed)
             found.append(Mention(start, end, named, () if named else (printed,), shown))
     return sorted(found, key=lambda mention: mention.start)
+
+
+def rewritten(text: str, found: Iterable[Mention], shown: Callable[[Mention], str]) -> str:
+    """A text with something else where it cites.
+
+    Args:
+        text: The text.
+        found: Where it cites, in order.
+        shown: What is to stand there.
+    """
+    parts, done = [], 0
+    for mention in found:
+        parts += [text[done : mention.start], shown(mention)]
+        done = mention.end
+    return "".join([*parts, text[done:]])
 
 
 def as_unknown(printed: str) -> str:

@@ -1,6 +1,5 @@
 """Training a tagger of sentences: the linear one, or a sequence classifier such as SciBERT."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -14,12 +13,12 @@ from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.discourse.scores import TagScores, score_labels
 from citerec.discourse.tagger import TAGGER_DIRECTORY, Tagger, TaggerManifest
-from citerec.errors import InputError, SourceError
+from citerec.errors import InputError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
 from citerec.retrieve.index import no_progress
 from citerec.train.loop import Note, Schedule, learn, no_note
-from citerec.train.workplace import workplace
+from citerec.train.workplace import digest_of, workplace
 from citerec.version import __version__
 
 LINEAR = "linear"
@@ -205,8 +204,8 @@ def _train_classifier(
     plan = {
         "citerec": __version__,
         "base": model_identity(find_model(options.model)),
-        "train": _digest(choice.train),
-        "dev": _digest(choice.dev) if choice.dev else choice.dev_share,
+        "train": digest_of(choice.train, "Give a file of labelled sentences."),
+        "dev": digest_of(choice.dev, "Give a file of labelled sentences.") if choice.dev else choice.dev_share,
         "options": asdict(options),
         "schedule": asdict(schedule),
         "device": tagger.model.device.type,
@@ -257,11 +256,3 @@ class _Learner:
     def evaluate(self) -> tuple[float, dict[str, float]]:
         scores = measure_tagger(self._tagger, self._dev)
         return scores.macro_f1, {"macro_f1": scores.macro_f1, "accuracy": scores.accuracy}
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a file of labelled sentences.") from error

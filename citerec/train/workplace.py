@@ -1,6 +1,7 @@
 """Where a training keeps what it has done so far: a folder beside the model to be, gone when that stands."""
 
 import contextlib
+import hashlib
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -100,6 +101,23 @@ def _beside(out: Path, what: str) -> Path:
     if is_index(out.parent):
         return out.parent.parent / f".{out.parent.name}.{out.name}.{what}"
     return out.parent / f".{out.name}.{what}"
+
+
+def digest_of(path: Path, remedy: str) -> str:
+    """What tells a file from any other of other content.
+
+    Args:
+        path: The file.
+        remedy: What to give where there is none.
+
+    Raises:
+        SourceError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}", remedy) from error
 
 
 def _described(path: Path) -> list[Any]:

@@ -1,6 +1,5 @@
 """Training a writer: an encoder-decoder learns to write what authors wrote about the papers that they cite."""
 
-import hashlib
 import heapq
 import re
 import unicodedata
@@ -12,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from citerec.corpus.ingest import Progress
-from citerec.errors import InputError, ModelError, SourceError
+from citerec.errors import InputError, ModelError
 from citerec.generate.generation import Generation, as_citation, recipe
 from citerec.generate.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
 from citerec.generate.writers import Kind
@@ -25,7 +24,7 @@ from citerec.texts.tasks import TextTask
 from citerec.train.checkpoint import State
 from citerec.train.groups import lot
 from citerec.train.loop import Note, Schedule, learn, no_note
-from citerec.train.workplace import workplace
+from citerec.train.workplace import digest_of, workplace
 from citerec.version import __version__
 
 DEFAULT_BASE = "allenai/led-base-16384"
@@ -121,8 +120,8 @@ def train_writer(
     schedule = replace(schedule, first=True)
     plan = {
         "citerec": __version__,
-        "tasks": _digest(choice.tasks),
-        "dev": _digest(choice.dev) if choice.dev else None,
+        "tasks": digest_of(choice.tasks, "Give a file with one task a line."),
+        "dev": digest_of(choice.dev, "Give a file with one task a line.") if choice.dev else None,
         "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
         "options": asdict(options),
         "schedule": asdict(schedule),
@@ -352,11 +351,3 @@ def _dev_values(state: State, options: WriterOptions) -> dict[str, float]:
     """What dev gave, and what it had given before anything was learnt."""
     name, sign = ("loss", -1) if options.value == "loss" else (METRIC, 1)
     return {**state.found, f"{name} before": round(sign * state.values["0"], 4)}
-
-
-def _digest(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror}", "Give a file with one task a line.") from error
