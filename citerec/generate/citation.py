@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from citerec.errors import WriterError
-from citerec.generate.tldr import source_of
+from citerec.generate.sources import source_of
 from citerec.generate.writer import Writer
 from citerec.records import MARKER, Context, Paper
 from citerec.texts.tasks import TextTask, Written

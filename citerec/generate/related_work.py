@@ -10,7 +10,7 @@ from citerec.contexts.sections import is_introduction, is_related_work
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
-from citerec.generate.tldr import source_of
+from citerec.generate.sources import source_of
 from citerec.records import Paper
 from citerec.texts.tasks import Source, TextTask
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from citerec.generate.sources import source_of
 from citerec.generate.writer import Writer
 from citerec.records import Paper
-from citerec.texts.tasks import Source, TextTask
+from citerec.texts.tasks import TextTask
 
 FROM_CORPUS = "corpus"
 """The origin of a TLDR that came with the paper, such as Semantic Scholar's."""
@@ -50,8 +51,3 @@ def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Ite
 def tldr_task(paper: Paper) -> TextTask:
     """What there is to write a TLDR from: the abstract."""
     return TextTask(paper.paper_id, (source_of(paper),))
-
-
-def source_of(paper: Paper) -> Source:
-    """A paper as writers see it: its abstract, empty where it has none."""
-    return Source(paper.abstract or "", paper.paper_id, paper.title, authors=paper.authors)
