@@ -16,6 +16,7 @@ from citerec.corpus.shard_work import begin_worker, ctrl_c_held
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, ShardCounts, place_of
 from citerec.errors import BuildError, CiterecError
+from citerec.progress import Progress
 from citerec.records import Abstract, Citation, Paper, Tldr
 
 _BATCH = 1000
@@ -23,9 +24,6 @@ _QUEUED_BATCHES = 16
 # Below this, starting processes costs more than they save.
 _SMALL_BYTES = 8_000_000
 _SOON = 1000  # records after which a corpus that is mostly bad stops the work, long before its end
-
-Progress = Callable[[str, float, float], None]
-"""Called with (what is done now, how much of it is done, how much there is)."""
 
 Encode = Callable[[Sequence[NumberedRecord]], Any]
 """A store's own: `PaperStore.encode`."""

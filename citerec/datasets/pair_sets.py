@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, read
 from citerec.corpus.shard_work import Result, Work, alone_in, run_stage
 from citerec.directories import Kind
 from citerec.errors import BuildError, InputError
+from citerec.progress import Progress
 from citerec.retrieve.index import open_store
 from citerec.retrieve.manifest import Manifest
 from citerec.version import __version__
@@ -29,8 +30,6 @@ PAIR_SET = Kind(
     MANIFEST,
     frozenset({MANIFEST, QUARANTINE_FILE, *(f"{split}.jsonl" for split in SPLITS)}),
 )
-
-Progress = Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True, slots=True)

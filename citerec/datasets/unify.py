@@ -1,7 +1,7 @@
 """Files of source data sets to one file of CiteBench records."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,9 +11,8 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import quarantine_line
 from citerec.datasets.citebench import files_read, read_source
 from citerec.errors import BuildError, InputError, SourceError
+from citerec.progress import Progress
 from citerec.texts.write import task_record
-
-Progress = Callable[[str, float, float], None]
 
 _TOLD_EVERY = 1000
 

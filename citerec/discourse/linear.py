@@ -1,6 +1,6 @@
 """The linear tagger: logistic regression over TF-IDF, and which label follows which. No model from elsewhere."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from citerec.discourse.paragraphs import Paragraph
 from citerec.discourse.tagger import OfManifest, Probabilities, TaggerManifest
 from citerec.discourse.vectors import Vectors
 from citerec.errors import ModelError
+from citerec.progress import Progress, no_progress
 
 VOCABULARY = "vocabulary.json"
 WEIGHTS = "weights.safetensors"
@@ -27,12 +28,6 @@ _PRIOR = 5.0  # pairs of labels that are supposed seen of each label before coun
 _AT_ONCE = 500  # paragraphs whose vectors are held at once
 
 Floats = npt.NDArray[np.float64]
-Progress = Callable[[str, float, float], None]
-"""Told what is done now, how much of it is done, and how much there is."""
-
-
-def _no_progress(_doing: str, _done: float, _whole: float) -> None:
-    """Tells nobody."""
 
 
 class LinearTagger(OfManifest):
@@ -65,7 +60,7 @@ class LinearTagger(OfManifest):
 
     @classmethod
     def fit(
-        cls, paragraphs: Sequence[Paragraph], manifest: TaggerManifest, seed: int, progress: Progress = _no_progress
+        cls, paragraphs: Sequence[Paragraph], manifest: TaggerManifest, seed: int, progress: Progress = no_progress
     ) -> Self:
         """Learns from labelled paragraphs. The same paragraphs and seed give the same weights.
 

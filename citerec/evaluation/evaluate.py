@@ -1,7 +1,7 @@
 """`citerec.evaluate`: systems against a diagnostic set, under the same rules."""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -26,16 +26,16 @@ from citerec.evaluation.results import (
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
 from citerec.evaluation.systems import Answered, Conditions, System, answer, check, named
+from citerec.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.systems import best_system
 from citerec.retrieve.describe import size_of
-from citerec.retrieve.index import no_progress, open_store, recover
+from citerec.retrieve.index import open_store, recover
 from citerec.retrieve.manifest import Manifest, find_index
 
 DEFAULT_K = 100
 MISSING = ("zero", "skip")
-Progress = Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from pathlib import Path
 import orjson
 from filelock import FileLock, Timeout
 
-from citerec.corpus.ingest import Progress
 from citerec.corpus.json_lines import raw_lines, whole_lines
 from citerec.errors import BuildError, InputError
 from citerec.generate.writer import Writer
+from citerec.progress import Progress
 from citerec.texts.read import read_tasks
 from citerec.texts.write import written_record
 from citerec.version import __version__

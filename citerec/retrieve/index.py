@@ -10,11 +10,12 @@ from typing import TypeVar
 
 import orjson
 
-from citerec.corpus.ingest import Progress, ingest, write_quarantine
+from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, PaperStore, SearchableCitance, SearchableText, place_of
 from citerec.errors import IndexUnusableError, SourceError
+from citerec.progress import Progress, no_progress
 from citerec.retrieve.dense.build import DenseOptions, build_dense, forget_journal, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.jvm import java_class, java_failures, start
@@ -53,10 +54,6 @@ class BuildOptions:
     workers: int | None = None
     citances: tuple[Path, ...] = ()
     dense: DenseOptions | None = None
-
-
-def no_progress(_doing: str, _done: float, _whole: float) -> None:
-    """Tells nobody."""
 
 
 def build_index(

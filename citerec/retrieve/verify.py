@@ -5,11 +5,11 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from citerec.corpus.ingest import Progress
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
+from citerec.progress import Progress, no_progress
 from citerec.retrieve.dense.check import dense_faults
-from citerec.retrieve.index import DENSE, LUCENE, no_progress, open_store
+from citerec.retrieve.index import DENSE, LUCENE, open_store
 from citerec.retrieve.jvm import cast, java_class, java_failures, java_lock, start
 from citerec.retrieve.lucene_fields import ID, open_directory
 from citerec.retrieve.manifest import Manifest

@@ -10,17 +10,16 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.query import query_of
-from citerec.corpus.ingest import Progress
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.directories import Kind
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.models.encoder import open_sentence_transformer
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES
+from citerec.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
-from citerec.retrieve.index import no_progress
 from citerec.settings import RetrievalSettings
 from citerec.train.groups import Choice, Groups, mine_groups, without_rerankers
 from citerec.train.loop import Note, Schedule, learn, no_note

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.contexts.read import read_contexts
-from citerec.corpus.ingest import Progress
 from citerec.errors import InputError
 from citerec.evaluation.metrics import parse_metrics
+from citerec.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.settings import Fusion, RetrievalSettings, find_recipe

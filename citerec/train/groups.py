@@ -12,10 +12,10 @@ import numpy as np
 import orjson
 
 from citerec.contexts.read import read_contexts
-from citerec.corpus.ingest import Progress
 from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
+from citerec.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.systems import best_system

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from citerec.corpus.ingest import Progress
 from citerec.errors import BuildError
+from citerec.progress import Progress
 from citerec.train.checkpoint import Checkpoints, State
 
 Note = Callable[[str], None]

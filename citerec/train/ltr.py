@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from citerec.corpus.ingest import Progress
 from citerec.directories import Kind
 from citerec.errors import InputError
+from citerec.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, Floats, features_of

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from citerec.corpus.ingest import Progress
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.models.batches import batches_by_length
+from citerec.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
 from citerec.rerank.cross_encoder_rerank import interpolated, read
 from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
 from citerec.rerank.reranker import citance_texts
-from citerec.retrieve.index import no_progress
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import RetrievalSettings
 from citerec.train.groups import Choice, Group, Groups, mine_groups, without_rerankers

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from citerec.corpus.ingest import Progress
 from citerec.discourse.classifier import DEFAULT_BASE, MAX_TOKENS, ClassifierTagger, Encoded
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
@@ -16,7 +15,7 @@ from citerec.discourse.tagger import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.errors import InputError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
-from citerec.retrieve.index import no_progress
+from citerec.progress import Progress, no_progress
 from citerec.train.loop import Note, Schedule, learn, no_note
 from citerec.train.workplace import digest_of, workplace
 from citerec.version import __version__

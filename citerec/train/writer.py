@@ -10,14 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from citerec.corpus.ingest import Progress
 from citerec.errors import InputError, ModelError
 from citerec.generate.generation import Generation, as_citation, recipe
 from citerec.generate.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
 from citerec.generate.writers import Kind
 from citerec.models.batches import batches_by_length
 from citerec.models.seq2seq import Encoded, Seq2seqModel
-from citerec.retrieve.index import no_progress
+from citerec.progress import Progress, no_progress
 from citerec.texts.metrics.rouge import KINDS, rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import TextTask

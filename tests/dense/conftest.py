@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import NumberedRecord
+from citerec.progress import no_progress
 from citerec.records import Paper
 from citerec.retrieve.dense.build import DenseOptions, build_dense
 from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.index import no_progress
 from tests.tiny_models import write_tiny_scibert
 
 WORDS = "graph ranking retrieval neural lexical query citation corpus entity passage sparse dense kernel".split()

@@ -8,13 +8,13 @@ import pytest
 
 from citerec.errors import ModelError, SourceError
 from citerec.models.encoder import Encoder
+from citerec.progress import no_progress
 from citerec.records import Paper
 from citerec.retrieve.dense import encode as encode_module
 from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
 from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.listing import text_digest
 from citerec.retrieve.dense.manifest import FILES
-from citerec.retrieve.index import no_progress
 from tests.dense.conftest import StoreOf, build, papers_of
 
 

@@ -11,7 +11,7 @@ from filelock import FileLock
 from citerec.errors import BuildError, WriterError
 from citerec.generate.batch import write_batch
 from citerec.generate.extractive import ExtractiveWriter, lead
-from citerec.retrieve.index import no_progress
+from citerec.progress import no_progress
 from citerec.texts.read import read_written
 from citerec.texts.tasks import TextTask, Written
 from tests.conftest import Citerec, write_lines

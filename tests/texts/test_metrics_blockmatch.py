@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
+from citerec.progress import Progress
 from citerec.texts.metrics.blockmatch import BlockMatch, blocks_of, match
-from citerec.texts.metrics.metric import Floats, Progress
+from citerec.texts.metrics.metric import Floats
 from citerec.texts.metrics.rouge import RougePairs, rouge
 from citerec.texts.tasks import TextTask, Written
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from citerec.errors import InputError, SettingsError
+from citerec.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.index import no_progress
 from citerec.settings import RetrievalSettings, find_recipe
 from citerec.train.fusion import tune_fusion, write_recipe
 from tests.conftest import DEMO

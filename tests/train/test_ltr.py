@@ -9,12 +9,12 @@ import pytest
 
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, SettingsError, SourceError
+from citerec.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, features_of
 from citerec.rerank.ltr import LtrManifest, LtrReranker
 from citerec.rerank.systems import best_system
-from citerec.retrieve.index import no_progress
 from citerec.settings import Ltr, RetrievalSettings, find_recipe
 from citerec.train.groups import Choice
 from citerec.train.ltr import LtrOptions, train_ltr

@@ -19,7 +19,7 @@ from citerec.contexts.repeats import repeated, write_repeated
 from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.write import as_record
-from citerec.corpus.ingest import Progress, ingest
+from citerec.corpus.ingest import ingest
 from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.shard_work import Result, alone_in, digest_of, identity, run_stage
 from citerec.corpus.sources import Shard, find_shards
@@ -44,6 +44,7 @@ from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.sentences import model_identity
 from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set
 from citerec.errors import BuildError, InputError, SourceError
+from citerec.progress import Progress
 from citerec.records import Context
 
 

@@ -8,12 +8,13 @@ import numpy as np
 
 from citerec.errors import InputError
 from citerec.evaluation.statistics import RESAMPLES, Floats
-from citerec.evaluation.texts.means import Groups, Mean, comparisons, groups_of, means, no_progress
+from citerec.evaluation.texts.means import Groups, Mean, comparisons, groups_of, means
 from citerec.evaluation.texts.predictions import Predictions, citing_paper
 from citerec.evaluation.texts.results import Column, SystemTexts, TextResults
+from citerec.progress import Progress, no_progress
 from citerec.texts.anchors import cited_in
 from citerec.texts.metrics.citations import Citations
-from citerec.texts.metrics.metric import CorpusMetric, Progress, TextMetric
+from citerec.texts.metrics.metric import CorpusMetric, TextMetric
 from citerec.texts.tasks import Written
 
 DEFAULT_METRICS = ("rouge", "citations", "length", "novelty", "grounding", "self-reference")

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from citerec.evaluation.results import OVERALL, Comparison, Interval
 from citerec.evaluation.statistics import Floats, Totals, holm, intervals, randomisation_test, total
-from citerec.texts.metrics.metric import Progress
+from citerec.progress import Progress, no_progress
 
 DATASET = "dataset"
 """The family of groups that are data sets."""
@@ -18,10 +18,6 @@ UNNAMED = "no name"
 """What texts without the name of a data set stand under, where others have one."""
 
 Flags = npt.NDArray[np.bool_]
-
-
-def no_progress(doing: str, done: int, whole: int) -> None:
-    """Where nobody watches."""
 
 
 @dataclass(frozen=True, slots=True)

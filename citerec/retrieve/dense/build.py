@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.ingest import Progress
 from citerec.corpus.shard_work import identity
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SourceError
 from citerec.models.encoder import Encoder
+from citerec.progress import Progress
 from citerec.retrieve.dense.encode import encode_papers
 from citerec.retrieve.dense.given import arrange_given, find_given
 from citerec.retrieve.dense.journal import JOURNAL, Journal

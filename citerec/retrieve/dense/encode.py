@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from citerec.corpus.ingest import Progress
 from citerec.corpus.store import PaperStore, SearchableText
+from citerec.progress import Progress
 from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.journal import Journal
 from citerec.retrieve.dense.listing import list_papers, paper_text

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from citerec.corpus.ingest import Progress
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.corpus.store import PaperStore
 from citerec.corpus.values import read_id
 from citerec.errors import BuildError, SourceError
+from citerec.progress import Progress
 from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of
 from citerec.retrieve.dense.journal import Journal
 from citerec.retrieve.dense.listing import COLUMNS, list_papers

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from citerec.corpus.ingest import Progress
+from citerec.progress import Progress
 from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.files import mapped
 from citerec.retrieve.dense.manifest import FaissSettings, IndexKind

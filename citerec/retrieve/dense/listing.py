@@ -5,8 +5,8 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from citerec.corpus.ingest import Progress
 from citerec.corpus.store import PaperStore, SearchableText
+from citerec.progress import Progress
 from citerec.retrieve.dense.files import ArrayWriter, write_ids
 
 UNKNOWN = -1

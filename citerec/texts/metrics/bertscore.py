@@ -11,8 +11,9 @@ import numpy as np
 
 from citerec.errors import ModelError
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
+from citerec.progress import Progress
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.metric import Floats, Progress, References, over_references
+from citerec.texts.metrics.metric import Floats, References, over_references
 from citerec.texts.tasks import Written
 
 if TYPE_CHECKING:

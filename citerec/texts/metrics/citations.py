@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from citerec.progress import Progress
 from citerec.texts.anchors import cited_in
-from citerec.texts.metrics.metric import Floats, Progress, References, over_references
+from citerec.texts.metrics.metric import Floats, References, over_references
 from citerec.texts.metrics.rouge import Score
 from citerec.texts.tasks import Source, Written
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from citerec.discourse.distribution import distribution, kl_divergence
 from citerec.discourse.tagger import Tagger
+from citerec.progress import Progress
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.metric import Progress
 from citerec.texts.sentences import sentences_by
 from citerec.texts.tasks import Written
 

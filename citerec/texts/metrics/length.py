@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from citerec.progress import Progress
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.metric import Floats, Progress
+from citerec.texts.metrics.metric import Floats
 from citerec.texts.sentences import sentences_by, sentences_of, words_of
 from citerec.texts.tasks import Written
 

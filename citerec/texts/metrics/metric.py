@@ -1,18 +1,16 @@
 """What every metric of texts takes and gives."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import InputError
+from citerec.progress import Progress
 from citerec.texts.tasks import Written
 
 Floats = npt.NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
-"""Told of what is done, how much of it, of how much."""
-
 References = Literal["best", "best-each", "mean", "first"]
 """What counts where a task has several targets: `over_references`."""
 

@@ -9,8 +9,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from citerec.errors import InputError
+from citerec.progress import Progress
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.metric import Floats, Progress, References, over_references
+from citerec.texts.metrics.metric import Floats, References, over_references
 from citerec.texts.metrics.processes import in_processes
 from citerec.texts.sentences import sentences_by, sentences_of
 from citerec.texts.tasks import Written

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from citerec.texts.metrics.metric import Floats, Progress
+from citerec.progress import Progress
+from citerec.texts.metrics.metric import Floats
 from citerec.texts.tasks import Written
 
 KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
