@@ -55,6 +55,8 @@ class LuceneWriter(Generic[Item]):
             merges = java_class("org.apache.lucene.index.TieredMergePolicy")()
             merges.setForceMergeDeletesPctAllowed(0.0)
             config.setMergePolicy(merges)
+            self._merges = java_class("org.apache.lucene.index.ConcurrentMergeScheduler")()
+            config.setMergeScheduler(self._merges)
             self._writer = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
             # Java's threads, not Python's: pyjnius is not safe to call from several (jvm.py).
             self._executor = java_class("java.util.concurrent.Executors").newFixedThreadPool(_THREADS)
@@ -116,7 +118,7 @@ class LuceneWriter(Generic[Item]):
             for flushed in [self._executor.submit(self._flush) for _ in range(_THREADS)]:
                 flushed.get()
             if purge:
-                self._writer.forceMergeDeletes()
+                self._purge()
             data = java_class("java.util.HashMap")()
             data.put("run", str(mark.run))
             data.put("after", mark.after)
@@ -124,6 +126,14 @@ class LuceneWriter(Generic[Item]):
             entries = cast("java.lang.Iterable", data.entrySet())
             self._writer.setLiveCommitData(entries)
             self._writer.commit()
+
+    def _purge(self) -> None:
+        # `forceMergeDeletes` passes over segments that a merge of the background has in hand, and such a merge keeps
+        # what was deleted while it ran.
+        self._writer.forceMergeDeletes()
+        while self._writer.hasDeletions():
+            self._merges.sync()
+            self._writer.forceMergeDeletes()
 
     def _send(self) -> None:
         if self._filled:

@@ -97,6 +97,25 @@ def test_adding_the_same_again_changes_nothing(release: Path, tmp_path: Path) ->
     assert answers(tmp_path / "x") == found
 
 
+def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Path) -> None:
+    from citerec.corpus.store import SearchableText
+    from citerec.retrieve.jvm import java_class, start
+    from citerec.retrieve.lucene_fields import PaperDocument, open_directory
+    from citerec.retrieve.lucene_writer import LuceneWriter, Mark
+
+    start()
+    papers = [SearchableText(str(n), title(n), "", 2000, None, "[]", n) for n in range(150)]
+    for run in range(1, 16):  # merges of the background come in between once in a while only
+        with LuceneWriter[SearchableText](tmp_path, PaperDocument) as writer:
+            for paper in papers:
+                writer.delete("id", paper.paper_id)
+                writer.add(paper)
+            writer.commit(Mark(run, finished=True), purge=True)
+        reader = java_class("org.apache.lucene.index.DirectoryReader").open(open_directory(tmp_path))
+        assert (reader.numDocs(), reader.numDeletedDocs()) == (150, 0)
+        reader.close()
+
+
 def test_of_two_records_with_one_id_the_last_wins(tmp_path: Path) -> None:
     first = write_lines(tmp_path / "a.jsonl", [{"paper_id": "x", "title": "Old", "abstract": "Lost."}] * 2)
     second = write_lines(tmp_path / "b.jsonl", [{"paper_id": "x", "title": "New"}])
