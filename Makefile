@@ -33,8 +33,9 @@ types: $(READY)  ## Types, strictly
 imports: $(READY)  ## The order of the rooms
 	$(BIN)/lint-imports
 
+# Files of tests go to the processes whole: what a module prepares is prepared once.
 unit: $(READY)  ## Tests
-	$(BIN)/pytest
+	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
 docs: $(READY)  ## Write docs/cli.md and docs/settings.md from the code
 	$(BIN)/python -m citerec.cli.reference docs
