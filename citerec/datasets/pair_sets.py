@@ -17,7 +17,7 @@ from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, read
 from citerec.corpus.shard_work import Result, Work, alone_in, run_stage
 from citerec.directories import Kind
 from citerec.errors import BuildError, InputError
-from citerec.progress import Progress
+from citerec.progress import Progress, no_progress
 from citerec.retrieve.index import open_store
 from citerec.retrieve.manifest import Manifest
 from citerec.version import __version__
@@ -104,7 +104,7 @@ def build_pairs(
     *,
     max_bad: float = 0.05,
     workers: int | None = None,
-    progress: Progress = lambda _what, _done, _whole: None,
+    progress: Progress = no_progress,
 ) -> Built:
     """Makes a data set of all full texts of some shards. What was stopped goes on where it stopped.
 

@@ -11,7 +11,7 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import quarantine_line
 from citerec.datasets.citebench import files_read, read_source
 from citerec.errors import BuildError, InputError, SourceError
-from citerec.progress import Progress
+from citerec.progress import Progress, no_progress
 from citerec.texts.write import task_record
 
 _TOLD_EVERY = 1000
@@ -39,7 +39,7 @@ def unify(
     *,
     as_published: bool = False,
     max_bad: float = 0.05,
-    progress: Progress = lambda _what, _done, _whole: None,
+    progress: Progress = no_progress,
 ) -> Unified:
     """Writes the records of source data sets as CiteBench's, one a line, each as it comes; nothing is left out.
 
