@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from citerec.contexts.query import query_of
 from citerec.contexts.read import read_contexts
-from citerec.models.encoder import Encoder, open_sentence_transformer
+from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
+from citerec.models.sentence_transformer import open_sentence_transformer
 from citerec.records import Context
 from citerec.retrieve.dense.listing import paper_text
 from citerec.retrieve.index import build_index, open_store

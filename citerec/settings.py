@@ -45,8 +45,9 @@ class Dense(_Settings):
         le=1000,
         description="weight of the citing paper's own vector, where it is known, against 1 for the sentences",
     )
-    backend: Literal["torch", "onnx-int8"] = Field(
-        default="torch", description="what encodes the query: torch, or ONNX Runtime with 8-bit weights"
+    backend: Literal["torch", "onnx-int8"] | None = Field(
+        default=None,
+        description="what encodes the query: torch, or ONNX Runtime with 8 bits; what encoded the papers if not said",
     )
     probe: int | None = Field(
         default=None,

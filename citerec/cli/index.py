@@ -74,7 +74,7 @@ _vector_options = [
         type=click.Choice(["torch", "onnx-int8"]),
         default="torch",
         show_default=True,
-        help="What encodes the papers: torch, or ONNX Runtime with 8-bit weights.",
+        help="What encodes the papers, and later the queries: torch, or ONNX Runtime with 8-bit weights.",
     ),
 ]
 

@@ -1,7 +1,6 @@
 """From shards to the paper store: several shards at once, what cannot be read set aside, resumable by shard."""
 
 import multiprocessing
-import os
 import queue
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from citerec.corpus.shard_work import begin_worker, ctrl_c_held
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, ShardCounts, place_of
 from citerec.errors import BuildError, CiterecError
+from citerec.processors import available_processors
 from citerec.progress import Progress
 from citerec.records import Abstract, Citation, Paper, Tldr
 
@@ -69,7 +69,7 @@ def ingest(
     sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
     done = {number: sizes[number] if number in finished else 0 for number in sizes}
     tally = {number: counts for number, counts in finished.items() if number in sizes}
-    wanted = min(workers or os.cpu_count() or 1, len(todo))
+    wanted = min(workers or available_processors(), len(todo))
     small = sum(sizes[number] for number, _ in todo) < _SMALL_BYTES
     batches = _read_here(todo, store) if wanted <= 1 or small else _read_in_processes(todo, store, wanted)
     for batch in batches:

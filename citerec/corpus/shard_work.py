@@ -18,6 +18,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from citerec.errors import BuildError, InputError
+from citerec.processors import available_processors
 
 Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
 """Reads a shard, writes its result to a path, given some parameters; returns counts. A function of a module."""
@@ -174,7 +175,7 @@ def _run(
     parameters: Mapping[str, Any],
     workers: int | None,
 ) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    wanted = min(workers or os.cpu_count() or 1, len(todo))
+    wanted = min(workers or available_processors(), len(todo))
     if wanted <= 1:
         for number in todo:
             yield number, _do(folder, shards[number], names[number], work, parameters)

@@ -7,7 +7,8 @@ import logging
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MODEL, MANIFEST = "model.onnx", "manifest.json"
-_RECIPE = 1  # counts up when export or quantisation change: what was kept is then made anew
+_RECIPE = 2  # counts up when export or quantisation change: what was kept is then made anew
 _OPSET = 18
 
 
@@ -54,27 +55,56 @@ class OnnxModel:
         return output
 
 
+@dataclass(frozen=True, slots=True)
+class Exportable:
+    """What is to be turned into 8 bits.
+
+    Attributes:
+        module: A module of torch in float32 on the CPU whose `forward(*arrays)` gives one output.
+        files: What is to be kept beside it: name and content.
+    """
+
+    module: Any
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def called_by_position(model: Any, inputs: Sequence[str], output: str) -> Any:
+    """A model of transformers as a module that takes its inputs by position and gives one of its outputs."""
+    import torch
+
+    class Wanted(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *arrays: torch.Tensor) -> torch.Tensor:
+            wanted: torch.Tensor = self.model(**dict(zip(inputs, arrays, strict=True)))[output]
+            return wanted
+
+    return Wanted()
+
+
 def quantised(
-    model: Any,
+    load: Callable[[], Exportable],
     identity: str,
     *,
-    inputs: Sequence[str] = ("input_ids", "attention_mask"),
-    output: str = "last_hidden_state",
+    inputs: Sequence[str],
+    output: str,
     cache: Path | None = None,
 ) -> Path:
-    """A transformer as an ONNX file with 8-bit weights; made once, then kept.
+    """A model as an ONNX file with 8-bit weights; made once, then kept.
 
     Weights are quantised by channel, activations while it runs (dynamic quantisation).
 
     Args:
-        model: A model of transformers in float32 on the CPU.
+        load: Gives the model. Called only where nothing is kept.
         identity: What tells it from another: `citerec.models.find.model_identity`.
-        inputs: What it is called with: arrays of integers (rows, length).
-        output: What is wanted of what it gives: `last_hidden_state` or `logits`.
+        inputs: What it is called with: arrays of integers (rows, length), `attention_mask` among them.
+        output: What it gives.
         cache: Where to keep it; the user's cache folder if not said.
 
     Returns:
-        The file, for `OnnxModel`.
+        The file, for `OnnxModel`; what `load` gave beside the model lies in its folder.
 
     Raises:
         ModelError: Packages are missing, the model cannot be exported, or nothing can be written there.
@@ -83,24 +113,27 @@ def quantised(
     key = hashlib.sha256(orjson.dumps(plan)).hexdigest()[:32]
     folder = (cache or _user_cache()) / key
     if not (folder / MANIFEST).is_file():
-        _make(model, folder, plan)
+        _make(load, folder, plan)
     return folder / MODEL
 
 
-def _make(model: Any, folder: Path, plan: Mapping[str, Any]) -> None:
+def _make(load: Callable[[], Exportable], folder: Path, plan: Mapping[str, Any]) -> None:
     """Exports and quantises beside the place, the manifest last, then renames: a crash leaves nothing there."""
     with _onnx_failures("the model cannot be turned into one of 8 bits", "Use the backend torch."):
         runtime = _onnxruntime()
         import onnx
         import onnxscript  # noqa: F401  what torch exports with; said here, or torch would say it less plainly
+    model = load()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
             made = Path(building) / folder.name
             made.mkdir()
             with _onnx_failures("the model cannot be turned into one of 8 bits", "Use the backend torch."), _quiet():
-                _export(model, Path(building) / "float.onnx", plan["inputs"], plan["output"])
+                _export(model.module, Path(building) / "float.onnx", plan["inputs"], plan["output"])
                 _quantise(Path(building) / "float.onnx", made / MODEL)
+            for name, content in model.files.items():
+                (made / name).write_bytes(content)
             versions = {"citerec": __version__, "onnx": onnx.__version__, "onnxruntime": runtime.__version__}
             manifest = {"kind": "citerec-onnx", **plan, **versions}
             (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
@@ -121,41 +154,38 @@ def _rename(made: Path, folder: Path) -> None:
             raise
 
 
-def _export(model: Any, path: Path, inputs: Sequence[str], output: str) -> None:
+def _export(module: Any, path: Path, inputs: Sequence[str], output: str) -> None:
     import torch
-
-    class Wanted(torch.nn.Module):
-        """The model, called by position, giving one output: what the exporter asks for."""
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, *arrays: torch.Tensor) -> torch.Tensor:
-            wanted: torch.Tensor = self.model(**dict(zip(inputs, arrays, strict=True)))[output]
-            return wanted
 
     # Any two rows of unlike length do. The batch is 2 and the length 16 lest either be taken for a constant.
     arrays = {name: torch.ones(2, 16, dtype=torch.int64) for name in inputs}
     arrays["attention_mask"][1, 8:] = 0
-    attention = model.config._attn_implementation
-    # Its fused attention would be taken apart into more steps than the plain one has.
-    model.set_attn_implementation("eager")
+    with torch.no_grad(), _plain_attention(module):
+        torch.onnx.export(
+            module.eval(),
+            tuple(arrays[name] for name in inputs),
+            path,
+            input_names=list(inputs),
+            output_names=[output],
+            dynamic_shapes=(tuple({0: "rows", 1: "length"} for _ in inputs),),  # of the one parameter `*arrays`
+            opset_version=_OPSET,
+            dynamo=True,
+            verbose=False,
+        )
+
+
+@contextlib.contextmanager
+def _plain_attention(module: Any) -> Iterator[None]:
+    """Their fused attention would be taken apart into more steps than the plain one has."""
+    parts = [part for part in module.modules() if hasattr(part, "set_attn_implementation")]
+    before = [part.config._attn_implementation for part in parts]
+    for part in parts:
+        part.set_attn_implementation("eager")
     try:
-        with torch.no_grad():
-            torch.onnx.export(
-                Wanted().eval(),
-                tuple(arrays[name] for name in inputs),
-                path,
-                input_names=list(inputs),
-                output_names=[output],
-                dynamic_shapes=(tuple({0: "rows", 1: "length"} for _ in inputs),),
-                opset_version=_OPSET,
-                dynamo=True,
-                verbose=False,
-            )
+        yield
     finally:
-        model.set_attn_implementation(attention)
+        for part, attention in zip(parts, before, strict=True):
+            part.set_attn_implementation(attention)
 
 
 def _onnxruntime() -> Any:

@@ -115,9 +115,11 @@ class CrossEncoder:
             )
         if backend == "torch":
             return cls(model.to(torch_device(device)).eval(), tokenizer, manifest)
-        from citerec.models.onnx import OnnxModel, quantised
+        from citerec.models.onnx import Exportable, OnnxModel, called_by_position, quantised
 
-        file = quantised(model.eval(), model_identity(found), inputs=tokenizer.inputs, output="logits")
+        inputs, output = tokenizer.inputs, "logits"
+        logits = called_by_position(model, inputs, output)
+        file = quantised(lambda: Exportable(logits), model_identity(found), inputs=inputs, output=output)
         return cls(model, tokenizer, manifest, OnnxModel(file))
 
     @classmethod

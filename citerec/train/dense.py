@@ -13,9 +13,9 @@ from citerec.contexts.query import query_of
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.directories import Kind
 from citerec.evaluation.metrics import measure, parse_metrics
-from citerec.models.encoder import open_sentence_transformer
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES
+from citerec.models.sentence_transformer import open_sentence_transformer
 from citerec.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Paper

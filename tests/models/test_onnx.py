@@ -1,3 +1,4 @@
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,16 @@ import pytest
 
 from citerec.errors import ModelError
 from citerec.models.encoder import Encoder
-from citerec.models.find import model_identity
-from citerec.models.onnx import MANIFEST, MODEL, OnnxModel, quantised
+from citerec.models.find import DEFAULT_ENCODER, model_identity
+from citerec.models.onnx import MANIFEST, MODEL, Exportable, OnnxModel, called_by_position, quantised
 from tests.models.conftest import save_tiny
 from tests.models.test_encoder import TEXTS
+
+
+def kept(model: Any, identity: str, cache: Path) -> Path:
+    inputs, output = ("input_ids", "attention_mask"), "last_hidden_state"
+    load = lambda: Exportable(called_by_position(model, inputs, output), {"beside": b"it"})  # noqa: E731
+    return quantised(load, identity, inputs=inputs, output=output, cache=cache)
 
 
 def test_8_bits_are_near_32(minilm: Encoder, minilm_int8: Encoder) -> None:
@@ -26,11 +33,45 @@ def test_no_vector_depends_on_the_texts_beside_it(minilm_int8: Encoder) -> None:
     np.testing.assert_array_equal(minilm_int8.encode([TEXTS[3]])[0], together[3])
 
 
+def test_once_made_it_is_opened_without_torch(minilm_int8: Encoder) -> None:
+    program = (
+        "import sys; from citerec.models.encoder import Encoder; "
+        f"encoder = Encoder.open({DEFAULT_ENCODER!r}, backend='onnx-int8', max_tokens=64); "
+        "print(encoder.identity, *encoder.encode(['Graphs'])[0].tolist()); "
+        "assert not {'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    identity, *vector = ran.stdout.split()
+    assert identity == minilm_int8.identity
+    np.testing.assert_array_equal(np.array(vector, dtype=np.float32), minilm_int8.encode(["Graphs"])[0])
+
+
+def test_how_it_reads_is_kept_with_it(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Encoder.open(str(tiny_bert), backend="onnx-int8").encode(["graphs of the citation"])
+    monkeypatch.setattr("citerec.models.onnx_encoder.open_sentence_transformer", _fail)
+    again = Encoder.open(str(tiny_bert), backend="onnx-int8")
+    assert (again.dimension, again.max_tokens) == (32, 64)
+    np.testing.assert_array_equal(again.encode(["graphs of the citation"]), made)
+    with pytest.raises(ModelError, match="reads 64 tokens, not 65"):
+        Encoder.open(str(tiny_bert), backend="onnx-int8", max_tokens=65)
+
+
+def test_one_that_does_not_say_how_it_reads(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    Encoder.open(str(tiny_bert), backend="onnx-int8")
+    (reading,) = tmp_path.rglob("reading.json")
+    reading.write_text("{}")
+    with pytest.raises(ModelError, match=f"Remove {reading.parent}"):
+        Encoder.open(str(tiny_bert), backend="onnx-int8")
+
+
 def test_what_stands_behind_the_transformer_is_honoured(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = ["graphs of the citation", "we use neural trees in the model"]
     mean = Encoder.open(str(tiny_bert), backend="onnx-int8").encode(texts)
     assert (mean * Encoder.open(str(tiny_bert)).encode(texts)).sum(axis=1).min() > 0.97
-    monkeypatch.setattr("citerec.models.encoder.find_model", lambda name: str(tiny_bert))
+    for module in ("encoder", "onnx_encoder", "sentence_transformer"):
+        monkeypatch.setattr(f"citerec.models.{module}.find_model", lambda name: str(tiny_bert))
     cls = Encoder.open("allenai/specter2_base", backend="onnx-int8").encode(texts)
     assert (cls * Encoder.open("allenai/specter2_base").encode(texts)).sum(axis=1).min() > 0.97
     assert (cls * mean).sum(axis=1).max() < 0.97
@@ -38,13 +79,14 @@ def test_what_stands_behind_the_transformer_is_honoured(tiny_bert: Path, monkeyp
 
 def test_it_is_made_once(tiny_model: Any, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     identity = model_identity(str(tiny_bert))
-    path = quantised(tiny_model, identity, cache=tmp_path)
+    path = kept(tiny_model, identity, cache=tmp_path)
     assert path.name == MODEL
+    assert (path.parent / "beside").read_bytes() == b"it"
     assert sorted(file.name for file in tmp_path.iterdir()) == [path.parent.name]
     monkeypatch.setattr("torch.onnx.export", _fail)
-    assert quantised(tiny_model, identity, cache=tmp_path) == path
+    assert kept(tiny_model, identity, cache=tmp_path) == path
     with pytest.raises(ModelError, match="cannot be turned into one of 8 bits: exported again"):
-        quantised(tiny_model, "another", cache=tmp_path)
+        kept(tiny_model, "another", cache=tmp_path)
     assert sorted(file.name for file in tmp_path.iterdir()) == [path.parent.name]
 
 
@@ -54,13 +96,13 @@ def test_a_stopped_export_leaves_nothing(tiny_model: Any, tmp_path: Path, monkey
 
     monkeypatch.setattr("onnxruntime.quantization.quantize_dynamic", stop)
     with pytest.raises(KeyboardInterrupt):
-        quantised(tiny_model, "x", cache=tmp_path)
+        kept(tiny_model, "x", cache=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_model_in_memory_stays_as_it_was(tiny_model: Any, tmp_path: Path) -> None:
     before = tiny_model.config._attn_implementation
-    quantised(tiny_model, "x", cache=tmp_path)
+    kept(tiny_model, "x", cache=tmp_path)
     assert tiny_model.config._attn_implementation == before == "sdpa"
 
 
@@ -71,7 +113,13 @@ def test_a_classifier_of_pairs(tmp_path: Path) -> None:
     folder = save_tiny(BertForSequenceClassification, tmp_path / "pairs", num_labels=1)
     model = BertForSequenceClassification.from_pretrained(folder).eval()
     names = ("input_ids", "attention_mask", "token_type_ids")
-    path = quantised(model, model_identity(str(folder)), inputs=names, output="logits", cache=tmp_path / "cache")
+    path = quantised(
+        lambda: Exportable(called_by_position(model, names, "logits")),
+        model_identity(str(folder)),
+        inputs=names,
+        output="logits",
+        cache=tmp_path / "cache",
+    )
     random = np.random.default_rng(0)
     ids = random.integers(5, 20, (3, 11))
     mask = np.ones_like(ids)
@@ -89,11 +137,11 @@ def test_a_classifier_of_pairs(tmp_path: Path) -> None:
 def test_missing_packages(package: str, tiny_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ModelError, match=r"pip install 'citerec\[onnx\]'"):
-        quantised(tiny_model, "x", cache=tmp_path)
+        kept(tiny_model, "x", cache=tmp_path)
 
 
 def test_a_broken_file_says_what_to_remove(tiny_model: Any, tmp_path: Path) -> None:
-    path = quantised(tiny_model, "x", cache=tmp_path)
+    path = kept(tiny_model, "x", cache=tmp_path)
     path.write_bytes(path.read_bytes()[:1000])
     with pytest.raises(ModelError, match=f"Remove {path.parent}") as raised:
         OnnxModel(path)
@@ -104,11 +152,11 @@ def test_a_broken_file_says_what_to_remove(tiny_model: Any, tmp_path: Path) -> N
 def test_a_cache_that_cannot_be_written(tiny_model: Any, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ModelError, match="XDG_CACHE_HOME"):
-        quantised(tiny_model, "x", cache=tmp_path / "file")
+        kept(tiny_model, "x", cache=tmp_path / "file")
 
 
 def test_nothing_is_printed(tiny_model: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    OnnxModel(quantised(tiny_model, "x", cache=tmp_path))
+    OnnxModel(kept(tiny_model, "x", cache=tmp_path))
     assert capfd.readouterr() == ("", "")
 
 

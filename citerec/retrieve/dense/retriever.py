@@ -214,7 +214,8 @@ class DenseRetriever:
         from citerec.models.encoder import Encoder
 
         manifest = self.vectors.manifest
-        encoder = Encoder.open(manifest.model, backend=self.settings.dense.backend, max_tokens=manifest.max_tokens)
+        backend = self.settings.dense.backend or manifest.backend
+        encoder = Encoder.open(manifest.model, backend=backend, max_tokens=manifest.max_tokens)
         remedy = f"Give the right one: citerec index encode {self.vectors.path.parent} --model …"
         if encoder.dimension != manifest.dimension:
             raise IndexUnusableError(

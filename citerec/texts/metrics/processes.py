@@ -2,13 +2,13 @@
 
 import functools
 import multiprocessing
-import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from citerec.corpus.shard_work import begin_worker, ctrl_c_held
+from citerec.processors import available_processors
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -45,11 +45,6 @@ def in_processes(
             results[number] = _do(work, part)
             told(sum(map(len, results.values())))
     return [result for number in range(len(parts)) for result in results[number]]
-
-
-def available_processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _do(work: Callable[[Item], Result], part: Sequence[Item]) -> list[Result]:

@@ -1,0 +1,105 @@
+"""Encoders with 8-bit weights: once made, they are opened in a moment, without torch and all that comes with it."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from citerec.errors import ModelError
+from citerec.models.find import find_model, model_identity
+from citerec.models.onnx import Exportable, OnnxModel, quantised
+from citerec.models.sentence_transformer import Reading, open_sentence_transformer, takes_cls
+from citerec.processors import available_processors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
+
+_READING = "reading.json"
+
+
+class OnnxNetwork:
+    """Runs an encoder in 8 bits, with pooling and whatever its authors put behind it.
+
+    Each text is run alone: nothing is padded, and no vector depends on which texts stand beside it.
+    """
+
+    batch_tokens = 1
+
+    def __init__(self, path: Path) -> None:
+        self._model = OnnxModel(path)
+        self.workers = _threads()
+
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
+        """As of `citerec.models.encoder.Network`."""
+        return self._model.run({"input_ids": ids, "attention_mask": mask})
+
+
+def open_onnx_encoder(name: str) -> tuple[str, Reading, OnnxNetwork]:
+    """An encoder in 8 bits: made at the first call and kept, for every process that asks later.
+
+    Returns:
+        What tells the model from another (`model_identity`), how it reads, and what runs it.
+
+    Raises:
+        ModelError: It cannot be found, loaded or turned into one of 8 bits, or what was kept is broken.
+    """
+    found = find_model(name)
+    loaded: SentenceTransformer | None = None
+    try:
+        identity = model_identity(found)
+    except ModelError:  # on the hub, and never loaded here
+        loaded = open_sentence_transformer(name, "cpu")
+        identity = model_identity(found)
+
+    def load() -> Exportable:
+        model = loaded or open_sentence_transformer(name, "cpu")
+        return Exportable(
+            _sentence_vectors(name, model), {_READING: Reading.of(name, model).model_dump_json().encode()}
+        )
+
+    pooled = f"{identity} by [CLS]" if takes_cls(name, found) else identity
+    inputs = ("input_ids", "attention_mask")
+    path = quantised(load, pooled, inputs=inputs, output="sentence_embedding")
+    try:
+        reading = Reading.model_validate_json((path.parent / _READING).read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ModelError(
+            f"the 8-bit model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is made anew."
+        ) from error
+    return identity, reading, OnnxNetwork(path)
+
+
+def _sentence_vectors(name: str, model: "SentenceTransformer") -> Any:
+    """A module of torch: vectors of length one (rows, dimension), of ids and mask (rows, length)."""
+    import torch
+
+    transformer, *behind = model.eval()
+    if getattr(transformer, "module_output_name", None) != "token_embeddings":
+        raise ModelError(f"the model {name!r} gives no vectors of tokens", "Use the backend torch.")
+
+    class SentenceVectors(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.transformer: Any = transformer.model
+            self.behind = torch.nn.ModuleList(behind)
+
+        def forward(self, *arrays: torch.Tensor) -> torch.Tensor:
+            ids, mask = arrays
+            tokens = self.transformer(input_ids=ids, attention_mask=mask)["last_hidden_state"]
+            features = {"token_embeddings": tokens, "attention_mask": mask}
+            for module in self.behind:
+                features = module(features)
+            return torch.nn.functional.normalize(features["sentence_embedding"], dim=1)
+
+    return SentenceVectors()
+
+
+def _threads() -> int:
+    """How many texts run at once: as many as OMP_NUM_THREADS says, else as there are processors for this process."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    if said.isdecimal() and int(said):
+        return int(said)
+    return available_processors()
