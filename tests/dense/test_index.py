@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from citerec.contexts.query import Query
 from citerec.errors import BuildError
+from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.dense.manifest import DenseManifest
@@ -20,6 +22,7 @@ from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.protocol import Filters
 from citerec.retrieve.staging import beside
 from citerec.retrieve.verify import verify
+from citerec.settings import RetrievalSettings
 from tests.conftest import DEMO, Citerec, write_lines
 
 RECORDS = [
@@ -55,6 +58,23 @@ def test_a_real_model_finds_what_is_meant(tmp_path: Path, citerec: Citerec) -> N
     assert len(of_field) == known[field]
     filtered = retriever.search(Query("how well does a search engine rank documents"), 252, Filters(fields=(field,)))
     assert [hit.paper_id for hit in filtered] == [hit.paper_id for hit in everything if hit.paper_id in set(of_field)]
+
+
+def test_queries_are_encoded_with_what_encoded_the_papers(
+    index: Path, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    encode_index(index, DenseOptions(model, backend="onnx-int8"))
+    query, texts = Query("neural ranking of citation graphs"), ["neural ranking of citation graphs"]
+
+    def vector(backend: str | None) -> NDArray[np.float32]:
+        settings = RetrievalSettings.model_validate({"dense": {"backend": backend, "citing": 0}})
+        return DenseRetriever(index / DENSE, settings, lambda _filters: ()).vectors_of([query])
+
+    eight_bits = Encoder.open(model, backend="onnx-int8").encode(texts)
+    np.testing.assert_array_equal(vector(None), eight_bits)
+    np.testing.assert_array_equal(vector("onnx-int8"), eight_bits)
+    assert np.abs(vector("torch") - eight_bits).max() > 0
 
 
 def test_adding_renews_the_vectors(index: Path, tmp_path: Path) -> None:
