@@ -1,6 +1,6 @@
 """Related work: the four inputs of OARelatedWork (Docekal et al. 2024, section 3)."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -11,6 +11,7 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.generate.sources import source_of
+from citerec.progress import Note, no_note
 from citerec.records import Paper
 from citerec.texts.tasks import Source, TextTask
 
@@ -25,7 +26,7 @@ def related_work_task(
     target: Paper | None = None,
     given: Input = "abstracts",
     full_texts: Sequence[Path] = (),
-    note: Callable[[str], None] = lambda _line: None,
+    note: Note = no_note,
 ) -> TextTask:
     """What there is to write related work from.
 
@@ -102,7 +103,7 @@ def _with_text(source: Source, texts: Mapping[str, str]) -> Source:
     return replace(source, text=texts.get(source.paper_id or "", source.text))
 
 
-def _full_texts(paths: Sequence[Path], wanted: set[str], note: Callable[[str], None]) -> Iterator[tuple[str, str]]:
+def _full_texts(paths: Sequence[Path], wanted: set[str], note: Note) -> Iterator[tuple[str, str]]:
     """The running text of some papers, by id, without their related work; read until all are found."""
     left = set(wanted)
     for path in find_texts(paths):

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Literal, Protocol, Self
 
 from citerec.models.batches import batches_by_length
-from citerec.models.find import find_model, model_identity
-from citerec.models.sentence_transformer import Reading, TorchNetwork, open_sentence_transformer
+from citerec.models.sentence_transformer import open_torch_encoder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,9 +68,7 @@ class Encoder:
 
             identity, reading, network = open_onnx_encoder(name)
         else:
-            found = find_model(name)
-            model = open_sentence_transformer(name, device)
-            identity, reading, network = model_identity(found), Reading.of(name, model), TorchNetwork(model)
+            identity, reading, network = open_torch_encoder(name, device)
         return cls(name, identity, reading.dimension, reading.cutting(name, max_tokens), network)
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":

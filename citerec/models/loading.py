@@ -1,14 +1,11 @@
 """How models of transformers are loaded and kept: where they run, which files are theirs, what their manifest says."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
 from citerec.errors import InputError, ModelError, first_fault
-
-if TYPE_CHECKING:
-    pass
 
 MANIFEST = "manifest.json"
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from citerec.errors import CiterecError, ModelError
+from citerec.processors import available_processors
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -53,6 +54,12 @@ class OnnxModel:
         """The output (rows, …) of token ids and what goes with them, each (rows, length)."""
         output: NDArray[np.float32] = self._session.run(None, dict(inputs))[0]
         return output
+
+
+def concurrent_calls() -> int:
+    """How many calls of `OnnxModel.run` are worth making at once: OMP_NUM_THREADS, else a processor each."""
+    said = os.environ.get("OMP_NUM_THREADS", "")
+    return int(said) if said.isdecimal() and int(said) else available_processors()
 
 
 @dataclass(frozen=True, slots=True)

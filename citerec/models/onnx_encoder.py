@@ -1,6 +1,5 @@
 """Encoders with 8-bit weights: once made, they are opened in a moment, without torch and all that comes with it."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,9 +7,8 @@ from pydantic import ValidationError
 
 from citerec.errors import ModelError
 from citerec.models.find import find_model, model_identity
-from citerec.models.onnx import Exportable, OnnxModel, quantised
+from citerec.models.onnx import Exportable, OnnxModel, concurrent_calls, quantised
 from citerec.models.sentence_transformer import Reading, open_sentence_transformer, takes_cls
-from citerec.processors import available_processors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +28,7 @@ class OnnxNetwork:
 
     def __init__(self, path: Path) -> None:
         self._model = OnnxModel(path)
-        self.workers = _threads()
+        self.workers = concurrent_calls()
 
     def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
         """As of `citerec.models.encoder.Network`."""
@@ -95,11 +93,3 @@ def _sentence_vectors(name: str, model: "SentenceTransformer") -> Any:
             return torch.nn.functional.normalize(features["sentence_embedding"], dim=1)
 
     return SentenceVectors()
-
-
-def _threads() -> int:
-    """How many texts run at once: as many as OMP_NUM_THREADS says, else as there are processors for this process."""
-    said = os.environ.get("OMP_NUM_THREADS", "")
-    if said.isdecimal() and int(said):
-        return int(said)
-    return available_processors()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict
 
 from citerec.errors import ModelError
-from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, only_local, quiet_libraries
+from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
 from citerec.models.loading import torch_device
 
 if TYPE_CHECKING:
@@ -144,3 +144,16 @@ class TorchNetwork:
             vectors = self._model(features)["sentence_embedding"].float()
         normalised: NDArray[np.float32] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
         return normalised
+
+
+def open_torch_encoder(name: str, device: str | None = None) -> tuple[str, Reading, TorchNetwork]:
+    """An encoder that torch runs.
+
+    Returns:
+        What tells the model from another (`model_identity`), how it reads, and what runs it.
+
+    Raises:
+        ModelError: It cannot be found or loaded.
+    """
+    model = open_sentence_transformer(name, device)
+    return model_identity(find_model(name)), Reading.of(name, model), TorchNetwork(model)

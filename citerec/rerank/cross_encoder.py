@@ -175,9 +175,9 @@ class CrossEncoder:
 
     def _scores_in_8_bits(self, model: "OnnxModel", encoded: Sequence[Encoded]) -> Scores:
         """Each pair alone, several at once: so no score depends on the pairs beside it."""
-        import torch
+        from citerec.models.onnx import concurrent_calls
 
-        with ThreadPoolExecutor(torch.get_num_threads()) as threads:  # as many as OMP_NUM_THREADS and processors allow
+        with ThreadPoolExecutor(concurrent_calls()) as threads:
             outputs = threads.map(lambda pair: model.run(self.tokenizer.padded([pair]))[0, 0], encoded)
             return np.fromiter(outputs, np.float32, len(encoded))
 

@@ -130,7 +130,6 @@ class LuceneWriter(Generic[Item]):
     def _purge(self) -> None:
         # `forceMergeDeletes` passes over segments that a merge of the background has in hand, and such a merge keeps
         # what was deleted while it ran.
-        self._writer.forceMergeDeletes()
         while self._writer.hasDeletions():
             self._merges.sync()
             self._writer.forceMergeDeletes()

@@ -16,13 +16,13 @@ from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES
 from citerec.models.sentence_transformer import open_sentence_transformer
-from citerec.progress import Progress, no_progress
+from citerec.progress import Note, Progress, no_note, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
 from citerec.settings import RetrievalSettings
 from citerec.train.groups import Choice, Groups, mine_groups, without_rerankers
-from citerec.train.loop import Note, Schedule, learn, no_note
+from citerec.train.loop import Schedule, learn
 from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
 

@@ -5,22 +5,14 @@ a checkpoint needs weights and moments only, and no pickle, which the trainers o
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from citerec.errors import BuildError
-from citerec.progress import Progress
+from citerec.progress import Note, Progress
 from citerec.train.checkpoint import Checkpoints, State
-
-Note = Callable[[str], None]
-"""Told one line at a time of how training goes."""
-
-
-def no_note(_line: str) -> None:
-    """Tells nobody."""
-
 
 _DECAY = 0.01  # weight decay of LCR and of BERT
 _WARM_UP = 0.1  # share of the steps in which the learning rate rises

@@ -9,7 +9,7 @@ import numpy as np
 
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.models.batches import batches_by_length
-from citerec.progress import Progress, no_progress
+from citerec.progress import Note, Progress, no_note, no_progress
 from citerec.recommend import Recommender
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
 from citerec.rerank.cross_encoder_rerank import interpolated, read
@@ -18,7 +18,7 @@ from citerec.rerank.reranker import citance_texts
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import RetrievalSettings
 from citerec.train.groups import Choice, Group, Groups, mine_groups, without_rerankers
-from citerec.train.loop import Note, Schedule, learn, no_note
+from citerec.train.loop import Schedule, learn
 from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
 

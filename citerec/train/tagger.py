@@ -15,8 +15,8 @@ from citerec.discourse.tagger import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.errors import InputError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
-from citerec.progress import Progress, no_progress
-from citerec.train.loop import Note, Schedule, learn, no_note
+from citerec.progress import Note, Progress, no_note, no_progress
+from citerec.train.loop import Schedule, learn
 from citerec.train.workplace import digest_of, workplace
 from citerec.version import __version__
 

@@ -16,13 +16,13 @@ from citerec.generate.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_ta
 from citerec.generate.writers import Kind
 from citerec.models.batches import batches_by_length
 from citerec.models.seq2seq import Encoded, Seq2seqModel
-from citerec.progress import Progress, no_progress
+from citerec.progress import Note, Progress, no_note, no_progress
 from citerec.texts.metrics.rouge import KINDS, rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import TextTask
 from citerec.train.checkpoint import State
 from citerec.train.groups import lot
-from citerec.train.loop import Note, Schedule, learn, no_note
+from citerec.train.loop import Schedule, learn
 from citerec.train.workplace import digest_of, workplace
 from citerec.version import __version__
 

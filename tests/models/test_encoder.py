@@ -96,8 +96,7 @@ def test_an_encoder_without_modules_takes_the_mean_of_its_tokens(tiny_bert: Path
 
 
 def test_specter_takes_the_vector_of_cls(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("encoder", "sentence_transformer"):
-        monkeypatch.setattr(f"citerec.models.{module}.find_model", lambda name: str(tiny_bert))
+    monkeypatch.setattr("citerec.models.sentence_transformer.find_model", lambda name: str(tiny_bert))
     states, _ = _states(tiny_bert, "graphs of the citation")
     vector = Encoder.open("allenai/specter2_base").encode(["graphs of the citation"])[0]
     np.testing.assert_allclose(vector, states[0] / np.linalg.norm(states[0]), atol=1e-5)

@@ -70,7 +70,7 @@ def test_what_stands_behind_the_transformer_is_honoured(tiny_bert: Path, monkeyp
     texts = ["graphs of the citation", "we use neural trees in the model"]
     mean = Encoder.open(str(tiny_bert), backend="onnx-int8").encode(texts)
     assert (mean * Encoder.open(str(tiny_bert)).encode(texts)).sum(axis=1).min() > 0.97
-    for module in ("encoder", "onnx_encoder", "sentence_transformer"):
+    for module in ("onnx_encoder", "sentence_transformer"):
         monkeypatch.setattr(f"citerec.models.{module}.find_model", lambda name: str(tiny_bert))
     cls = Encoder.open("allenai/specter2_base", backend="onnx-int8").encode(texts)
     assert (cls * Encoder.open("allenai/specter2_base").encode(texts)).sum(axis=1).min() > 0.97
