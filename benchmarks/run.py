@@ -150,7 +150,7 @@ def citerec_build(work: Path) -> dict[str, Any]:
 
 
 def citerec_lucene(work: Path) -> dict[str, Any]:
-    from citerec.progress import no_progress
+    from citerec.groundwork.progress import no_progress
     from citerec.retrieve.index import open_store, write_lucene
     from citerec.retrieve.jvm import start
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from citerec.contexts.query import query_of
 from citerec.contexts.read import read_contexts
-from citerec.progress import no_progress
+from citerec.groundwork.progress import no_progress
 from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.kinds import build_faiss, nearest, noisy, open_faiss, parameters, recall_at

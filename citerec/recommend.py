@@ -69,7 +69,7 @@ class Recommender:
 
         Args:
             index: The directory.
-            settings: How to find and rank; the best that the index supports if not said (`best_system`).
+            settings: How to find and rank; the best that the index supports by default (`best_system`).
 
         Raises:
             IndexUnusableError: There is none, or it is half built, broken, or of another version.
@@ -107,7 +107,7 @@ class Recommender:
 
         Args:
             sentence: A text with at most one `<REF>`, or a context. Without `<REF>` all of it is the query.
-            k: How many papers, from 1 to the size of the index; 10 if not said.
+            k: How many papers, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
             sort: One of `citerec.retrieve.lucene_queries.SORTS`.
             explain: Whether to say which words matched, in which field.
@@ -179,7 +179,7 @@ class Recommender:
 
         Args:
             contexts: The contexts; read as they are needed.
-            k: How many candidates each, from 1 to the size of the index; 10 if not said.
+            k: How many candidates each, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
             exclude_citing: Leave out the citing paper, and what it wrote about others.
             as_of_year: Leave out what is newer than the citing paper, where its year is known.

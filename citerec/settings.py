@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from citerec.errors import SettingsError
-from citerec.places import RECIPES, shipped
+from citerec.groundwork.places import RECIPES, shipped
 
 
 class _Settings(BaseModel):
@@ -47,12 +47,12 @@ class Dense(_Settings):
     )
     backend: Literal["torch", "onnx-int8"] | None = Field(
         default=None,
-        description="what encodes the query: torch, or ONNX Runtime with 8 bits; what encoded the papers if not said",
+        description="what encodes the query: torch, or ONNX Runtime with 8 bits; what encoded the papers by default",
     )
     probe: int | None = Field(
         default=None,
         ge=1,
-        description="efSearch of HNSW, nprobe of IVF-PQ; what the build found to keep 0.97 of the recall if not said",
+        description="efSearch of HNSW, nprobe of IVF-PQ; what the build found to keep 0.97 of the recall by default",
     )
 
 
@@ -79,19 +79,19 @@ class Ltr(_Settings):
     """How the learnt ranker is used."""
 
     depth: int = Field(default=200, ge=1, description="how many candidates are ranked anew; the rest stay behind them")
-    model: str | None = Field(default=None, description="folder of the learnt ranker; that of the index if not said")
+    model: str | None = Field(default=None, description="folder of the learnt ranker; that of the index by default")
 
 
 class CrossEncoder(_Settings):
     """How the cross-encoder is used."""
 
     depth: int = Field(default=50, ge=1, description="how many candidates are read; the rest stay behind them")
-    model: str | None = Field(default=None, description="folder of the cross-encoder; that of the index if not said")
+    model: str | None = Field(default=None, description="folder of the cross-encoder; that of the index by default")
     weight: float | None = Field(
         default=None,
         ge=0,
         le=1000,
-        description="weight of its score against 1 for the score before, both scaled; tuned in training if not said",
+        description="weight of its score against 1 for the score before, both scaled; tuned in training by default",
     )
     backend: Literal["torch", "onnx-int8"] = Field(
         default="torch", description="what runs it: torch, or ONNX Runtime with 8-bit weights"

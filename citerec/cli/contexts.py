@@ -38,7 +38,7 @@ def contexts() -> None:
     show_default=True,
     help="Share of unreadable texts above which the work stops.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor if not said.")
+@click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default.")
 def extract(
     sources: tuple[Path, ...], out: Path, single: bool, split: str, max_bad: float, workers: int | None
 ) -> None:
@@ -53,14 +53,14 @@ def extract(
     from citerec.contexts.extract import Rules
     from citerec.contexts.extract_shards import extract_shards
 
-    with progress_bar() as progress:
+    with progress_bar() as on_progress:
         extracted = extract_shards(
             sources,
             out,
             Rules(single=single, split=split),
             max_bad=max_bad,
             workers=workers,
-            told=lambda done, whole: progress("reading", done, whole),
+            on_progress=lambda done, whole: on_progress("reading", done, whole),
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"
     output().print(f"{out}: {in_words(extracted.contexts)} of {seen}.", markup=False, soft_wrap=True)

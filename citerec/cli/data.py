@@ -28,7 +28,7 @@ def _share(name: str, default: float, what: str) -> Callable[[Any], Any]:
 
 
 _of_full_texts = [
-    click.option("--index", "index_path", type=_PATH, help="Where abstracts are; the only index if not said."),
+    click.option("--index", "index_path", type=_PATH, help="Where abstracts are; the only index by default."),
     click.option("--out", required=True, type=_PATH, help="The folder to make, or to replace."),
     click.option(
         "--split",
@@ -41,7 +41,7 @@ _of_full_texts = [
     _share("--test", 0.05, "Share of the papers in the test split."),
     click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Deals papers to splits."),
     _max_bad,
-    click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor if not said."),
+    click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default."),
 ]
 
 
@@ -74,8 +74,8 @@ def citebench(files: tuple[Path, ...], out: Path, format_name: str | None, as_pu
     from citerec.cli.progress import progress_bar
     from citerec.datasets.unify import unify
 
-    with progress_bar() as progress:
-        unified = unify(files, out, format_name, as_published=as_published, max_bad=max_bad, progress=progress)
+    with progress_bar() as on_progress:
+        unified = unify(files, out, format_name, as_published=as_published, max_bad=max_bad, on_progress=on_progress)
     output().print(f"{out} written. Citation texts, by data set:", markup=False, soft_wrap=True)
     output().print(_table(unified.tasks))
     if unified.quarantine:
@@ -142,8 +142,8 @@ def _build(sources: tuple[Path, ...], plan: "Plan", options: dict[str, Any]) -> 
 
     index, out = find_index(options.pop("index_path")), options.pop("out")
     splitting = Splitting(options.pop("validation"), options.pop("test"), options.pop("seed"))
-    with progress_bar() as progress:
-        built = build_pairs(sources, index, out, plan, splitting, progress=progress, **options)
+    with progress_bar() as on_progress:
+        built = build_pairs(sources, index, out, plan, splitting, on_progress=on_progress, **options)
     _tell(out, built)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from citerec.cli.console import output
-from citerec.places import INDEXES, shipped
+from citerec.groundwork.places import INDEXES, shipped
 
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
@@ -33,8 +33,8 @@ def demo(out: Path) -> None:
     from citerec.retrieve.index import build_index
 
     console = output()
-    with progress_bar() as progress:
-        manifest = build_index([shipped("diagnostics", "demo")], out, progress=progress)
+    with progress_bar() as on_progress:
+        manifest = build_index([shipped("diagnostics", "demo")], out, on_progress=on_progress)
     console.print(f"{out} built: {manifest.counts.papers} papers of 18 fields.", markup=False)
     recommender = Recommender.open(out)
     for sentence in _SENTENCES:

@@ -8,7 +8,7 @@ import click
 from citerec.cli.console import Share, notes, output
 from citerec.cli.console import contexts as in_words
 from citerec.cli.review import review
-from citerec.places import DIAGNOSTICS
+from citerec.groundwork.places import DIAGNOSTICS
 
 _PATH = click.Path(path_type=Path)
 
@@ -67,7 +67,7 @@ def show(identifier: str) -> None:
 
 @diagnostics.command(epilog="Example: citerec diagnostics label contexts.jsonl --index indexes/acm --out acm")
 @click.argument("contexts", type=_PATH)
-@click.option("--index", "index_path", type=_PATH, help="The corpus that they cite; the only index if not said.")
+@click.option("--index", "index_path", type=_PATH, help="The corpus that they cite; the only index by default.")
 @click.option("--out", required=True, metavar="NAME", help="Name of the set below diagnostics/, or a path.")
 @click.option("--spacy-model", metavar="NAME|FOLDER", help="What tags parts of speech.  [default: en_core_web_sm]")
 @click.option(
@@ -110,14 +110,14 @@ def label(
     manifest = Manifest.read(index)
     read = list(read_contexts(contexts, cited=True))
     model = _tagger(spacy_model)
-    with progress_bar() as progress:
+    with progress_bar() as on_progress:
         labelled = label_contexts(
             read,
             open_store(index),
             model=model,
             field_shares="published" if field_shares == "published" else "corpus",
             conditions=conditions,
-            told=lambda done: progress("labelling", done, len(read)),
+            on_progress=lambda done: on_progress("labelling", done, len(read)),
         )
     if labelled.outside == len(read):
         raise InputError(
@@ -191,7 +191,7 @@ def label(
     show_default=True,
     help="Share of unreadable records above which the work stops.",
 )
-@click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor if not said.")
+@click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default.")
 def build(
     papers: tuple[Path, ...],
     s2orc: tuple[Path, ...],
@@ -232,8 +232,8 @@ def build(
     )
     texts = (from_contexts,) if from_contexts else s2orc
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
-    with progress_bar() as progress:
-        manifest = build_set(place, sources, settings, progress)
+    with progress_bar() as on_progress:
+        manifest = build_set(place, sources, settings, on_progress)
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
     if (place / REVIEWS).is_dir():
         notes().print(

@@ -92,10 +92,10 @@ def eval_text(
     if out is not None:
         TEXT_RESULTS.check_place(out)
     read = read_predictions([named_file(value) for value in predictions], tasks_file)
-    with progress_bar() as progress:
-        progress("opening metrics", 0, 0)
+    with progress_bar() as on_progress:
+        on_progress("opening metrics", 0, 0)
         opened = open_metrics([*names, *folders], taggers=folders, **options)
-        results = evaluate_texts(read, *opened, seed=seed, resamples=resamples, progress=progress)
+        results = evaluate_texts(read, *opened, seed=seed, resamples=resamples, on_progress=on_progress)
     _tell(results, out, as_json=as_json)
 
 

@@ -106,13 +106,13 @@ def evaluate(
         from citerec.evaluation.files import RESULTS
 
         RESULTS.check_place(out)
-    with progress_bar() as progress:
+    with progress_bar() as on_progress:
         results = measured(
             named or None,
             what,
             families=families,
             metrics=[name.strip() for name in metrics.split(",") if name.strip()],
-            progress=progress,
+            on_progress=on_progress,
             **options,
         )
     _tell(results, out, as_json=as_json)

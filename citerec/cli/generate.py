@@ -36,7 +36,7 @@ _writer_options = [
         "Keys: docs/neural-writers.md.",
     ),
 ]
-_index = click.option("--index", "index_path", type=_PATH, help="The index; the only one below indexes/ if not said.")
+_index = click.option("--index", "index_path", type=_PATH, help="The index; the only one below indexes/ by default.")
 _json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
@@ -248,8 +248,8 @@ def batch(
     from citerec.generate.batch import write_batch
 
     opened = _open_writer(writer, kind, options, words=words)
-    with progress_bar() as progress:
-        done = write_batch(tasks, opened, out, limit=limit, progress=progress)
+    with progress_bar() as on_progress:
+        done = write_batch(tasks, opened, out, limit=limit, on_progress=on_progress)
     empty = f" Empty: {done.empty:,}." if done.empty else ""
     flagged = f" Citing what they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
     texts = f"{done.texts:,} text{'' if done.texts == 1 else 's'}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import Share, notes, output, with_options
-from citerec.places import INDEXES
+from citerec.groundwork.places import INDEXES
 
 if TYPE_CHECKING:
     from citerec.retrieve.dense.build import DenseOptions
@@ -31,7 +31,7 @@ _build_options = [
         show_default=True,
         help="Share of unreadable records above which the work stops.",
     ),
-    click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor if not said."),
+    click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default."),
     click.option(
         "--citances",
         multiple=True,
@@ -45,7 +45,7 @@ _vector_options = [
     click.option(
         "--model",
         metavar="NAME|FOLDER",
-        help="What encodes papers and queries: a folder or a name; all-MiniLM-L6-v2 if not said.",
+        help="What encodes papers and queries: a folder or a name; all-MiniLM-L6-v2 by default.",
     ),
     click.option(
         "--vectors",
@@ -109,8 +109,8 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
 
     dense = _dense_options(options, wanted=engine == "faiss")
     before = _papers_before(out)
-    with progress_bar() as progress:
-        manifest = build_index(sources, out, _options(options, dense), progress)
+    with progress_bar() as on_progress:
+        manifest = build_index(sources, out, _options(options, dense), on_progress)
     _tell(out, manifest, "built")
     if dense:
         _tell_vectors(out / DENSE)
@@ -120,7 +120,7 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
 
 @index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
 @click.argument("sources", nargs=-1, type=_FOLDER)
-@click.option("--index", "index_path", type=_FOLDER, help="The index to add to; the only one if not said.")
+@click.option("--index", "index_path", type=_FOLDER, help="The index to add to; the only one by default.")
 @with_options(_build_options)
 def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
     """Add the papers of SOURCES to an index, or bring them up to date in it.
@@ -136,8 +136,8 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     from citerec.retrieve.manifest import find_index
 
     path = find_index(index_path)
-    with progress_bar() as progress:
-        manifest = add_to_index(sources, path, _options(options), progress)
+    with progress_bar() as on_progress:
+        manifest = add_to_index(sources, path, _options(options), on_progress)
     _tell(path, manifest, "brought up to date")
     if has_vectors(path / DENSE):
         _tell_vectors(path / DENSE)
@@ -166,8 +166,8 @@ def encode(path: Path | None, **options: Any) -> None:
     found = find_index(path)
     dense = _dense_options(options, wanted=True)
     assert dense is not None
-    with progress_bar() as progress:
-        encode_index(found, dense, progress)
+    with progress_bar() as on_progress:
+        encode_index(found, dense, on_progress)
     _tell_vectors(found / DENSE)
 
 
@@ -200,8 +200,8 @@ def verify(path: Path | None) -> None:
     from citerec.retrieve.verify import verify as faults_of
 
     found = find_index(path)
-    with progress_bar() as progress:
-        faults = faults_of(found, progress)
+    with progress_bar() as on_progress:
+        faults = faults_of(found, on_progress)
     if not faults:
         output().print(f"{found}: whole. Store, Lucene, vectors and manifest agree.", markup=False)
         return

@@ -44,7 +44,7 @@ _filter_options = [
     epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5'
 )
 @click.argument("sentence", required=False)
-@click.option("--index", "index_path", type=_FILE, help="The index to ask; the only one below indexes/ if not said.")
+@click.option("--index", "index_path", type=_FILE, help="The index to ask; the only one below indexes/ by default.")
 @click.option("-k", type=int, help="How many papers.  [default: 10]")
 @click.option("--file", type=_FILE, help="Read the text from a file; - for standard input.")
 @click.option("--contexts", type=_FILE, help="Answer every context of a JSON Lines file.")
@@ -279,8 +279,8 @@ def _answer_contexts(
         from citerec.retrieve.trec import write_run
 
         assert trec is not None
-        with progress_bar() as progress:
-            rows = _told(found, len(contexts), progress)
+        with progress_bar() as on_progress:
+            rows = _told(found, len(contexts), on_progress)
             counts = write_run(trec, rows, options["tag"])
         _tell_run(trec, *counts)
         return
@@ -296,10 +296,10 @@ def _answer_contexts(
 
 
 def _told(
-    found: "Iterator[tuple[Context, list[Candidate]]]", whole: int, progress: Any
+    found: "Iterator[tuple[Context, list[Candidate]]]", whole: int, on_progress: Any
 ) -> "Iterator[tuple[str, list[Candidate]]]":
     for done, (context, candidates) in enumerate(found, 1):
-        progress("searching", done, whole)
+        on_progress("searching", done, whole)
         yield context.context_id, candidates
 
 

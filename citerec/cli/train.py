@@ -42,7 +42,7 @@ _LIMIT = "Contexts to learn from, at most: drawn by the seed."
 _what_to_learn_from = [
     *_contexts,
     click.option("--limit", type=click.IntRange(1), help=_LIMIT),
-    click.option("--index", "index_path", type=_PATH, help="Where candidates come from; the only index if not said."),
+    click.option("--index", "index_path", type=_PATH, help="Where candidates come from; the only index by default."),
     click.option(
         "--system",
         metavar="NAME|FILE",
@@ -77,7 +77,7 @@ def train() -> None:
 
 @train.command(epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl")
 @with_options(_contexts)
-@click.option("--index", "index_path", type=_PATH, help="Whose candidates are ranked; the only index if not said.")
+@click.option("--index", "index_path", type=_PATH, help="Whose candidates are ranked; the only index by default.")
 @click.option("--out", type=_PATH, help="The ranker to make, or to replace.  [default: into the index itself]")
 @click.option(
     "--system", default="hybrid", show_default=True, metavar="NAME|FILE", help="How candidates are found: a recipe."
@@ -99,9 +99,9 @@ def ltr(index_path: Path | None, out: Path | None, **options: Any) -> None:
 
     index = find_index(index_path)
     place = out or index / LTR
-    with progress_bar() as progress:
+    with progress_bar() as on_progress:
         ranker = LtrOptions(options["system"], options["rounds"], threads=options["threads"])
-        manifest = train_ltr(_choice(options), index, place, ranker, progress)
+        manifest = train_ltr(_choice(options), index, place, ranker, on_progress)
     show_ranker(output(), place, manifest)
 
 
@@ -160,7 +160,7 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     choice, schedule = _choice(options), schedule_of(options)
     index = find_index(index_path)
     place = out or index / CROSS_ENCODER
-    with progress_bar() as progress:
+    with progress_bar() as on_progress:
         manifest = train_reranker(
             choice,
             index,
@@ -169,7 +169,7 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
             schedule,
             _settings(system),
             device=device,
-            progress=progress,
+            on_progress=on_progress,
             note=say,
         )
     before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
@@ -185,7 +185,7 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
 
 @train.command(epilog="Example: citerec train fusion --contexts dev.jsonl --index indexes/acm --out fusion.toml")
 @click.option("--contexts", required=True, type=_PATH, help="Contexts with cited papers, JSON Lines.")
-@click.option("--index", "index_path", type=_PATH, help="An index with vectors; the only index if not said.")
+@click.option("--index", "index_path", type=_PATH, help="An index with vectors; the only index by default.")
 @click.option("--out", type=_PATH, help="Write the best as a recipe, for --system FILE.")
 @click.option("--metric", default="recall@100", show_default=True, help="What is to be high.")
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help=_LIMIT)
@@ -200,8 +200,10 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, metric: st
     from citerec.retrieve.manifest import find_index
     from citerec.train.fusion import tune_fusion, write_recipe
 
-    with progress_bar() as progress:
-        tuned = tune_fusion(contexts, find_index(index_path), metric=metric, limit=limit, seed=seed, progress=progress)
+    with progress_bar() as on_progress:
+        tuned = tune_fusion(
+            contexts, find_index(index_path), metric=metric, limit=limit, seed=seed, on_progress=on_progress
+        )
     show_fusion(output(), tuned)
     if out is not None:
         write_recipe(tuned, out)
@@ -246,7 +248,7 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 
     choice, schedule = _choice(options), schedule_of(options, first=True)
-    with progress_bar() as progress:
+    with progress_bar() as on_progress:
         manifest = train_encoder(
             choice,
             find_index(index_path),
@@ -255,7 +257,7 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
             schedule,
             _settings(system),
             device=device,
-            progress=progress,
+            on_progress=on_progress,
             note=say,
         )
     before, after = manifest.dev[f"{METRIC} before"], manifest.dev[METRIC]

@@ -68,14 +68,14 @@ def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> N
 
     choice = TaggedChoice(train_file, **taken(options, "dev", "dev_share"))
     schedule = schedule_of(options)
-    with progress_bar() as progress:
+    with progress_bar() as on_progress:
         manifest = train_tagger(
             choice,
             out,
             TaggerOptions(**options),
             schedule,
             device=device,
-            progress=progress,
+            on_progress=on_progress,
             note=say,
         )
     _show(output(), out, manifest)

@@ -90,14 +90,14 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
 
     choice = TaskChoice(seed=options["seed"], **taken(options, "tasks", "dev", "dev_share", "dev_limit", "limit"))
     schedule = schedule_of(options)
-    with progress_bar() as progress:
+    with progress_bar() as on_progress:
         manifest = train_writer(
             choice,
             out,
             WriterOptions(**options),
             schedule,
             device=device,
-            progress=progress,
+            on_progress=on_progress,
             note=say,
         )
     name = "loss" if options["value"] == "loss" else METRIC

@@ -49,7 +49,7 @@ def extract_shards(
     *,
     max_bad: float = 0.05,
     workers: int | None = None,
-    told: Callable[[float, float], None] = lambda _done, _whole: None,
+    on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
 ) -> Extracted:
     """Writes the contexts of all full texts of some shards. What was stopped goes on where it stopped.
 
@@ -61,7 +61,7 @@ def extract_shards(
         rules: Which sentences make contexts.
         max_bad: Share of bad texts above which nothing is written.
         workers: Processes; None for one a processor.
-        told: Told of bytes of shards done, and bytes of all.
+        on_progress: Called with the bytes of shards done, and the bytes of all.
 
     Raises:
         InputError: A source is missing, or `out` is a folder.
@@ -76,14 +76,14 @@ def extract_shards(
     work = out.parent / f".{out.name}.work"
     with alone_in(work, f"another process is writing {out}"):
         try:
-            listed = run_stage(work, shards, list_texts, {}, workers=workers, told=lambda *_: told(0, 1))
+            listed = run_stage(work, shards, list_texts, {}, workers=workers, on_progress=lambda *_: on_progress(0, 1))
             parameters = {
                 "single": rules.single,
                 "split": rules.split,
                 "split_is": splitter_identity(rules.split),
                 "repeated": str(write_repeated(repeated(listed), work)),
             }
-            results = run_stage(work, shards, _extract, parameters, workers=workers, told=told)
+            results = run_stage(work, shards, _extract, parameters, workers=workers, on_progress=on_progress)
             bad = sum(result.counts["bad"] for result in results)
             texts = sum(result.counts["texts"] for result in results)
             if bad > max_bad * (bad + texts):

@@ -15,8 +15,8 @@ from citerec.corpus.shard_work import begin_worker, ctrl_c_held
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, ShardCounts, place_of
 from citerec.errors import BuildError, CiterecError
-from citerec.processors import available_processors
-from citerec.progress import Progress
+from citerec.groundwork.processors import available_processors
+from citerec.groundwork.progress import Progress
 from citerec.records import Abstract, Citation, Paper, Tldr
 
 _BATCH = 1000
@@ -48,7 +48,7 @@ def ingest(
     first: int,
     max_bad: float,
     workers: int | None,
-    progress: Progress,
+    on_progress: Progress,
 ) -> None:
     """Reads shards into a store. Shards that it has finished before are left out.
 
@@ -58,7 +58,7 @@ def ingest(
         first: Number of the first of these shards.
         max_bad: Share of bad records, 0 to 1, above which the work stops.
         workers: Processes that read; as many as there are processors where None.
-        progress: Told of bytes read.
+        on_progress: Told of bytes read.
 
     Raises:
         SourceError: A shard cannot be opened, or its gzip stream is broken.
@@ -92,7 +92,7 @@ def ingest(
             store.finish_shard(batch.shard, tally[batch.shard])
         done[batch.shard] = sizes[batch.shard] if batch.finished else batch.bytes_read
         _stop_if_mostly_bad(store, tally, max_bad, share_read=sum(done.values()) / max(1, sum(sizes.values())))
-        progress("reading", sum(done.values()), sum(sizes.values()))
+        on_progress("reading", sum(done.values()), sum(sizes.values()))
     _stop_if_mostly_bad(store, tally, max_bad, share_read=1.0)
 
 

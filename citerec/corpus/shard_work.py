@@ -18,7 +18,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from citerec.errors import BuildError, InputError
-from citerec.processors import available_processors
+from citerec.groundwork.processors import available_processors
 
 Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
 """Reads a shard, writes its result to a path, given some parameters; returns counts. A function of a module."""
@@ -49,7 +49,7 @@ def run_stage(
     parameters: Mapping[str, Any],
     *,
     workers: int | None = None,
-    told: Told = lambda _done, _whole: None,
+    on_progress: Told = lambda _done, _whole: None,
 ) -> list[Result]:
     """The results for some shards, in their order. Those that a folder has already are taken from there.
 
@@ -62,7 +62,7 @@ def run_stage(
         work: What to do with each; must give the same bytes for the same shard and parameters.
         parameters: What the result depends on besides the shard, as JSON has it.
         workers: Processes; as many as there are processors where None.
-        told: Told of the work done.
+        on_progress: Called as the work goes on.
 
     Raises:
         BuildError: A process died.
@@ -76,10 +76,10 @@ def run_stage(
         if (counts := _had(folder, name)) is not None:
             results[number] = Result(shard, folder / name, counts)
     todo = [number for number in range(len(shards)) if number not in results]
-    told(sum(sizes[number] for number in results), sum(sizes))
+    on_progress(sum(sizes[number] for number in results), sum(sizes))
     for number, counts in _run(todo, folder, shards, names, work, parameters, workers):
         results[number] = Result(shards[number], folder / names[number], counts)
-        told(sum(sizes[done] for done in results), sum(sizes))
+        on_progress(sum(sizes[done] for done in results), sum(sizes))
     return [results[number] for number in range(len(shards))]
 
 

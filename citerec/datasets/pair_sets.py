@@ -15,9 +15,9 @@ from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
 from citerec.corpus.json_lines import BadRecord, bad_record, raw_lines
 from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, reading_lines
 from citerec.corpus.shard_work import Result, Work, alone_in, run_stage
-from citerec.directories import Kind
 from citerec.errors import BuildError, InputError
-from citerec.progress import Progress, no_progress
+from citerec.groundwork.directories import Kind
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.retrieve.index import open_store
 from citerec.retrieve.manifest import Manifest
 from citerec.version import __version__
@@ -104,7 +104,7 @@ def build_pairs(
     *,
     max_bad: float = 0.05,
     workers: int | None = None,
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
 ) -> Built:
     """Makes a data set of all full texts of some shards. What was stopped goes on where it stopped.
 
@@ -125,11 +125,11 @@ def build_pairs(
     shards = find_texts(sources)
     work = out.resolve().parent / f".{out.name}.work"
 
-    def told(done: float, whole: float) -> None:
-        progress("reading", done, whole)
+    def advance(done: float, whole: float) -> None:
+        on_progress("reading", done, whole)
 
     with alone_in(work, f"another process is writing {out}"):
-        listed = run_stage(work, shards, list_texts, {}, workers=workers, told=lambda *_: told(0, 1))
+        listed = run_stage(work, shards, list_texts, {}, workers=workers, on_progress=lambda *_: advance(0, 1))
         lost = write_repeated(repeated(listed), work)
         parameters = {
             **plan.parameters,
@@ -137,7 +137,7 @@ def build_pairs(
             "fingerprint": fingerprint,
             "repeated": str(lost),
         }
-        results = run_stage(work, shards, plan.work, parameters, workers=workers, told=told)
+        results = run_stage(work, shards, plan.work, parameters, workers=workers, on_progress=advance)
         counts: Counter[str] = Counter()
         fates: Counter[str] = Counter()
         for result in results:

@@ -11,7 +11,7 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import quarantine_line
 from citerec.datasets.citebench import files_read, read_source
 from citerec.errors import BuildError, InputError, SourceError
-from citerec.progress import Progress, no_progress
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.texts.write import task_record
 
 _TOLD_EVERY = 1000
@@ -39,7 +39,7 @@ def unify(
     *,
     as_published: bool = False,
     max_bad: float = 0.05,
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
 ) -> Unified:
     """Writes the records of source data sets as CiteBench's, one a line, each as it comes; nothing is left out.
 
@@ -49,7 +49,7 @@ def unify(
         format_name: What they are; each is recognised where None.
         as_published: As for `read_source`.
         max_bad: Share of bad records above which nothing is written.
-        progress: Told of records read.
+        on_progress: Told of records read.
 
     Raises:
         InputError: `out` is a folder, or it or its quarantine is one of the files that are read.
@@ -73,7 +73,7 @@ def unify(
                 for item in read_source(path, format_name, as_published=as_published):
                     seen += 1
                     if seen % _TOLD_EVERY == 0:
-                        progress("citation texts", seen, 0)
+                        on_progress("citation texts", seen, 0)
                     if isinstance(item.task, BadRecord):
                         bad += 1
                         aside_file.write(quarantine_line(path, item.line, item.task) + b"\n")

@@ -51,7 +51,7 @@ def label_contexts(
     model: str | None = None,
     field_shares: FieldShares = "corpus",
     conditions: bool = True,
-    told: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Labelled:
     """The contexts with their classes.
 
@@ -62,7 +62,7 @@ def label_contexts(
         model: Name or folder of a spaCy model; without one parts of speech stay unknown.
         field_shares: Whether the corpus decides which fields are small, or the benchmark's own list.
         conditions: Whether a context has a class only where the family's conditions hold.
-        told: Called with the number of contexts done.
+        on_progress: Called with the number of contexts done.
 
     Raises:
         InputError: There is no such model.
@@ -73,7 +73,7 @@ def label_contexts(
     for sentence in read_sentences(contexts, model if tagging else None):
         sentences.append(sentence)
         if len(sentences) % _PART == 0:
-            told(len(sentences))
+            on_progress(len(sentences))
     bounds = compute_bounds((sentence.length for sentence in sentences), store.census(), field_shares)
     labelled = []
     outside = 0

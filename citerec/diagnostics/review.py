@@ -25,7 +25,7 @@ from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.diagnostics import sets
 from citerec.diagnostics.build.draw import lot
 from citerec.errors import InputError
-from citerec.places import shipped
+from citerec.groundwork.places import shipped
 from citerec.records import Context
 
 Verdict = Literal["accept", "reject"]

@@ -18,9 +18,9 @@ from citerec.diagnostics.datasheet import write_datasheet
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.label import Labelled
 from citerec.diagnostics.strata import strata
-from citerec.directories import Kind
 from citerec.errors import InputError, first_fault
-from citerec.places import DIAGNOSTICS, shipped
+from citerec.groundwork.directories import Kind
+from citerec.groundwork.places import DIAGNOSTICS, shipped
 from citerec.records import Context
 from citerec.retrieve.manifest import Manifest as IndexManifest
 from citerec.version import __version__

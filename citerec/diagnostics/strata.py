@@ -5,7 +5,7 @@ import tomllib
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from citerec.places import shipped
+from citerec.groundwork.places import shipped
 
 
 class _Rules(BaseModel):

@@ -48,7 +48,7 @@ class ClassifierTagger(OfManifest):
         Args:
             found: A folder, or a name on the model hub.
             manifest: Its manifest; none where it was made elsewhere, whose labels are then those of its configuration.
-            device: Where; a GPU where there is one if not said.
+            device: Where; a GPU where there is one by default.
 
         Raises:
             ModelError: There is none, it is damaged, or it is no trained classifier.

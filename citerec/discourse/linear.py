@@ -13,7 +13,7 @@ from citerec.discourse.paragraphs import Paragraph
 from citerec.discourse.tagger import OfManifest, Probabilities, TaggerManifest
 from citerec.discourse.vectors import Vectors
 from citerec.errors import ModelError
-from citerec.progress import Progress, no_progress
+from citerec.groundwork.progress import Progress, no_progress
 
 VOCABULARY = "vocabulary.json"
 WEIGHTS = "weights.safetensors"
@@ -60,7 +60,7 @@ class LinearTagger(OfManifest):
 
     @classmethod
     def fit(
-        cls, paragraphs: Sequence[Paragraph], manifest: TaggerManifest, seed: int, progress: Progress = no_progress
+        cls, paragraphs: Sequence[Paragraph], manifest: TaggerManifest, seed: int, on_progress: Progress = no_progress
     ) -> Self:
         """Learns from labelled paragraphs. The same paragraphs and seed give the same weights.
 
@@ -68,15 +68,15 @@ class LinearTagger(OfManifest):
             paragraphs: With labels of the manifest, each at least once.
             manifest: What the tagger is to say of itself.
             seed: Of the order in which liblinear takes sentences.
-            progress: Told of the work done.
+            on_progress: Called as the work goes on.
         """
         # The place in a paragraph says nothing where all sentences stand alone.
         blocks = BLOCKS if any(len(p.sentences) > 1 for p in paragraphs) else BLOCKS[:-1]
-        vectors, matrix = Vectors.learn(_described(paragraphs, progress), blocks)
+        vectors, matrix = Vectors.learn(_described(paragraphs, on_progress), blocks)
         gold = np.array([manifest.labels.index(label) for paragraph in paragraphs for label in paragraph.labels])
         weights = []
         for number in range(len(manifest.labels)):
-            progress("learning", number, len(manifest.labels))
+            on_progress("learning", number, len(manifest.labels))
             weights.append(_one_against_all(matrix, gold == number, seed))
         return cls(manifest, vectors, np.array(weights, np.float32), _following(paragraphs, manifest.labels))
 
@@ -127,10 +127,10 @@ class LinearTagger(OfManifest):
         return found
 
 
-def _described(paragraphs: Sequence[Paragraph], progress: Progress) -> Iterator[Tokens]:
+def _described(paragraphs: Sequence[Paragraph], on_progress: Progress) -> Iterator[Tokens]:
     for number, paragraph in enumerate(paragraphs):
         if number % _AT_ONCE == 0:
-            progress("looking at paragraphs", number, len(paragraphs))
+            on_progress("looking at paragraphs", number, len(paragraphs))
         yield from describe(paragraph.sentences)
 
 

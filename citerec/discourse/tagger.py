@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from citerec.directories import Kind
+from citerec.groundwork.directories import Kind
 from citerec.models.find import find_model
 from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest
 
@@ -96,7 +96,7 @@ def open_tagger(path_or_name: str | Path, *, device: str | None = None) -> Tagge
     Args:
         path_or_name: The folder that `citerec train tagger` made, or a sequence classifier of transformers: a folder,
             or a name on the model hub.
-        device: Where a classifier runs; a GPU where there is one if not said.
+        device: Where a classifier runs; a GPU where there is one by default.
 
     Raises:
         ModelError: There is none, or it is damaged, or of another version.

@@ -26,7 +26,7 @@ from citerec.evaluation.results import (
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
 from citerec.evaluation.systems import Answered, Conditions, System, answer, check, named
-from citerec.progress import Progress, no_progress
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.systems import best_system
@@ -73,7 +73,7 @@ def evaluate(
     *,
     index: str | Path | None = None,
     families: str | Sequence[str] = (),
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
     **options: Any,
 ) -> Results:
     """Measures systems, class by class, under the same rules.
@@ -84,9 +84,9 @@ def evaluate(
             or by name. None for what `citerec recommend` does with the index.
         contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
             ("location"), a file of contexts, a `DiagnosticSet`, or a list of contexts.
-        index: The index that is the pool: what a set was made for, or the only one, if not said.
+        index: The index that is the pool: what a set was made for, or the only one, by default.
         families: Only these families, and contexts that have a class in one of them.
-        progress: Told of the work done.
+        on_progress: Called as the work goes on.
         options: The attributes of `Options`.
 
     Raises:
@@ -123,7 +123,7 @@ def evaluate(
             store,
             model=chosen.spacy_model,
             conditions=chosen.conditions,
-            told=lambda done: progress("labelling", done, len(source.contexts)),
+            on_progress=lambda done: on_progress("labelling", done, len(source.contexts)),
         )
         questions = ask(material.contexts, list(material.families) if source.families else ())
         years = store.years({paper_id for context in questions.contexts for paper_id in context.cited_ids})
@@ -133,15 +133,15 @@ def evaluate(
                 f"Give the index of the corpus that they cite: --index{_hint(source)}",
             )
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
-        conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, progress)
+        conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, on_progress)
         evaluation = _Evaluation(tuple(given), questions, material, metrics, rules, k, years, chosen)
         load(metrics)  # here, so that no system's memory and time hold it
         # Runs first: what is wrong with one should be known before others search for minutes.
         for name in sorted(given, key=lambda name: not isinstance(given[name], Path | Mapping)):
             answered = answer(name, given[name], questions, conditions)
-            progress(f"scoring {name}", 0, 1)
+            on_progress(f"scoring {name}", 0, 1)
             evaluation.add(name, answered)
-            progress(f"scoring {name}", 1, 1)
+            on_progress(f"scoring {name}", 1, 1)
     finally:
         store.close()
     return evaluation.results(path, manifest, conditions.index_bytes)

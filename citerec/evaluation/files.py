@@ -9,7 +9,6 @@ import orjson
 
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.sets import write_qrels
-from citerec.directories import Kind
 from citerec.errors import CiterecError, InputError
 from citerec.evaluation.cost import Cost
 from citerec.evaluation.rank import Ranking
@@ -25,6 +24,7 @@ from citerec.evaluation.results import (
     Scores,
     SystemResult,
 )
+from citerec.groundwork.directories import Kind
 from citerec.retrieve.index import open_store
 from citerec.retrieve.protocol import Candidate
 from citerec.retrieve.trec import write_run

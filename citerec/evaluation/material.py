@@ -126,7 +126,7 @@ def load_material(
     *,
     model: str | None = None,
     conditions: bool = True,
-    told: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> Material:
     """Labels the contexts, unless they are a set, which is labelled already.
 
@@ -136,7 +136,7 @@ def load_material(
     if source.labelled is not None:
         material = _of_set(source.labelled, source)
     else:
-        material = _labelled(source, store, model, conditions, told)
+        material = _labelled(source, store, model, conditions, on_progress)
     if empty := [name for name in source.families if name not in material.families]:
         raise InputError(
             f"no context of {source.name} has a class of {empty[0]}",
@@ -146,7 +146,7 @@ def load_material(
 
 
 def _labelled(
-    source: Source, store: PaperStore, model: str | None, conditions: bool, told: Callable[[int], None]
+    source: Source, store: PaperStore, model: str | None, conditions: bool, on_progress: Callable[[int], None]
 ) -> Material:
     notes = []
     families = families_named(source.families)
@@ -157,7 +157,9 @@ def _labelled(
             notes.append(
                 f"Parts of speech are not told: there is no spaCy model {DEFAULT_MODEL}. Get it with {HOW_TO_GET}"
             )
-    labelled = label_contexts(source.contexts, store, families, model=model, conditions=conditions, told=told)
+    labelled = label_contexts(
+        source.contexts, store, families, model=model, conditions=conditions, on_progress=on_progress
+    )
     counts = labelled.counts()
     known = {name: classes for name, classes in labelled.families.items() if any(counts[name].values())}
     if empty := [name for name in labelled.families if name not in known]:

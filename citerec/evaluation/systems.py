@@ -45,7 +45,7 @@ class Conditions:
         rules: What is left out.
         k: How many papers to find for each context.
         threads: How many contexts at once, where the system can.
-        progress: Told how many contexts are done.
+        on_progress: Called with how many contexts are done.
     """
 
     index: Path
@@ -54,7 +54,7 @@ class Conditions:
     rules: Rules
     k: int
     threads: int
-    progress: Callable[[str, float, float], None]
+    on_progress: Callable[[str, float, float], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ def _told(items: Iterator[Any], name: str, whole: int, conditions: Conditions) -
     for done, item in enumerate(items, 1):
         yield item
         if done % 100 == 0 or done == whole:
-            conditions.progress(name, done, whole)
+            conditions.on_progress(name, done, whole)
 
 
 def named(systems: Any) -> dict[str, System]:

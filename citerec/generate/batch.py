@@ -12,7 +12,7 @@ from filelock import FileLock, Timeout
 from citerec.corpus.json_lines import raw_lines, whole_lines
 from citerec.errors import BuildError, InputError
 from citerec.generate.writer import Writer
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.read import read_tasks
 from citerec.texts.write import written_record
 from citerec.version import __version__
@@ -33,7 +33,7 @@ class Done:
     flagged: int = 0
 
 
-def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = None, progress: Progress) -> Done:
+def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = None, on_progress: Progress) -> Done:
     """Writes a text for each task of a file. What was stopped goes on where it stopped.
 
     Args:
@@ -42,7 +42,7 @@ def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = No
         out: JSON Lines: each task with its `prediction`, its `writer` and that one's `settings`, and what each sentence
             was drawn from. It stands there once it is whole.
         limit: How many tasks at most.
-        progress: Told of the texts.
+        on_progress: Told of the texts.
 
     Raises:
         SourceError: The tasks cannot be read.
@@ -62,7 +62,7 @@ def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = No
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(out.with_name(f".{out.name}.lock"), timeout=0):
-            _write(path, writer, partial, limit, whole, progress)
+            _write(path, writer, partial, limit, whole, on_progress)
             done = _counted(partial)
             partial.replace(out)
             # What other settings left half done is of no use to the texts that stand there now.
@@ -77,14 +77,14 @@ def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = No
     return done
 
 
-def _write(path: Path, writer: Writer, partial: Path, limit: int | None, whole: int, progress: Progress) -> None:
+def _write(path: Path, writer: Writer, partial: Path, limit: int | None, whole: int, on_progress: Progress) -> None:
     begun = whole_lines(partial)
     with partial.open("ab") as file:
         texts = writer.write_many(itertools.islice(read_tasks(path), begun, limit))
         for number, written in enumerate(texts, begun + 1):
             record = written_record(replace(written, settings=writer.settings))
             file.write(orjson.dumps(record) + b"\n")
-            progress("writing", number, whole)
+            on_progress("writing", number, whole)
 
 
 def _counted(partial: Path) -> Done:

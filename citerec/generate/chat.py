@@ -41,7 +41,7 @@ class ChatOptions:
     Attributes:
         temperature: 0 for the likeliest words.
         seed: Of what is drawn; not all servers heed it.
-        max_tokens: The longest answer; as the kind of text needs if not said.
+        max_tokens: The longest answer; as the kind of text needs by default.
 
     Raises:
         InputError: A value is out of its range.
@@ -181,9 +181,9 @@ class ChatWriter:
 
         Args:
             task: What it is to write.
-            model: Which model; the environment's if not said.
+            model: Which model; the environment's by default.
             options: Those of `ChatOptions`; `timeout`, `retries`, `threads` of `Connection`; and `examples`, a file of
-                tasks with targets: few-shot. Texts will do; an empty one is as if not said.
+                tasks with targets: few-shot. Texts will do; an empty one is as by default.
             more: Options by keyword.
 
         Raises:

@@ -42,7 +42,7 @@ def textrank_each(task: TextTask, words: int | None = None) -> list[Picked]:
 
     Args:
         task: The task.
-        words: How many in all; those of the first target if not said, which OARelatedWork gives to every system, or
+        words: How many in all; those of the first target by default, which OARelatedWork gives to every system, or
             `WORDS` where there is none.
     """
     words = words or (len(task.targets[0].split()) if task.targets else WORDS)

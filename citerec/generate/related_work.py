@@ -11,7 +11,7 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
 from citerec.generate.sources import source_of
-from citerec.progress import Note, no_note
+from citerec.groundwork.progress import Note, no_note
 from citerec.records import Paper
 from citerec.texts.tasks import Source, TextTask
 

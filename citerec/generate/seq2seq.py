@@ -8,11 +8,11 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from citerec.directories import Kind as DirectoryKind
 from citerec.errors import ModelError, WriterError
 from citerec.generate.check import traced
 from citerec.generate.generation import Generation, check_names, processed, recipe
 from citerec.generate.writers import Kind
+from citerec.groundwork.directories import Kind as DirectoryKind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model
 from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest
@@ -123,7 +123,7 @@ class Seq2seqWriter:
         Args:
             name: A folder, or a name on the hub such as `allenai/led-base-16384`.
             task: What it is to write.
-            device: Where torch runs it; a GPU where there is one if not said.
+            device: Where torch runs it; a GPU where there is one by default.
             options: Options of `Generation` that are to be others; texts will do: `Generation.changed`.
             more: Options by keyword.
 
@@ -175,7 +175,7 @@ def write_texts(
     model: Seq2seqModel,
     inputs: Sequence[Encoded],
     generation: Generation,
-    told: Callable[[int], None] = lambda _done: None,
+    on_progress: Callable[[int], None] = lambda _done: None,
 ) -> list[str]:
     """What a model writes about some inputs, in their order.
 
@@ -183,7 +183,7 @@ def write_texts(
         model: The model; it must not be in training mode.
         inputs: From `encode_task`.
         generation: How it writes.
-        told: Told how many texts are written.
+        on_progress: Called with how many texts are written.
 
     Raises:
         WriterError: The memory of the GPU does not suffice.
@@ -205,7 +205,7 @@ def write_texts(
         for row, ids in zip(rows, written, strict=True):
             texts[row] = processed(model.decode(ids), generation.post_processing)
         done += len(rows)
-        told(done)
+        on_progress(done)
     return texts
 
 

@@ -58,9 +58,9 @@ def open_writer(
         name: One of `EXTRACTIVE`; `chat`; or a model for seq2seq: a folder, or a name on the hub such as
             `allenai/led-base-16384`.
         kind: What it is to write.
-        words: How long, for writers that must be told; as long as the target, else `graphs.WORDS`, if not said.
-        device: Where a model runs; a GPU where there is one if not said.
-        chat_model: What `chat` asks for; what the environment says if not said.
+        words: How long, for writers that must be told; as long as the target, else `graphs.WORDS`, by default.
+        device: Where a model runs; a GPU where there is one by default.
+        chat_model: What `chat` asks for; what the environment says by default.
         options: Of `Seq2seqWriter.open` and `ChatWriter.from_environment`; texts will do.
 
     Raises:

@@ -56,8 +56,8 @@ class Encoder:
             name: A folder, or a name: `find_model`.
             backend: `torch`, or `onnx-int8`: 8-bit weights on the CPU, made at the first call and then opened without
                 torch.
-            device: Where torch runs it, such as `cpu` or `cuda:0`; the best there is if not said.
-            max_tokens: How much of a text it reads; what its authors set if not said.
+            device: Where torch runs it, such as `cpu` or `cuda:0`; the best there is by default.
+            max_tokens: How much of a text it reads; what its authors set by default.
 
         Raises:
             ModelError: It cannot be found or loaded, or reads less than that.

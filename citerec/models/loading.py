@@ -29,7 +29,7 @@ Read = TypeVar("Read", bound=BaseModel)
 
 
 def torch_device(name: str | None) -> str:
-    """Where torch is to run: the device of that name; a GPU where there is one if not said.
+    """Where torch is to run: the device of that name; a GPU where there is one by default.
 
     Raises:
         InputError: Torch cannot run there.

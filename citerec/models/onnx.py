@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from citerec.errors import CiterecError, ModelError
-from citerec.processors import available_processors
+from citerec.groundwork.processors import available_processors
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def quantised(
         identity: What tells it from another: `citerec.models.find.model_identity`.
         inputs: What it is called with: arrays of integers (rows, length), `attention_mask` among them.
         output: What it gives.
-        cache: Where to keep it; the user's cache folder if not said.
+        cache: Where to keep it; the user's cache folder by default.
 
     Returns:
         The file, for `OnnxModel`; what `load` gave beside the model lies in its folder.

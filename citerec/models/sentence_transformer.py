@@ -100,7 +100,7 @@ class Reading(BaseModel):
 
         Args:
             name: What the user calls the model.
-            max_tokens: How much of a text is read; what its authors set if not said.
+            max_tokens: How much of a text is read; what its authors set by default.
 
         Raises:
             ModelError: The model cannot read so many, or they leave no room for a text.

@@ -66,7 +66,7 @@ class Seq2seqModel:
 
         Args:
             name: A folder, or a name on the hub such as `allenai/led-base-16384`.
-            device: Where torch runs it; a GPU where there is one if not said.
+            device: Where torch runs it; a GPU where there is one by default.
 
         Raises:
             InputError: There is no such device.

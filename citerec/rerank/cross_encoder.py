@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from citerec.directories import Kind
 from citerec.errors import ModelError
+from citerec.groundwork.directories import Kind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
 from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest, safely, torch_device
@@ -90,7 +90,7 @@ class CrossEncoder:
         Args:
             path_or_name: A folder, or a name on the model hub.
             backend: `torch`, or `onnx-int8` for 8-bit weights on a CPU.
-            device: Where torch runs it; a GPU where there is one if not said.
+            device: Where torch runs it; a GPU where there is one by default.
 
         Raises:
             ModelError: There is none; it is broken, of another version or no trained cross-encoder; or packages for
@@ -130,7 +130,7 @@ class CrossEncoder:
             base: Any encoder: a folder, a wheel or a name on the model hub.
             options: What it will read.
             seed: Of the new head.
-            device: Where it will be trained; a GPU where there is one if not said.
+            device: Where it will be trained; a GPU where there is one by default.
 
         Raises:
             ModelError: There is none, it cannot be loaded, or it cannot read so many tokens.

@@ -61,7 +61,7 @@ def pair_texts(
         citing: The citing paper, where it is known.
         paper: The candidate.
         citance: What another paper wrote when it cited the candidate: one that the search gave under the leak rules.
-        options: What is read; all of it if not said.
+        options: What is read; all of it by default.
     """
     options = options or TextOptions()
     return (

@@ -23,7 +23,7 @@ def fuse(
     Args:
         lists: Candidates by the name of the retriever, each best first.
         settings: The method, and the weight of each list by its name.
-        k: How many; all if not said.
+        k: How many; all by default.
         explain: Whether each candidate is to say what each list gave it.
     """
     scores: dict[str, float] = defaultdict(float)

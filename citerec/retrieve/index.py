@@ -15,7 +15,7 @@ from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, PaperStore, SearchableCitance, SearchableText, place_of
 from citerec.errors import IndexUnusableError, SourceError
-from citerec.progress import Progress, no_progress
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.retrieve.dense.build import DenseOptions, build_dense, forget_journal, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.jvm import java_class, java_failures, start
@@ -57,7 +57,7 @@ class BuildOptions:
 
 
 def build_index(
-    sources: Sequence[Path], out: Path, options: BuildOptions | None = None, progress: Progress = no_progress
+    sources: Sequence[Path], out: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
 ) -> Manifest:
     """Builds an index of all papers of some sources, in place of what stood at `out`.
 
@@ -67,7 +67,7 @@ def build_index(
         sources: Files and folders: docs/formats.md.
         out: The index directory.
         options: How to read and build.
-        progress: Told of the work done.
+        on_progress: Called as the work goes on.
 
     Raises:
         SourceError: A source is missing, broken, empty, or of no known format.
@@ -79,14 +79,14 @@ def build_index(
         raise SourceError(f"{out} exists and is no index", "Give another --out, or remove it first.")
     shards = find_shards(sources, options.format_name, options.citances)
     with staging_of(out, plan_of(shards, "build")) as staging:
-        return _fill(staging, shards, options, out / DENSE, progress)
+        return _fill(staging, shards, options, out / DENSE, on_progress)
 
 
 def add_to_index(
     sources: Sequence[Path],
     index: Path,
     options: BuildOptions | None = None,
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
 ) -> Manifest:
     """Upserts the papers of further sources into an index, without building the rest anew.
 
@@ -105,10 +105,10 @@ def add_to_index(
     if options.dense is None and has_vectors(index / DENSE):
         options = replace(options, dense=renewal(index / DENSE))
     with staging_of(index, plan_of(shards, f"add to {before.fingerprint}"), copy_from=index) as staging:
-        return _fill(staging, shards, options, index / DENSE, progress)
+        return _fill(staging, shards, options, index / DENSE, on_progress)
 
 
-def encode_index(index: Path, options: DenseOptions, progress: Progress = no_progress) -> DenseManifest:
+def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_progress) -> DenseManifest:
     """Makes the vectors of an index that stands, in place of those that it has.
 
     Those stay whole until the new ones are. Stopped, it goes on where it stopped when it is called again; texts that
@@ -135,7 +135,7 @@ def encode_index(index: Path, options: DenseOptions, progress: Progress = no_pro
                 manifest.counts.papers,
                 options,
                 previous=index / DENSE,
-                progress=progress,
+                on_progress=on_progress,
             )
         finally:
             store.close()
@@ -165,21 +165,21 @@ def open_store(index: Path) -> SqliteStore:
 
 
 def _fill(
-    staging: Path, shards: list[Shard], options: BuildOptions, vectors_before: Path, progress: Progress
+    staging: Path, shards: list[Shard], options: BuildOptions, vectors_before: Path, on_progress: Progress
 ) -> Manifest:
     store = SqliteStore(staging / STORE)
     try:
         plan = orjson.loads((staging / PLAN).read_bytes())
         first = int(plan["first_shard"])
-        ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, progress=progress)
+        ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
         counts = store.counts()
         if not counts.papers:
             raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
         start()
         with java_failures("writing the Lucene index"):
-            write_lucene(store, staging / LUCENE, first, counts, progress)
+            write_lucene(store, staging / LUCENE, first, counts, on_progress)
             _check_lucene(staging, counts)
-        progress("checking", 0, 1)
+        on_progress("checking", 0, 1)
         fingerprint = store.fingerprint()
         if options.dense is None:
             shutil.rmtree(staging / DENSE, ignore_errors=True)
@@ -191,7 +191,7 @@ def _fill(
                 counts.papers,
                 options.dense,
                 previous=vectors_before,
-                progress=progress,
+                on_progress=on_progress,
             )
         sources = [Source(**asdict(shard)) for shard in store.finished_shards().values()]
         read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)
@@ -212,7 +212,7 @@ def _fill(
         with contextlib.suppress(sqlite3.Error):
             store.close()
     manifest.write(staging)
-    progress("checking", 1, 1)
+    on_progress("checking", 1, 1)
     return manifest
 
 
@@ -228,28 +228,28 @@ def _check_lucene(staging: Path, counts: Counts) -> None:
             )
 
 
-def write_lucene(store: PaperStore, path: Path, first: int, counts: Counts, progress: Progress) -> None:
+def write_lucene(store: PaperStore, path: Path, first: int, counts: Counts, on_progress: Progress) -> None:
     """Brings both Lucene indexes up to the store: all of it, or what changed since the first shard of this run."""
     path.mkdir(exist_ok=True)
     since = place_of(first) if first > 1 else 0
     with LuceneWriter[SearchableText](path / "papers", PaperDocument) as papers:
-        told = _told(progress, "indexing papers", counts.papers)
+        advance = _advancing(on_progress, "indexing papers", counts.papers)
         _write(
             papers,
             lambda after: store.searchable_texts(after, since),
             lambda text: text.paper_id,
             first,
-            told,
+            advance,
         )
     if counts.citances:
         with LuceneWriter[SearchableCitance](path / "citances", CitanceDocument) as citances:
-            told = _told(progress, "indexing citances", counts.citances)
+            advance = _advancing(on_progress, "indexing citances", counts.citances)
             _write(
                 citances,
                 lambda after: store.searchable_citances(after, since),
                 lambda citance: citance.cited.paper_id,
                 first,
-                told,
+                advance,
             )
 
 
@@ -258,7 +258,7 @@ def _write(
     items_after: Callable[[str], Iterator[Item]],
     paper_of: Callable[[Item], str],
     run: int,
-    told: Callable[[int], None],
+    advance: Callable[[int], None],
 ) -> None:
     """Writes the items of all papers, in order of paper id; goes on after the last commit of the same run."""
     mark = writer.mark
@@ -277,9 +277,9 @@ def _write(
         writer.add(item)
         uncommitted += 1
         if done % _PROGRESS_EVERY == 0:
-            told(done)
+            advance(done)
     writer.commit(Mark(run, finished=True), purge=run > 1)
 
 
-def _told(progress: Progress, doing: str, whole: int) -> Callable[[int], None]:
-    return lambda done: progress(doing, done, whole)
+def _advancing(on_progress: Progress, doing: str, whole: int) -> Callable[[int], None]:
+    return lambda done: on_progress(doing, done, whole)

@@ -6,7 +6,7 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.errors import IndexUnusableError, first_fault
-from citerec.places import INDEXES
+from citerec.groundwork.places import INDEXES
 
 KIND = "citerec-index"
 VERSION = 2

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
-from citerec.progress import Progress, no_progress
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.retrieve.dense.check import dense_faults
 from citerec.retrieve.index import DENSE, LUCENE, open_store
 from citerec.retrieve.jvm import cast, java_class, java_failures, java_lock, start
@@ -17,7 +17,7 @@ from citerec.retrieve.manifest import Manifest
 _SHOWN_IDS = 3
 
 
-def verify(index: Path, progress: Progress = no_progress) -> list[str]:
+def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
     """The faults of an index; an empty list where there is none.
 
     Raises:
@@ -29,19 +29,19 @@ def verify(index: Path, progress: Progress = no_progress) -> list[str]:
     except IndexUnusableError as error:
         return [error.message]
     try:
-        progress("checking the store", 0, 1)
+        on_progress("checking the store", 0, 1)
         faults = [f"the paper store: {fault}" for fault in store.integrity_faults()]
         faults += _counts_faults(store, manifest)
         start()
         for name, expected in (("papers", manifest.counts.papers), ("citances", manifest.counts.citances)):
-            progress(f"checking {name}", 0, 1)
+            on_progress(f"checking {name}", 0, 1)
             path = index / LUCENE / name
             if expected or path.exists():
                 faults += _lucene_faults(path, expected)
         if not faults:
             faults += _id_faults(store, index / LUCENE / "papers")
         if (index / DENSE).exists():
-            progress("checking vectors", 0, 1)
+            on_progress("checking vectors", 0, 1)
             faults += dense_faults(index / DENSE, store, manifest.fingerprint)
     except sqlite3.Error as error:
         return [f"the paper store is damaged: {error}"]

@@ -11,12 +11,12 @@ from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.query import query_of
 from citerec.corpus.store import PaperStore, SearchableText
-from citerec.directories import Kind
 from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.groundwork.directories import Kind
+from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES
 from citerec.models.sentence_transformer import open_sentence_transformer
-from citerec.progress import Note, Progress, no_note, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
@@ -46,7 +46,7 @@ class EncoderOptions:
 
     Attributes:
         base: With what to begin: `citerec.models.find.find_model`.
-        max_tokens: How much of a text it reads; what its authors set if not said.
+        max_tokens: How much of a text it reads; what its authors set by default.
         negatives: Hard negatives for each cited paper, drawn anew in each epoch.
         candidates: From among how many.
         batch: How many cited papers a step: each is a negative to the others' contexts.
@@ -87,7 +87,7 @@ def train_encoder(
     settings: RetrievalSettings | None = None,
     *,
     device: str | None = None,
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> EncoderManifest:
     """Trains an encoder, in place of what stood at `out`. A training that was stopped goes on where it stopped.
@@ -100,9 +100,9 @@ def train_encoder(
         out: The directory of the model.
         options: What to learn, and how.
         schedule: How long, and how fast.
-        settings: How candidates are found, before any reranker; the best that the index supports if not said.
-        device: Where; a GPU where there is one if not said.
-        progress: Told of the work done.
+        settings: How candidates are found, before any reranker; the best that the index supports by default.
+        device: Where; a GPU where there is one by default.
+        on_progress: Called as the work goes on.
         note: Told of each dev value.
 
     Raises:
@@ -117,9 +117,9 @@ def train_encoder(
         if options.max_tokens:
             model.max_seq_length = options.max_tokens
         with workplace(out, plan_of(choice, recommender, asdict(options), schedule, model.device.type)) as folder:
-            train, dev = mine_groups(choice, recommender, options.candidates, folder, progress)
+            train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
             learner = _Learner(model, train, dev, recommender.store, options, schedule.seed)
-            state = learn(learner, schedule, folder / "checkpoints", progress, note)
+            state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
             learnt = {name: value for name, value in asdict(options).items() if name != "base"}
             manifest = EncoderManifest(
                 citerec=__version__,

@@ -12,7 +12,7 @@ from pathlib import Path
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.evaluation.metrics import parse_metrics
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.settings import Fusion, RetrievalSettings, find_recipe
@@ -55,7 +55,7 @@ class TunedFusion:
 
 
 def tune_fusion(
-    contexts: Path, index: Path, *, metric: str = "recall@100", limit: int = 1000, seed: int = 0, progress: Progress
+    contexts: Path, index: Path, *, metric: str = "recall@100", limit: int = 1000, seed: int = 0, on_progress: Progress
 ) -> TunedFusion:
     """Looks for the weights of the lists and for the constant of reciprocal rank fusion: ranx, by grid.
 
@@ -67,7 +67,7 @@ def tune_fusion(
         metric: A metric of ranx, such as `recall@100` or `mrr@10`.
         limit: How many contexts at most.
         seed: Of those drawn.
-        progress: Told of the work done.
+        on_progress: Called as the work goes on.
 
     Raises:
         SourceError: The file cannot be read.
@@ -79,8 +79,8 @@ def tune_fusion(
     drawn = heapq.nsmallest(limit, read_contexts(contexts, cited=True), key=lambda one: lot(seed, one.context_id))
     runs = []
     for name in _LISTS:
-        told = functools.partial(tell, progress, f"searching, {name}", len(drawn))
-        runs.append(_list(index, drawn, settings.model_copy(update={"retrievers": (name,)}), told))
+        advance = functools.partial(tell, on_progress, f"searching, {name}", len(drawn))
+        runs.append(_list(index, drawn, settings.model_copy(update={"retrievers": (name,)}), advance))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numba's, of what ranx compiles
         from ranx import Qrels, Run, evaluate, fuse, optimize_fusion
@@ -139,7 +139,7 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
 
 
 def _list(
-    index: Path, contexts: Sequence[Context], settings: RetrievalSettings, told: Callable[[int], None]
+    index: Path, contexts: Sequence[Context], settings: RetrievalSettings, advance: Callable[[int], None]
 ) -> dict[str, dict[str, float]]:
     """What one retriever finds, for ranx: it takes no context without a hit, hence the paper that is none."""
     found = {}
@@ -149,5 +149,5 @@ def _list(
             scores = {candidate.paper_id: candidate.score for candidate in candidates}
             found[str(place)] = scores or {_NO_PAPER: 0.0}
             if place % PROGRESS_EVERY == 0:
-                told(place)
+                advance(place)
     return found

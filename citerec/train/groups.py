@@ -15,7 +15,7 @@ from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.systems import best_system
@@ -34,7 +34,7 @@ class Choice:
         dev: Another one to measure on; else a share of the citing papers of the first is held out.
         dev_share: That share.
         dev_limit: How many contexts to measure on at most.
-        limit: How many to learn from at most, drawn by the seed; all if not said.
+        limit: How many to learn from at most, drawn by the seed; all by default.
         seed: Of what is drawn.
     """
 
@@ -152,7 +152,7 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
 
 
 def mine(
-    contexts: Iterator[Context], recommender: Recommender, k: int, path: Path, told: Callable[[int], None]
+    contexts: Iterator[Context], recommender: Recommender, k: int, path: Path, on_progress: Callable[[int], None]
 ) -> None:
     """Writes the groups of some contexts to a file; goes on where it stopped. A context of no use is a null.
 
@@ -161,7 +161,7 @@ def mine(
         recommender: Finds the candidates; its leak rules hold.
         k: How many of them.
         path: The file.
-        told: Told how many contexts are done.
+        on_progress: Called with how many contexts are done.
     """
     done = whole_lines(path)
     with path.open("ab") as file:
@@ -169,11 +169,11 @@ def mine(
         for number, (context, candidates) in enumerate(recommender.recommend_many(rest, k), done + 1):
             file.write(orjson.dumps(_record(context, candidates, recommender.store)) + b"\n")
             if number % PROGRESS_EVERY == 0:
-                told(number)
+                on_progress(number)
 
 
 def mine_groups(
-    choice: Choice, recommender: Recommender, k: int, folder: Path, progress: Progress
+    choice: Choice, recommender: Recommender, k: int, folder: Path, on_progress: Progress
 ) -> tuple[Groups, Groups]:
     """The groups to learn from and those to measure on, written to a folder; what stands there is gone on with.
 
@@ -187,7 +187,7 @@ def mine_groups(
     for name, contexts, whole in (("train", chosen(), number), ("dev", iter(dev), len(dev))):
         doing = f"searching, {name}"
         path = folder / f"{name}.jsonl"
-        mine(contexts, recommender, k, path, functools.partial(tell, progress, doing, whole))
+        mine(contexts, recommender, k, path, functools.partial(tell, on_progress, doing, whole))
         groups = Groups(path)
         if not len(groups):
             raise InputError(
@@ -199,9 +199,9 @@ def mine_groups(
     return found[0], found[1]
 
 
-def tell(progress: Progress, doing: str, whole: int, done: int) -> None:
+def tell(on_progress: Progress, doing: str, whole: int, done: int) -> None:
     """Tells of the work done: how much of what, of how much."""
-    progress(doing, done, whole)
+    on_progress(doing, done, whole)
 
 
 def citing_paper(context: Context) -> tuple[str, str]:

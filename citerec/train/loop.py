@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from citerec.errors import BuildError
-from citerec.progress import Note, Progress
+from citerec.groundwork.progress import Note, Progress
 from citerec.train.checkpoint import Checkpoints, State
 
 _DECAY = 0.01  # weight decay of LCR and of BERT
@@ -58,14 +58,14 @@ class Schedule:
     first: bool = False
 
 
-def learn(learner: Learner, schedule: Schedule, folder: Path, progress: Progress, note: Note) -> State:
+def learn(learner: Learner, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> State:
     """Trains a model, or goes on training it; it then has the weights that were best on dev.
 
     Args:
         learner: The model and its examples.
         schedule: How long and how fast.
         folder: Where checkpoints are kept. What stands there must be of the same training.
-        progress: Told of steps.
+        on_progress: Told of steps.
         note: Told of each dev value.
 
     Raises:
@@ -82,7 +82,7 @@ def learn(learner: Learner, schedule: Schedule, folder: Path, progress: Progress
         _measure(learner, state, checkpoints, note)
     learner.model.train()
     while state.step < len(steps) and state.without_gain < schedule.patience:
-        progress("training", state.step, len(steps))
+        on_progress("training", state.step, len(steps))
         torch.manual_seed(schedule.seed * 1_000_003 + state.step)
         for group in optimizer.param_groups:
             group["lr"] = schedule.learning_rate * _rate(state.step, len(steps))
@@ -99,7 +99,7 @@ def learn(learner: Learner, schedule: Schedule, folder: Path, progress: Progress
             learner.model.train()
         if measured or state.step % schedule.checkpoint_every == 0:
             checkpoints.save(learner.model, optimizer, state)
-    progress("training", len(steps), len(steps))
+    on_progress("training", len(steps), len(steps))
     checkpoints.load_best(learner.model, state)
     learner.model.eval()
     return state

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from citerec.directories import Kind
 from citerec.errors import InputError
-from citerec.progress import Progress
+from citerec.groundwork.directories import Kind
+from citerec.groundwork.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, Floats, features_of
@@ -58,7 +58,7 @@ class Table:
     groups: tuple[int, ...]
 
 
-def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, progress: Progress) -> LtrManifest:
+def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, on_progress: Progress) -> LtrManifest:
     """Learns a ranker from contexts and writes it.
 
     LambdaMART (Burges, 2010) as LightGBM has it. Candidates come from the index under the leak rules: the citing
@@ -69,7 +69,7 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, progr
         index: The index.
         out: Where the ranker goes.
         options: How to learn.
-        progress: Told of the work done.
+        on_progress: Called as the work goes on.
 
     Raises:
         SourceError: A file cannot be read.
@@ -83,8 +83,8 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, progr
     with Recommender.open(index, settings) as recommender:
         tables = []
         for what, chosen, whole in (("searching, train", learn(), number), ("searching, dev", dev, len(dev))):
-            told = functools.partial(tell, progress, what, whole)
-            tables.append(_table(recommender, chosen, settings.ltr.depth, options.threads, told))
+            advance = functools.partial(tell, on_progress, what, whole)
+            tables.append(_table(recommender, chosen, settings.ltr.depth, options.threads, advance))
         fingerprint = recommender.manifest.fingerprint
     if not all(table.groups for table in tables):
         raise InputError(
@@ -96,7 +96,7 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, progr
         )
         for table in tables
     )
-    progress("learning", 0, options.rounds)
+    on_progress("learning", 0, options.rounds)
     trees = lightgbm.train(
         {
             "objective": "lambdarank",
@@ -120,7 +120,7 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, progr
         valid_sets=[held_out],
         callbacks=[
             lightgbm.early_stopping(options.patience, verbose=False),
-            lambda state: progress("learning", state.iteration + 1, options.rounds),
+            lambda state: on_progress("learning", state.iteration + 1, options.rounds),
         ],
     )
     gains = trees.feature_importance("gain", iteration=trees.best_iteration)
@@ -157,7 +157,7 @@ def _table(
     contexts: Iterable[Context],
     depth: int,
     threads: int,
-    told: Callable[[int], None],
+    advance: Callable[[int], None],
 ) -> Table:
     features, cited, groups = [np.empty((0, len(FEATURES)), np.float32)], [np.empty(0, np.int8)], []
     for done, (rows, golds) in enumerate(_groups(recommender, contexts, depth, threads), 1):
@@ -166,7 +166,7 @@ def _table(
             cited.append(golds)
             groups.append(len(golds))
         if done % PROGRESS_EVERY == 0:
-            told(done)
+            advance(done)
     return Table(np.concatenate(features), np.concatenate(cited), tuple(groups))
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
-from citerec.progress import Note, Progress, no_note, no_progress
 from citerec.recommend import Recommender
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
 from citerec.rerank.cross_encoder_rerank import interpolated, read
@@ -70,7 +70,7 @@ def train_reranker(
     settings: RetrievalSettings | None = None,
     *,
     device: str | None = None,
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> Manifest:
     """Trains a cross-encoder, in place of what stood at `out`. A training that was stopped goes on where it stopped.
@@ -81,9 +81,9 @@ def train_reranker(
         out: The directory of the model.
         options: What to learn, and how.
         schedule: How long, and how fast.
-        settings: How candidates are found, before any reranker; the best that the index supports if not said.
-        device: Where; a GPU where there is one if not said.
-        progress: Told of the work done.
+        settings: How candidates are found, before any reranker; the best that the index supports by default.
+        device: Where; a GPU where there is one by default.
+        on_progress: Called as the work goes on.
         note: Told of each dev value.
 
     Raises:
@@ -98,9 +98,9 @@ def train_reranker(
         given = {**asdict(options), "text": options.text.model_dump()}
         plan = plan_of(choice, recommender, given, schedule, model.model.device.type)
         with workplace(out, plan) as folder:
-            train, dev = mine_groups(choice, recommender, options.candidates, folder, progress)
-            learner = _Learner(model, train, dev, recommender, options, schedule.seed, progress)
-            state = learn(learner, schedule, folder / "checkpoints", progress, note)
+            train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
+            learner = _Learner(model, train, dev, recommender, options, schedule.seed, on_progress)
+            state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
             learnt = {name: value for name, value in asdict(options).items() if name not in ("base", "text")}
             manifest = model.manifest.model_copy(
                 update={
@@ -126,7 +126,7 @@ class _Learner:
         recommender: Recommender,
         options: RerankerOptions,
         seed: int,
-        progress: Progress,
+        on_progress: Progress,
     ) -> None:
         self.model = reader.model
         self._reader = reader
@@ -136,7 +136,7 @@ class _Learner:
         self._store = recommender.store
         self._options = options
         self._seed = seed
-        self._progress = progress
+        self._progress = on_progress
         # One example for each paper that a context cites.
         self._examples = [(number, slot) for number, group in enumerate(train) for slot in range(len(group.gold))]
 

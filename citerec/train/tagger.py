@@ -13,9 +13,9 @@ from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.discourse.scores import TagScores, score_labels
 from citerec.discourse.tagger import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.errors import InputError
+from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
-from citerec.progress import Note, Progress, no_note, no_progress
 from citerec.train.loop import Schedule, learn
 from citerec.train.workplace import digest_of, workplace
 from citerec.version import __version__
@@ -54,7 +54,7 @@ class TaggerOptions:
 
     Attributes:
         model: `linear`, or the encoder with which to begin: a folder or a name on the hub.
-        scheme: The name of the scheme; told by the labels if not said.
+        scheme: The name of the scheme; told by the labels by default.
         batch: Sentences a step, of a classifier.
         max_tokens: How much a classifier reads of a sentence and its neighbours.
     """
@@ -72,7 +72,7 @@ def train_tagger(
     schedule: Schedule | None = None,
     *,
     device: str | None = None,
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> TaggerManifest:
     """Trains a tagger, in place of what stood at `out`. The training of a classifier goes on where it stopped.
@@ -80,10 +80,10 @@ def train_tagger(
     Args:
         choice: From which sentences to learn, and on which to measure.
         out: The directory of the tagger.
-        options: What to learn, and how; the linear tagger if not said.
+        options: What to learn, and how; the linear tagger by default.
         schedule: How long and how fast a classifier learns; of the linear tagger its seed only.
-        device: Where a classifier learns; a GPU where there is one if not said.
-        progress: Told of the work done.
+        device: Where a classifier learns; a GPU where there is one by default.
+        on_progress: Called as the work goes on.
         note: Told of each dev value of a classifier.
 
     Raises:
@@ -122,8 +122,8 @@ def train_tagger(
         },
     )
     if options.model == LINEAR:
-        return _train_linear(train, dev, manifest, out, schedule.seed, progress)
-    return _train_classifier(train, dev, manifest, choice, out, options, schedule, device, progress, note)
+        return _train_linear(train, dev, manifest, out, schedule.seed, on_progress)
+    return _train_classifier(train, dev, manifest, choice, out, options, schedule, device, on_progress, note)
 
 
 def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> TagScores:
@@ -176,9 +176,9 @@ def _train_linear(
     manifest: TaggerManifest,
     out: Path,
     seed: int,
-    progress: Progress,
+    on_progress: Progress,
 ) -> TaggerManifest:
-    tagger = LinearTagger.fit(train, manifest, seed, progress)
+    tagger = LinearTagger.fit(train, manifest, seed, on_progress)
     tagger.manifest = manifest.model_copy(update={"dev": _measured(tagger, train, dev)})
     with TAGGER_DIRECTORY.writing(out) as partial:
         tagger.save(partial)
@@ -194,7 +194,7 @@ def _train_classifier(
     options: TaggerOptions,
     schedule: Schedule,
     device: str | None,
-    progress: Progress,
+    on_progress: Progress,
     note: Note,
 ) -> TaggerManifest:
     if not dev:
@@ -211,7 +211,7 @@ def _train_classifier(
     }
     with workplace(out, plan) as folder:
         learner = _Learner(tagger, train, dev, options.batch, schedule.seed)
-        state = learn(learner, schedule, folder / "checkpoints", progress, note)
+        state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
         facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **state.facts()}
         dev_scores = _measured(tagger, train, dev)
         tagger.manifest = manifest.model_copy(update={"training": facts, "dev": dev_scores})

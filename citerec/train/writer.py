@@ -14,9 +14,9 @@ from citerec.errors import InputError, ModelError
 from citerec.generate.generation import Generation, as_citation, recipe
 from citerec.generate.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
 from citerec.generate.writers import Kind
+from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.seq2seq import Encoded, Seq2seqModel
-from citerec.progress import Note, Progress, no_note, no_progress
 from citerec.texts.metrics.rouge import KINDS, rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import TextTask
@@ -43,7 +43,7 @@ class TaskChoice:
         dev: Another one to measure on; else a share of the papers of the first is held out.
         dev_share: That share.
         dev_limit: How many tasks to measure on at most.
-        limit: How many to learn from at most, drawn by the seed; all if not said.
+        limit: How many to learn from at most, drawn by the seed; all by default.
         seed: Of what is drawn.
     """
 
@@ -68,7 +68,7 @@ class WriterOptions:
         base: With what to begin: an encoder-decoder, a folder or a name on the hub.
         writes: What it is to write.
         batch: How many targets a step; as many at once as memory allows, their gradients are added up.
-        max_input_tokens: How much it reads; as the recipe for this kind of model says if not said.
+        max_input_tokens: How much it reads; as the recipe for this kind of model says by default.
         max_target_tokens: How much of a target it learns; likewise.
         value: What dev is to be high in: `rouge` for ROUGE-L of what it writes, by the likeliest word each time;
             `loss` for the lowest loss, which is quicker.
@@ -92,7 +92,7 @@ def train_writer(
     schedule: Schedule,
     *,
     device: str | None = None,
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> WriterManifest:
     """Trains a writer, in place of what stood at `out`. A training that was stopped goes on where it stopped.
@@ -104,8 +104,8 @@ def train_writer(
         out: The directory of the writer.
         options: What to learn, and how.
         schedule: How long, and how fast; the base is measured first, whatever it says of that.
-        device: Where; a GPU where there is one if not said.
-        progress: Told of the work done.
+        device: Where; a GPU where there is one by default.
+        on_progress: Called as the work goes on.
         note: Told of each dev value, and of what was cut.
 
     Raises:
@@ -130,7 +130,7 @@ def train_writer(
     generation = _generation(model, options)
     # What began in the precision of one device does not go on in that of another.
     with workplace(out, {**plan, "base": model.identity, "device": model.device}) as folder:
-        train = _Examples(folder / "train.int32", _encoded(to_learn_from, model, generation, options, progress))
+        train = _Examples(folder / "train.int32", _encoded(to_learn_from, model, generation, options, on_progress))
         if not len(train):
             raise InputError(
                 f"{choice.tasks} leaves nothing to learn from: all its papers are held out",
@@ -138,8 +138,8 @@ def train_writer(
             )
         if train.cut:
             note(f"{train.cut:,} of {len(train):,} inputs or targets are too long: their ends are not read")
-        learner = _Learner(model, train, dev, generation, options, schedule.seed, progress)
-        state = learn(learner, schedule, folder / "checkpoints", progress, note)
+        learner = _Learner(model, train, dev, generation, options, schedule.seed, on_progress)
+        state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
         manifest = WriterManifest(
             citerec=__version__,
             base=options.base,
@@ -202,7 +202,7 @@ class _Learner:
         generation: Generation,
         options: WriterOptions,
         seed: int,
-        progress: Progress,
+        on_progress: Progress,
     ) -> None:
         self.model = writer.model
         self._writer = writer
@@ -213,7 +213,7 @@ class _Learner:
         self._generation = replace(generation, beams=1)
         self._options = options
         self._seed = seed
-        self._progress = progress
+        self._progress = on_progress
 
     def batches(self, epoch: int) -> list[list[int]]:
         order = np.random.default_rng((self._seed, epoch)).permutation(len(self._train))
@@ -329,7 +329,11 @@ def _learnt(task: TextTask, model: Seq2seqModel, generation: Generation, options
 
 
 def _encoded(
-    tasks: Iterable[TextTask], model: Seq2seqModel, generation: Generation, options: WriterOptions, progress: Progress
+    tasks: Iterable[TextTask],
+    model: Seq2seqModel,
+    generation: Generation,
+    options: WriterOptions,
+    on_progress: Progress,
 ) -> Iterator[tuple[Encoded, Encoded]]:
     """Input and target of each task; of one with several targets as many examples."""
     for number, task in enumerate(tasks, 1):
@@ -337,7 +341,7 @@ def _encoded(
         for learnt in _learnt(task, model, generation, options):
             yield read, learnt
         if number % _PROGRESS_EVERY == 0:
-            progress("reading tasks", number, 0)
+            on_progress("reading tasks", number, 0)
 
 
 def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:

@@ -215,7 +215,7 @@ def test_work_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        unify([source], tmp_path / "out.jsonl", progress=stop)
+        unify([source], tmp_path / "out.jsonl", on_progress=stop)
     assert sorted(tmp_path.iterdir()) == [source]
 
 

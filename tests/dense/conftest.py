@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import NumberedRecord
-from citerec.progress import no_progress
+from citerec.groundwork.progress import no_progress
 from citerec.records import Paper
 from citerec.retrieve.dense.build import DenseOptions, build_dense
 from citerec.retrieve.dense.vectors import Vectors
@@ -61,7 +61,7 @@ def build(folder: Path, store: SqliteStore, options: DenseOptions, previous: Pat
         store.counts().papers,
         options,
         previous=previous,
-        progress=no_progress,
+        on_progress=no_progress,
     )
     return Vectors(folder)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from citerec.errors import ModelError, SourceError
+from citerec.groundwork.progress import no_progress
 from citerec.models.encoder import Encoder
-from citerec.progress import no_progress
 from citerec.records import Paper
 from citerec.retrieve.dense import encode as encode_module
 from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
@@ -75,7 +75,7 @@ def test_a_stopped_build_goes_on_with_equal_bytes(
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        build_dense(tmp_path / "dense", store, store.fingerprint(), 90, options, progress=stop)
+        build_dense(tmp_path / "dense", store, store.fingerprint(), 90, options, on_progress=stop)
     assert len(encoded) == 56
     assert not (tmp_path / "dense" / "manifest.json").exists()
     build(tmp_path / "dense", store, options)
@@ -95,7 +95,7 @@ def test_it_goes_on_from_any_stage(
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        build_dense(tmp_path / "dense", store, store.fingerprint(), 40, options, progress=stop)
+        build_dense(tmp_path / "dense", store, store.fingerprint(), 40, options, on_progress=stop)
     assert len(build(tmp_path / "dense", store, options)) == 40
     assert len(encoded) == 40
 

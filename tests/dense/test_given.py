@@ -151,7 +151,7 @@ def test_a_stopped_import_goes_on(tmp_path: Path, store_of: StoreOf, monkeypatch
 
     for _ in range(4):
         with pytest.raises(KeyboardInterrupt):
-            build_dense(tmp_path / "dense", store, store.fingerprint(), 60, options(folder), progress=stop)
+            build_dense(tmp_path / "dense", store, store.fingerprint(), 60, options(folder), on_progress=stop)
         assert not (tmp_path / "dense" / "manifest.json").exists()
     build(tmp_path / "dense", store, options(folder))
     for name in ("ids.npy", "vectors.npy", "index.faiss", "manifest.json"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.progress import no_progress
+from citerec.groundwork.progress import no_progress
 from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.files import ArrayWriter
 from citerec.retrieve.dense.kinds import RECALL, Asked, build_faiss, choose, nearest, noisy, open_faiss, recall_at

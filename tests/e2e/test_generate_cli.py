@@ -11,7 +11,7 @@ from filelock import FileLock
 from citerec.errors import BuildError, WriterError
 from citerec.generate.batch import write_batch
 from citerec.generate.extractive import ExtractiveWriter, lead
-from citerec.progress import no_progress
+from citerec.groundwork.progress import no_progress
 from citerec.texts.read import read_written
 from citerec.texts.tasks import TextTask, Written
 from tests.conftest import Citerec, write_lines
@@ -163,11 +163,11 @@ def test_a_batch_that_was_stopped_goes_on(tmp_path: Path) -> None:
     other = ExtractiveWriter("other", lead)
     (tmp_path / ".out.jsonl.other.partial").write_text("left by other settings\n")
     with pytest.raises(WriterError):
-        write_batch(tasks, writer, out, progress=no_progress)
+        write_batch(tasks, writer, out, on_progress=no_progress)
     assert not out.exists()
-    assert write_batch(tasks, writer, out, progress=no_progress).texts == 4
+    assert write_batch(tasks, writer, out, on_progress=no_progress).texts == 4
     assert asked == ["a", "b", "c", "c", "d"]
     assert [record.task.task_id for record in read_written(out)] == list("abcd")
     assert not list(tmp_path.glob(".*.partial"))
     with FileLock(tmp_path / ".out.jsonl.lock"), pytest.raises(BuildError, match="another process writes"):
-        write_batch(tasks, other, out, progress=no_progress)
+        write_batch(tasks, other, out, on_progress=no_progress)

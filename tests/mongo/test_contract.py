@@ -62,7 +62,7 @@ def nothing(*_: object) -> None:
 
 
 def run(store: PaperStore, shards: list[Shard], **options: Any) -> None:
-    arguments = {"first": 1, "max_bad": 0.05, "workers": 1, "progress": nothing, **options}
+    arguments = {"first": 1, "max_bad": 0.05, "workers": 1, "on_progress": nothing, **options}
     ingest(shards, store, **arguments)
 
 
@@ -390,7 +390,7 @@ def test_ingest_goes_on_after_the_last_finished_shard(
     run(whole, shards)
     monkeypatch.setattr(ingest_module, "_BATCH", 100)
     with pytest.raises(StoppedError):
-        run(store, shards, progress=stop)
+        run(store, shards, on_progress=stop)
     done = store.finished_shards()
     assert 0 < len(done) < len(shards)
     read: list[Path] = []

@@ -261,7 +261,7 @@ def test_a_record_over_the_limit_stops_an_ingest_with_its_reason(mongodb: str, t
     path = write_lines(tmp_path / "p.jsonl", [{"paper_id": "p", "title": "t", "abstract": "word " * 4_000_000}])
     store = open_store(mongodb)
     with pytest.raises(InputError, match="the record 'p' takes"):
-        ingest([Shard(path, "jsonl")], store, first=1, max_bad=0.1, workers=1, progress=lambda *_: None)
+        ingest([Shard(path, "jsonl")], store, first=1, max_bad=0.1, workers=1, on_progress=lambda *_: None)
     store.close()
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.metrics.blockmatch import BlockMatch, blocks_of, match
 from citerec.texts.metrics.metric import Floats
 from citerec.texts.metrics.rouge import RougePairs, rouge
@@ -26,7 +26,7 @@ class SharedWords:
     name = "words"
     settings: Mapping[str, Any] = {}
 
-    def pairs(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> Floats:
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         sets = [(set(one.split()), set(other.split())) for one, other in pairs]
         return np.array([len(one & other) / len(one | other) for one, other in sets], float)
 

@@ -27,14 +27,14 @@ def train(toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> Train:
         out: Path, *, contexts: Path = toy_contexts, base: object = tiny_scibert, **changes: object
     ) -> EncoderManifest:
         schedule = {"learning_rate": 3e-3, "epochs": 1, "evaluations": 2, "checkpoint_every": 1, "first": True}
-        progress = changes.pop("progress", None)
+        on_progress = changes.pop("on_progress", None)
         return train_encoder(
             Choice(contexts, dev_share=0.3, dev_limit=10),
             demo_index,
             out,
             EncoderOptions(base=str(base), max_tokens=48, candidates=20, batch=8),
             Schedule(**{**schedule, **changes}),  # type: ignore[arg-type]
-            **({"progress": progress} if progress else {}),  # type: ignore[arg-type]
+            **({"on_progress": on_progress} if on_progress else {}),  # type: ignore[arg-type]
         )
 
     return call
@@ -62,7 +62,7 @@ def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "broken", epochs=2, progress=stop)
+        train(tmp_path / "broken", epochs=2, on_progress=stop)
     assert not (tmp_path / "broken").exists()
     assert train(tmp_path / "broken", epochs=2) == whole
     first, second = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("whole", "broken"))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from citerec.errors import InputError, SettingsError
-from citerec.progress import no_progress
+from citerec.groundwork.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.settings import RetrievalSettings, find_recipe
@@ -34,7 +34,7 @@ def recall_at_10(index: Path, settings: RetrievalSettings, limit: int) -> float:
 
 
 def test_what_is_found_is_a_system_that_reaches_what_was_promised(hybrid_index: Path, tmp_path: Path) -> None:
-    tuned = tune_fusion(CONTEXTS, hybrid_index, metric="recall@10", limit=60, progress=no_progress)
+    tuned = tune_fusion(CONTEXTS, hybrid_index, metric="recall@10", limit=60, on_progress=no_progress)
     best = tuned.tried[0]
     assert best.score >= max(*tuned.alone.values(), tuned.before.score)
     assert {tried.fusion.method for tried in tuned.tried} == {"rrf", "weighted"}
@@ -47,12 +47,12 @@ def test_what_is_found_is_a_system_that_reaches_what_was_promised(hybrid_index: 
 
 def test_tuning_says_what_is_wrong(hybrid_index: Path, demo_index: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no metric"):
-        tune_fusion(CONTEXTS, hybrid_index, metric="recal@10", progress=no_progress)
+        tune_fusion(CONTEXTS, hybrid_index, metric="recal@10", on_progress=no_progress)
     with pytest.raises(SettingsError, match="no vectors"):
-        tune_fusion(CONTEXTS, demo_index, limit=2, progress=no_progress)
+        tune_fusion(CONTEXTS, demo_index, limit=2, on_progress=no_progress)
     (tmp_path / "empty.jsonl").write_text("")
     with pytest.raises(InputError, match="is empty"):
-        tune_fusion(tmp_path / "empty.jsonl", hybrid_index, progress=no_progress)
+        tune_fusion(tmp_path / "empty.jsonl", hybrid_index, on_progress=no_progress)
 
 
 def test_feedback_draws_the_query_to_what_was_found_first(hybrid_index: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, SettingsError, SourceError
-from citerec.progress import no_progress
+from citerec.groundwork.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, features_of

@@ -44,7 +44,7 @@ def train(toy_contexts: Path, demo_index: Path, tiny_scibert: Path) -> Train:
                 }
             ),
             Schedule(**{"learning_rate": 3e-3, "evaluations": 2, "checkpoint_every": 2, **of(Schedule)}),  # type: ignore[arg-type]
-            **{name: changes[name] for name in ("progress", "note") if name in changes},  # type: ignore[arg-type]
+            **{name: changes[name] for name in ("on_progress", "note") if name in changes},  # type: ignore[arg-type]
         )
 
     return call
@@ -79,7 +79,7 @@ def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path
     # Between two checkpoints, and while measuring.
     for doing, step in (("training", 5), ("training", 7), ("measuring", 0)):
         with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "broken", epochs=2, progress=stops_at(doing, step))
+            train(tmp_path / "broken", epochs=2, on_progress=stops_at(doing, step))
         assert not (tmp_path / "broken").exists()
     assert train(tmp_path / "broken", epochs=2) == whole
     assert sorted(path.name for path in tmp_path.iterdir()) == [".broken.lock", ".whole.lock", "broken", "whole"]
@@ -100,7 +100,7 @@ def test_what_was_begun_otherwise_is_not_gone_on_with(train: Train, tmp_path: Pa
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(tmp_path / "model", progress=stop, seed=1)
+        train(tmp_path / "model", on_progress=stop, seed=1)
     begun_anew = train(tmp_path / "model", seed=0)
     assert begun_anew == train(tmp_path / "other", seed=0)
 

@@ -136,7 +136,7 @@ def test_a_stopped_classifier_ends_as_an_unbroken_one(intents: Path, train_tiny:
     choice = TaggedChoice(intents, dev_share=0.5)
     whole = train_tiny(choice, tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        train_tiny(choice, tmp_path / "broken", progress=stop)
+        train_tiny(choice, tmp_path / "broken", on_progress=stop)
     assert train_tiny(choice, tmp_path / "broken") == whole
     for path in (tmp_path / "whole").iterdir():
         assert path.read_bytes() == (tmp_path / "broken" / path.name).read_bytes()

@@ -74,7 +74,7 @@ def train(tasks: Path, bases: dict[str, str]) -> Train:
             names = kind.__dataclass_fields__
             return kind(**{**values, **{name: value for name, value in changes.items() if name in names}})
 
-        told = {name: changes[name] for name in ("progress", "note") if name in changes}
+        told = {name: changes[name] for name in ("on_progress", "note") if name in changes}
         choice = of(TaskChoice, tasks=tasks, dev_share=0.25, dev_limit=8)
         options = of(WriterOptions, base=bases.get(base, base), batch=8, max_target_tokens=16)
         schedule = of(Schedule, learning_rate=5e-3, evaluations=2)
@@ -125,7 +125,7 @@ def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path
     assert whole.training["best_step"] > 0
     for doing, step in (("training", 13), ("training", 20), ("measuring", 8)):
         with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "broken", **options, progress=stops_at(doing, step))
+            train(tmp_path / "broken", **options, on_progress=stops_at(doing, step))
         assert not (tmp_path / "broken").exists()
     assert train(tmp_path / "broken", **options) == whole
     assert sorted(path.name for path in tmp_path.iterdir()) == [".broken.lock", ".whole.lock", "broken", "whole"]
@@ -320,7 +320,7 @@ def test_what_began_on_another_device_begins_again(train: Train, tmp_path: Path)
 
     def stopped() -> None:
         with pytest.raises(KeyboardInterrupt):
-            train(tmp_path / "model", limit=40, progress=stop)
+            train(tmp_path / "model", limit=40, on_progress=stop)
 
     stopped()
     plan = tmp_path / ".model.training" / "plan.json"

@@ -44,12 +44,12 @@ from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.sentences import model_identity
 from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set
 from citerec.errors import BuildError, InputError, SourceError
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.records import Context
 
 
 def build_set(
-    out: Path, sources: Sources, options: BuildOptions, progress: Progress = lambda _doing, _done, _whole: None
+    out: Path, sources: Sources, options: BuildOptions, on_progress: Progress = lambda _doing, _done, _whole: None
 ) -> SetManifest:
     """Builds a diagnostic set. The same sources and options give the same bytes, whatever the number of processes.
 
@@ -57,7 +57,7 @@ def build_set(
         out: Its directory. Work is kept beside it, in `.NAME.work`, for the next build from these sources.
         sources: What it is built from.
         options: How to sample.
-        progress: Told of the work done.
+        on_progress: Called as the work goes on.
 
     Returns:
         Its manifest.
@@ -72,7 +72,7 @@ def build_set(
     if not papers:
         raise SourceError(f"{sources.papers[0]} holds no papers", "Give the folder of S2AG's `papers`: --papers")
     with _kept_work(work):
-        return _Build(out, work, papers, sources, options, quota, progress).run()
+        return _Build(out, work, papers, sources, options, quota, on_progress).run()
 
 
 _NO_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
@@ -87,10 +87,10 @@ class _Build:
         sources: Sources,
         options: BuildOptions,
         quota: dict[str, int],
-        progress: Progress,
+        on_progress: Progress,
     ) -> None:
         self._out, self._work, self._papers = out, work, papers
-        self._options, self._quota, self._progress = options, quota, progress
+        self._options, self._quota, self._progress = options, quota, on_progress
         self._are_contexts = sources.are_contexts
         self._source = ", ".join(path.name for path in sources.texts)
         if sources.are_contexts and not sources.texts[0].is_file():
@@ -150,7 +150,7 @@ class _Build:
                 first=1,
                 max_bad=self._options.max_bad,
                 workers=self._options.workers,
-                progress=lambda _, done, whole: self._progress("reading papers", done, whole),
+                on_progress=lambda _, done, whole: self._progress("reading papers", done, whole),
             )
             for name in ("cited_papers", "citing_papers", "texts", "contexts"):
                 store.clear(name)
@@ -355,7 +355,7 @@ class _Build:
             work,
             parameters,
             workers=self._options.workers,
-            told=lambda done, whole: self._progress(doing, done, whole),
+            on_progress=lambda done, whole: self._progress(doing, done, whole),
         )
 
     def _stop_if_mostly_bad(self, results: Sequence[Result], what: str) -> None:

@@ -11,7 +11,7 @@ from citerec.evaluation.statistics import RESAMPLES, Floats
 from citerec.evaluation.texts.means import Groups, Mean, comparisons, groups_of, means
 from citerec.evaluation.texts.predictions import Predictions, citing_paper
 from citerec.evaluation.texts.results import Column, SystemTexts, TextResults
-from citerec.progress import Progress, no_progress
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.texts.anchors import cited_in
 from citerec.texts.metrics.citations import Citations
 from citerec.texts.metrics.metric import CorpusMetric, TextMetric
@@ -29,7 +29,7 @@ def evaluate_texts(
     *,
     seed: int = 0,
     resamples: int = RESAMPLES,
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
 ) -> TextResults:
     """Measures what systems wrote, over all texts and data set by data set.
 
@@ -42,7 +42,7 @@ def evaluate_texts(
         corpus_metrics: Look at all texts of a system on a data set together.
         seed: Of intervals and tests.
         resamples: Of the bootstrap.
-        progress: Told of the work done.
+        on_progress: Called as the work goes on.
 
     Raises:
         InputError: There is no metric, or too few samples.
@@ -55,7 +55,7 @@ def evaluate_texts(
     columns = tuple(_column(name, metric.name) for metric in text_metrics for name in metric.columns)
     groups = _groups(predictions)
     scores = {
-        name: _scores(text_metrics, texts, columns, f"{name}: ", progress)
+        name: _scores(text_metrics, texts, columns, f"{name}: ", on_progress)
         for name, texts in predictions.systems.items()
     }
     settings = {metric.name: metric.settings for metric in text_metrics}
@@ -66,7 +66,7 @@ def evaluate_texts(
             missing=predictions.missing[name],
             blank=sum(not text.text.strip() for text in texts),
             means=means(scores[name], groups, seed, resamples),
-            summaries={metric.name: _summaries(metric, texts, groups, progress) for metric in corpus_metrics},
+            summaries={metric.name: _summaries(metric, texts, groups, on_progress) for metric in corpus_metrics},
         )
         for name, texts in predictions.systems.items()
     }
@@ -77,8 +77,8 @@ def evaluate_texts(
         columns=columns,
         settings=settings,
         systems=systems,
-        targets=_targets(predictions, text_metrics, columns, groups, seed, resamples, progress),
-        comparisons=comparisons(tested, [column.name for column in columns], groups, seed, progress),
+        targets=_targets(predictions, text_metrics, columns, groups, seed, resamples, on_progress),
+        comparisons=comparisons(tested, [column.name for column in columns], groups, seed, on_progress),
         seed=seed,
         resamples=resamples,
         citing_known=sum(citing_paper(task) is not None for task in predictions.tasks),
@@ -99,21 +99,21 @@ def _groups(predictions: Predictions) -> Groups:
 
 
 def _scores(
-    metrics: Sequence[TextMetric], texts: Sequence[Written], columns: Sequence[Column], of: str, progress: Progress
+    metrics: Sequence[TextMetric], texts: Sequence[Written], columns: Sequence[Column], of: str, on_progress: Progress
 ) -> Floats:
     """Texts × columns, all metrics side by side; NaN for columns of metrics that are not asked."""
     scores = np.full((len(texts), len(columns)), np.nan)
     for metric in metrics:
         mine = [number for number, column in enumerate(columns) if column.metric == metric.name]
-        scores[:, mine] = metric.scores(texts, lambda doing, done, whole: progress(of + doing, done, whole))
+        scores[:, mine] = metric.scores(texts, lambda doing, done, whole: on_progress(of + doing, done, whole))
     return scores
 
 
 def _summaries(
-    metric: CorpusMetric, texts: Sequence[Written], groups: Groups, progress: Progress
+    metric: CorpusMetric, texts: Sequence[Written], groups: Groups, on_progress: Progress
 ) -> dict[str, Mapping[str, Any]]:
     return {
-        name: metric.summary([text for text, inside in zip(texts, members, strict=True) if inside], progress)
+        name: metric.summary([text for text, inside in zip(texts, members, strict=True) if inside], on_progress)
         for name, members in zip(groups.names, groups.members.T.tolist(), strict=True)
     }
 
@@ -125,7 +125,7 @@ def _targets(
     groups: Groups,
     seed: int,
     resamples: int,
-    progress: Progress,
+    on_progress: Progress,
 ) -> dict[str, list[Mean]] | None:
     """What describes texts, of the first targets: what a system's figures are to be held against."""
     describing = [metric for metric in metrics if metric.name in _DESCRIBING]
@@ -133,7 +133,7 @@ def _targets(
     if not describing or not known.any():
         return None
     texts = [Written(task, task.targets[0] if task.targets else "", _TARGET) for task in predictions.tasks]
-    scores = _scores(describing, texts, columns, f"{_TARGET}: ", progress)
+    scores = _scores(describing, texts, columns, f"{_TARGET}: ", on_progress)
     scores[~known] = np.nan
     return means(scores, groups, seed, resamples)
 

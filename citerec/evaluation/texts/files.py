@@ -6,9 +6,9 @@ from pathlib import Path
 
 import orjson
 
-from citerec.directories import Kind
 from citerec.evaluation.texts.page import write_page
 from citerec.evaluation.texts.results import KIND, TextResults
+from citerec.groundwork.directories import Kind
 
 FIGURES = "results.json"
 SCORES = "scores.csv"

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from citerec.evaluation.results import OVERALL, Comparison, Interval
 from citerec.evaluation.statistics import Floats, Totals, holm, intervals, randomisation_test, total
-from citerec.progress import Progress, no_progress
+from citerec.groundwork.progress import Progress, no_progress
 
 DATASET = "dataset"
 """The family of groups that are data sets."""
@@ -94,7 +94,7 @@ def comparisons(
     columns: Sequence[str],
     groups: Groups,
     seed: int,
-    progress: Progress = no_progress,
+    on_progress: Progress = no_progress,
 ) -> tuple[Comparison, ...]:
     """Every pair of systems by every column, on texts for which both have a value.
 
@@ -106,12 +106,12 @@ def comparisons(
         columns: Names of the columns.
         groups: The groups.
         seed: Of the randomisation test.
-        progress: Told of the pairs done.
+        on_progress: Told of the pairs done.
     """
     found: list[Comparison] = []
     pairs = list(itertools.combinations(scores, 2))
     for number, (first, second) in enumerate(pairs):
-        progress("testing pairs", number, len(pairs))
+        on_progress("testing pairs", number, len(pairs))
         both = ~np.isnan(scores[first]) & ~np.isnan(scores[second])
         for defined, numbers in _defined_alike(both):
             if defined.any():

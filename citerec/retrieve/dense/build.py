@@ -11,8 +11,8 @@ from typing import Any
 from citerec.corpus.shard_work import identity
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SourceError
+from citerec.groundwork.progress import Progress
 from citerec.models.encoder import Encoder
-from citerec.progress import Progress
 from citerec.retrieve.dense.encode import encode_papers
 from citerec.retrieve.dense.given import arrange_given, find_given
 from citerec.retrieve.dense.journal import JOURNAL, Journal
@@ -54,7 +54,7 @@ def build_dense(
     options: DenseOptions,
     *,
     previous: Path | None = None,
-    progress: Progress,
+    on_progress: Progress,
 ) -> DenseManifest:
     """Makes the vectors of all papers of a store, and the FAISS index over them, in a folder of their own.
 
@@ -68,7 +68,7 @@ def build_dense(
         papers: How many papers it has.
         options: How.
         previous: A folder of finished vectors, if there is one.
-        progress: Told of the work done.
+        on_progress: Called as the work goes on.
 
     Raises:
         ModelError: The model cannot be found or loaded.
@@ -94,17 +94,17 @@ def build_dense(
     old = _opened(previous)
     faults: dict[str, int] = {}
     if encoder is None:
-        given = arrange_given(folder, store, sources, options.max_bad, papers, journal, progress)
+        given = arrange_given(folder, store, sources, options.max_bad, papers, journal, on_progress)
         dimension, left_out, faults = given.dimension, given.left_out, given.faults
     else:
         same = old if old and _same_model(old.manifest, encoder, options) else None
         dimension = encoder.dimension
-        left_out = encode_papers(folder, store, encoder, same, papers, journal, progress)
+        left_out = encode_papers(folder, store, encoder, same, papers, journal, on_progress)
     count = papers - left_out
     if not count:
         raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
     checksums = {name: _checksum(folder / name) for name in _INPUTS}
-    faiss = _taken_over(folder, old, checksums, options.kind) or build_faiss(folder, options.kind, progress)
+    faiss = _taken_over(folder, old, checksums, options.kind) or build_faiss(folder, options.kind, on_progress)
     manifest = DenseManifest(
         citerec=__version__,
         model=_lasting(options.model),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from citerec.corpus.store import PaperStore, SearchableText
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.journal import Journal
 from citerec.retrieve.dense.listing import list_papers, paper_text
@@ -39,7 +39,7 @@ def encode_papers(
     previous: Vectors | None,
     papers: int,
     journal: Journal,
-    progress: Progress,
+    on_progress: Progress,
 ) -> int:
     """Writes ids and vectors of all papers with a text; goes on after the last chunk that was kept.
 
@@ -50,13 +50,13 @@ def encode_papers(
         previous: Vectors of the same model: those of texts that are still the same are taken over.
         papers: How many papers the store has.
         journal: Knows what was done.
-        progress: Told of papers that have their vector.
+        on_progress: Told of papers that have their vector.
 
     Returns:
         How many papers have no text.
     """
     if journal.get("left_out") is None:
-        journal.note(left_out=list_papers(folder, store, _has_text, papers, progress))
+        journal.note(left_out=list_papers(folder, store, _has_text, papers, on_progress))
     ids, digests = mapped(folder / "ids.npy"), mapped(folder / "digests.npy")
     done = int(journal.get("rows") or 0)
     after = ids[done - 1].decode() if done else ""
@@ -65,7 +65,7 @@ def encode_papers(
             rows = slice(vectors.rows, vectors.rows + len(chunk))
             made = _Chunk(chunk, digests[rows], encoder)
             for told in made.fill(previous):
-                progress("encoding", rows.start + told, len(ids))
+                on_progress("encoding", rows.start + told, len(ids))
             vectors.append(made.vectors)
             vectors.commit()
             journal.note(rows=vectors.rows)

@@ -18,7 +18,7 @@ from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.corpus.store import PaperStore
 from citerec.corpus.values import read_id
 from citerec.errors import BuildError, SourceError
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of
 from citerec.retrieve.dense.journal import Journal
 from citerec.retrieve.dense.listing import COLUMNS, list_papers
@@ -92,7 +92,7 @@ def arrange_given(
     max_bad: float,
     papers: int,
     journal: Journal,
-    progress: Progress,
+    on_progress: Progress,
 ) -> Given:
     """Writes ids and vectors of all papers of a store for which a vector is given; goes on where it stopped.
 
@@ -105,7 +105,7 @@ def arrange_given(
         max_bad: Share of unusable vectors, 0 to 1, above which the work stops.
         papers: How many papers the store has.
         journal: Knows what was done.
-        progress: Told of the sources read.
+        on_progress: Told of the sources read.
 
     Raises:
         SourceError: A source cannot be read, or holds no vector of a paper of the store.
@@ -115,16 +115,16 @@ def arrange_given(
     if journal.get("arranged") is None:
         if journal.get("listed") is None:
             whole.mkdir(exist_ok=True)
-            list_papers(whole, store, lambda _: True, papers, progress)
+            list_papers(whole, store, lambda _: True, papers, on_progress)
             journal.note(listed=True)
-        _scatter(whole, sources, max_bad, journal, progress)
-        journal.note(arranged=_draw_together(whole, folder, progress))
+        _scatter(whole, sources, max_bad, journal, on_progress)
+        journal.note(arranged=_draw_together(whole, folder, on_progress))
     shutil.rmtree(whole, ignore_errors=True)
     dimension, left_out = journal.get("arranged")
     return Given(dimension, left_out, dict(journal.get("faults")))
 
 
-def _scatter(whole: Path, sources: Sequence[Path], max_bad: float, journal: Journal, progress: Progress) -> None:
+def _scatter(whole: Path, sources: Sequence[Path], max_bad: float, journal: Journal, on_progress: Progress) -> None:
     """Puts every vector into the row of its paper."""
     import numpy as np
 
@@ -155,7 +155,7 @@ def _scatter(whole: Path, sources: Sequence[Path], max_bad: float, journal: Jour
             _stop_if_mostly_bad(source, tally, used, max_bad, at_end=False)
             if count % _COMMIT_BATCHES == 0:
                 commit(number, batch.position)
-            progress("taking vectors", number + batch.read, len(sources))
+            on_progress("taking vectors", number + batch.read, len(sources))
         commit(number + 1, 0)
     _stop_if_mostly_bad(sources[-1], tally, used, max_bad, at_end=True)
     if not used:
@@ -165,7 +165,7 @@ def _scatter(whole: Path, sources: Sequence[Path], max_bad: float, journal: Jour
         )
 
 
-def _draw_together(whole: Path, folder: Path, progress: Progress) -> tuple[int, int]:
+def _draw_together(whole: Path, folder: Path, on_progress: Progress) -> tuple[int, int]:
     """Writes the rows that have a vector, in order; returns their dimension, and how many papers have none."""
     import numpy as np
 
@@ -186,7 +186,7 @@ def _draw_together(whole: Path, folder: Path, progress: Progress) -> tuple[int, 
             kept = np.asarray(present[part])
             for name, (array, _, _) in arrays.items():
                 writers[name].append(array[part][kept])
-            progress("arranging", min(begin + _BATCH, len(present)), len(present))
+            on_progress("arranging", min(begin + _BATCH, len(present)), len(present))
     return dimension, int(len(present) - np.count_nonzero(present))
 
 

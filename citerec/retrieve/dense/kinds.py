@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.files import mapped
 from citerec.retrieve.dense.manifest import FaissSettings, IndexKind
@@ -56,7 +56,7 @@ def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
     return "flat" if numbers <= _FLAT_NUMBERS else "hnsw" if numbers <= _HNSW_NUMBERS else "ivfpq"
 
 
-def build_faiss(folder: Path, asked: Asked, progress: Progress) -> FaissSettings:
+def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSettings:
     """Builds `index.faiss` over `vectors.npy`, and finds how far it must search to keep the recall.
 
     HNSW is built by all processors at once: which of two links comes first is left to chance, so that its bytes, and
@@ -65,18 +65,18 @@ def build_faiss(folder: Path, asked: Asked, progress: Progress) -> FaissSettings
     Args:
         folder: Has `vectors.npy`, float16, each of length one.
         asked: The kind, or `auto`.
-        progress: Told of vectors done.
+        on_progress: Told of vectors done.
     """
     faiss = faiss_module()
     vectors = mapped(folder / "vectors.npy")
     kind = choose(asked, *vectors.shape)
-    index, build = _BUILDERS[kind](vectors, progress)
+    index, build = _BUILDERS[kind](vectors, on_progress)
     for begin in range(0, len(vectors), _CHUNK):
         index.add(decoded(vectors[begin : begin + _CHUNK]))
-        progress(f"building {kind}", min(begin + _CHUNK, len(vectors)), len(vectors))
+        on_progress(f"building {kind}", min(begin + _CHUNK, len(vectors)), len(vectors))
     faiss.write_index(index, str(folder / FILE_NAME))
     del index
-    probe, recall = _probe(open_faiss(folder), kind, vectors, progress)
+    probe, recall = _probe(open_faiss(folder), kind, vectors, on_progress)
     return FaissSettings(kind=kind, asked=asked, build=build, probe=probe, recall=recall, faiss=faiss.__version__)
 
 
@@ -98,7 +98,7 @@ def decoded(halves: "NDArray[np.float16]") -> "NDArray[np.float32]":
 
 
 def nearest(
-    vectors: "NDArray[np.float16]", queries: "NDArray[np.float32]", k: int, progress: Progress
+    vectors: "NDArray[np.float16]", queries: "NDArray[np.float32]", k: int, on_progress: Progress
 ) -> "NDArray[np.int64]":
     """The rows of the k nearest of some queries (n, dimension), exactly: every vector is looked at."""
     import numpy as np
@@ -114,7 +114,7 @@ def nearest(
         best, rows = np.hstack([best, scores]), np.hstack([rows, found + begin])
         order = np.argsort(-best, axis=1, kind="stable")[:, :k]
         best, rows = np.take_along_axis(best, order, 1), np.take_along_axis(rows, order, 1)
-        progress("searching all", min(begin + _CHUNK, len(vectors)), len(vectors))
+        on_progress("searching all", min(begin + _CHUNK, len(vectors)), len(vectors))
     return rows
 
 
@@ -162,7 +162,7 @@ def _hnsw(vectors: "NDArray[np.float16]", _progress: Progress) -> tuple[Any, dic
     return index, {"M": _LINKS, "efConstruction": _CONSTRUCTION}
 
 
-def _ivfpq(vectors: "NDArray[np.float16]", progress: Progress) -> tuple[Any, dict[str, int]]:
+def _ivfpq(vectors: "NDArray[np.float16]", on_progress: Progress) -> tuple[Any, dict[str, int]]:
     """Four times the root of the number of vectors as lists, as FAISS's guide has it; a byte for 8 numbers."""
     import numpy as np
 
@@ -177,9 +177,9 @@ def _ivfpq(vectors: "NDArray[np.float16]", progress: Progress) -> tuple[Any, dic
         index.clustering_index = on_gpus(faiss.IndexFlatIP(dimension))
     sample = min(count, max(_VECTORS_PER_LIST * lists, 256 * 256))
     rows = np.sort(np.random.default_rng(0).choice(count, sample, replace=False))
-    progress("training ivfpq", 0, 1)
+    on_progress("training ivfpq", 0, 1)
     index.train(decoded(vectors[rows]))
-    progress("training ivfpq", 1, 1)
+    on_progress("training ivfpq", 1, 1)
     index.clustering_index = None
     return index, {"lists": lists, "code_bytes": int(index.code_size), "trained_on": sample, "refine": REFINE}
 
@@ -191,12 +191,12 @@ _BUILDERS: dict[IndexKind, Callable[["NDArray[np.float16]", Progress], tuple[Any
 }
 
 
-def _probe(index: Any, kind: IndexKind, vectors: "NDArray[np.float16]", progress: Progress) -> tuple[int, float]:
+def _probe(index: Any, kind: IndexKind, vectors: "NDArray[np.float16]", on_progress: Progress) -> tuple[int, float]:
     """How far to search so that the recall is kept, and the recall then; as far as it goes if it never is."""
     if kind == "flat":
         return 0, 1.0
     queries, k = noisy(vectors, _QUERIES), min(K, len(vectors))
-    exact = nearest(vectors, queries, k, progress)
+    exact = nearest(vectors, queries, k, on_progress)
     recall, lists = 0.0, getattr(index, "nlist", None)
     for probe in _PROBES[kind]:
         recall = recall_at(index, kind, probe, vectors, queries, exact)

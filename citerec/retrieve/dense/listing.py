@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from citerec.corpus.store import PaperStore, SearchableText
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.retrieve.dense.files import ArrayWriter, write_ids
 
 UNKNOWN = -1
@@ -31,7 +31,7 @@ def text_digest(text: str) -> int:
 
 
 def list_papers(
-    folder: Path, store: PaperStore, listed: Callable[[SearchableText], bool], papers: int, progress: Progress
+    folder: Path, store: PaperStore, listed: Callable[[SearchableText], bool], papers: int, on_progress: Progress
 ) -> int:
     """Writes ids, digests of the texts, years and citation counts of papers, in order of id.
 
@@ -40,7 +40,7 @@ def list_papers(
         store: The papers.
         listed: Whether a paper gets a row.
         papers: How many papers the store has.
-        progress: Told of papers seen.
+        on_progress: Told of papers seen.
 
     Returns:
         How many were left out.
@@ -72,7 +72,7 @@ def list_papers(
                 left_out += 1
             if seen % _PART == 0:
                 write()
-                progress("listing papers", seen, papers)
+                on_progress("listing papers", seen, papers)
         write()
     write_ids(lines, folder / "ids.npy")
     lines.unlink()

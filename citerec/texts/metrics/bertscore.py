@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from citerec.errors import ModelError
+from citerec.groundwork.progress import Progress
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
-from citerec.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.metric import Floats, References, over_references
 from citerec.texts.tasks import Written
@@ -55,12 +55,12 @@ class BertScore:
         """Loads the model.
 
         Args:
-            model: A folder or a name (`find_model`); roberta-large if not said.
+            model: A folder or a name (`find_model`); roberta-large by default.
             layer: Which layer's vectors are compared, from 1; the one that the package's authors found best for the
-                model if not said.
+                model by default.
             rescale: Whether scores are rescaled by the package's English baseline of the model.
             references: What counts where there are several targets.
-            device: Where it runs, such as `cpu`; the first GPU, where there is one, if not said.
+            device: Where it runs, such as `cpu`; the first GPU, where there is one, by default.
 
         Raises:
             ModelError: There is no such model or layer; nobody has tuned a layer, or measured a baseline, of it.
@@ -100,15 +100,15 @@ class BertScore:
             }
         return cls(scorer, settings, references)
 
-    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
         """F1, texts × 1; NaN without a target."""
         pairs = [(written.text, target) for written in texts for target in written.task.targets]
-        values = self.pairs(pairs, progress)
+        values = self.pairs(pairs, on_progress)
         ends = np.cumsum([len(written.task.targets) for written in texts], dtype=int)
         rows = [over_references(part[:, None], self._references) for part in np.split(values, ends[:-1])]
         return np.array(rows[: len(texts)], np.float64).reshape(-1, 1)
 
-    def pairs(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> Floats:
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference."""
         bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
         # bert-score warns of empty texts, or fails at them.
@@ -121,7 +121,7 @@ class BertScore:
             predictions, references = zip(*(bare[number] for number in part), strict=True)
             _, _, f1 = self._scorer.score(list(predictions), list(references), batch_size=_BATCH)
             values[part] = f1.double().numpy()
-            progress("BERTScore", start + len(part), len(told))
+            on_progress("BERTScore", start + len(part), len(told))
         return values
 
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.metric import Floats, References, over_references
 from citerec.texts.metrics.rouge import Score
@@ -28,7 +28,7 @@ class PairScore(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """All that the values depend on."""
 
-    def pairs(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> Floats:
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """The score of each pair of prediction and reference."""
 
 
@@ -80,7 +80,7 @@ class BlockMatch:
             "score": {"name": self._score.name, **self._score.settings},
         }
 
-    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
         """F1, precision, recall, of which the score's own highest value is the highest; NaN without a target."""
         predicted = [blocks_of(written.text) for written in texts]
         wanted = [[blocks_of(target) for target in written.task.targets] for written in texts]
@@ -91,7 +91,7 @@ class BlockMatch:
             for reference in target
             for block in blocks
         ]
-        values = self._score.pairs(pairs, progress)
+        values = self._score.pairs(pairs, on_progress)
         rows, done = [], 0
         for blocks, targets in zip(predicted, wanted, strict=True):
             each = []

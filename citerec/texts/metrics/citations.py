@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import cited_in
 from citerec.texts.metrics.metric import Floats, References, over_references
 from citerec.texts.metrics.rouge import Score
@@ -50,7 +50,7 @@ class Citations:
         """References."""
         return {"references": self._references}
 
-    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
         """Scores from 0 to 1; NaN without a target."""
         rows = []
         for done, written in enumerate(texts, 1):
@@ -58,5 +58,5 @@ class Citations:
             each = [citation_score(written.text, target, task.sources) for target in task.targets]
             values = np.array([(score.f1, score.precision, score.recall) for score in each], np.float64)
             rows.append(over_references(values.reshape(-1, len(self.columns)), self._references))
-            progress("citations", done, len(texts))
+            on_progress("citations", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))

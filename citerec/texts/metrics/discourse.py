@@ -9,7 +9,7 @@ from typing import Any
 
 from citerec.discourse.distribution import distribution, kl_divergence
 from citerec.discourse.tagger import Tagger
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.sentences import sentences_by
 from citerec.texts.tasks import Written
@@ -45,7 +45,7 @@ class Discourse:
             "kl_divergence": "of the system's labels from the targets', in nats",
         }
 
-    def summary(self, texts: Sequence[Written], progress: Progress) -> Mapping[str, Any]:
+    def summary(self, texts: Sequence[Written], on_progress: Progress) -> Mapping[str, Any]:
         """The two distributions and their divergence.
 
         Returns:
@@ -54,14 +54,14 @@ class Discourse:
             the targets.
         """
         doing, steps = f"tagging ({self.name})", 2
-        progress(doing, 0, steps)
+        on_progress(doing, 0, steps)
         targets = tuple(target for written in texts for target in written.task.targets)
         if targets not in self._shares:  # the same for every system
             self._shares[targets] = self._distribution(targets)
         wanted = self._shares[targets]
-        progress(doing, 1, steps)
+        on_progress(doing, 1, steps)
         found = self._distribution([written.text for written in texts])
-        progress(doing, steps, steps)
+        on_progress(doing, steps, steps)
         divergence = kl_divergence(wanted, found)
         return {
             "targets": wanted,

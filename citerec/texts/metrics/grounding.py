@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
 from citerec.texts.metrics.metric import Floats
 from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, terms_of
@@ -38,7 +38,7 @@ class Grounding:
         digest = hashlib.sha256("\n".join(sorted(STOP_WORDS)).encode()).hexdigest()
         return {"stop_words": f"citerec's {len(STOP_WORDS)} function words, sha256 {digest[:12]}"}
 
-    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
         """Shares from 0 to 1, each word and number as often as it comes; NaN where there are none."""
         rows = []
         for done, written in enumerate(texts, 1):
@@ -47,7 +47,7 @@ class Grounding:
             known_words = {term for source in given for term in terms_of(source)}
             known_numbers = {number for source in given for number in numbers(source)}
             rows.append([_share(content_terms(text), known_words), _share(numbers(text), known_numbers)])
-            progress("grounding", done, len(texts))
+            on_progress("grounding", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 

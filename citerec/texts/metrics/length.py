@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
 from citerec.texts.metrics.metric import Floats
 from citerec.texts.sentences import sentences_by, sentences_of, words_of
@@ -23,7 +23,7 @@ class Length:
         """What a word is, and what splits sentences."""
         return {"words": "letters and digits; hyphens inside; no citations", "sentences": sentences_by()}
 
-    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
         """Counts; NaN for the compression of a text without words, or of nothing."""
         rows = []
         for done, written in enumerate(texts, 1):
@@ -31,5 +31,5 @@ class Length:
             given = sum(len(words_of(source.text)) for source in written.task.sources)
             compression = given / words if words and given else np.nan
             rows.append([words, len(sentences_of(written.text)), compression])
-            progress("length", done, len(texts))
+            on_progress("length", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))

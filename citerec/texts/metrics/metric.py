@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import InputError
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.tasks import Written
 
 Floats = npt.NDArray[np.float64]
@@ -36,7 +36,7 @@ class TextMetric(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """All that the values depend on, as JSON takes it."""
 
-    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
         """Scores, texts × columns; NaN where one is not defined, such as without a target.
 
         Raises:
@@ -60,7 +60,7 @@ class CorpusMetric(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """All that the values depend on, as JSON takes it."""
 
-    def summary(self, texts: Sequence[Written], progress: Progress) -> Mapping[str, Any]:
+    def summary(self, texts: Sequence[Written], on_progress: Progress) -> Mapping[str, Any]:
         """What is found, as JSON takes it: no NaN, no infinite number.
 
         Raises:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
 from citerec.texts.metrics.metric import Floats
 from citerec.texts.sentences import terms_of
@@ -41,13 +41,13 @@ class Novelty:
         """The n-grams, and of what."""
         return {"ngrams": list(NGRAMS), "of": "words in small letters, parted at hyphens; no citations"}
 
-    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
         """Shares from 0 to 1; NaN where a text is shorter than n words."""
         rows = []
         for done, written in enumerate(texts, 1):
             sources = [text for source in written.task.sources for text in (source.title, source.text)]
             rows.append(novelty(written.text, sources))
-            progress("novelty", done, len(texts))
+            on_progress("novelty", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 

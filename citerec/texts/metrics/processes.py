@@ -8,7 +8,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import TypeVar
 
 from citerec.corpus.shard_work import begin_worker, ctrl_c_held
-from citerec.processors import available_processors
+from citerec.groundwork.processors import available_processors
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -18,7 +18,7 @@ _WORTH_A_PROCESS, _PART = 500, 50
 
 
 def in_processes(
-    work: Callable[[Item], Result], items: Sequence[Item], workers: int | None, told: Callable[[int], None]
+    work: Callable[[Item], Result], items: Sequence[Item], workers: int | None, on_progress: Callable[[int], None]
 ) -> list[Result]:
     """The results of some work on each item, in their order, the same however many processes there are.
 
@@ -30,20 +30,20 @@ def in_processes(
         work: A function of a module, or a partial of one.
         items: What it is called with.
         workers: Processes, this one included; None for as many as there are processors. Few items get fewer.
-        told: Told how many items are done.
+        on_progress: Called with how many items are done.
     """
     wanted = min(workers or available_processors(), len(items) // _WORTH_A_PROCESS)
     parts = [items[start : start + _PART] for start in range(0, len(items), _PART)]
     results: dict[int, list[Result]] = {}
-    told(0)
+    on_progress(0)
     if wanted > 1:
         for number, result in _shared(work, parts, wanted - 1):
             results[number] = result
-            told(sum(map(len, results.values())))
+            on_progress(sum(map(len, results.values())))
     for number, part in enumerate(parts):
         if number not in results:
             results[number] = _do(work, part)
-            told(sum(map(len, results.values())))
+            on_progress(sum(map(len, results.values())))
     return [result for number in range(len(parts)) for result in results[number]]
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from citerec.errors import InputError
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.metric import Floats, References, over_references
 from citerec.texts.metrics.processes import in_processes
@@ -106,13 +106,13 @@ class Rouge:
             "measure": self._measure,
         }
 
-    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
         """Scores from 0 to 1, texts × columns; NaN without a target."""
         pairs = [
             (with_bare_spans(written.text), tuple(map(with_bare_spans, written.task.targets))) for written in texts
         ]
         score = functools.partial(_row, self._kinds, self._stemming, self._measure, self._references)
-        rows = in_processes(score, pairs, self._workers, lambda done: progress("ROUGE", done, len(pairs)))
+        rows = in_processes(score, pairs, self._workers, lambda done: on_progress("ROUGE", done, len(pairs)))
         return np.array(rows, np.float64).reshape(len(pairs), len(self._kinds))
 
 
@@ -134,11 +134,11 @@ class RougePairs:
         """Package and its version, stemming, measure."""
         return {"package": _package(), "stemming": self._stemming, "measure": "f1"}
 
-    def pairs(self, pairs: Sequence[tuple[str, str]], progress: Progress) -> Floats:
+    def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference."""
         score = functools.partial(_row, (self.name,), self._stemming, "f1", "first")
         asked = [(prediction, (reference,)) for prediction, reference in pairs]
-        rows = in_processes(score, asked, self._workers, lambda done: progress("ROUGE", done, len(pairs)))
+        rows = in_processes(score, asked, self._workers, lambda done: on_progress("ROUGE", done, len(pairs)))
         return np.array(rows, np.float64).reshape(len(pairs))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from citerec.progress import Progress
+from citerec.groundwork.progress import Progress
 from citerec.texts.metrics.metric import Floats
 from citerec.texts.tasks import Written
 
@@ -32,7 +32,7 @@ class SelfReference:
         """The keywords."""
         return {"keywords": list(KEYWORDS)}
 
-    def scores(self, texts: Sequence[Written], progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
         """1 or 0."""
-        progress("self-reference", len(texts), len(texts))
+        on_progress("self-reference", len(texts), len(texts))
         return np.array([[refers_to_itself(written.text)] for written in texts], np.float64).reshape(-1, 1)

@@ -71,7 +71,7 @@ class Bench:
     def run(self, workers: int | None = 1, work: Callable[..., Any] = upper, **more: Any) -> list[Result]:
         told = more.pop("told", lambda *_: None)
         parameters = {"calls": str(self.folder / "calls"), "results": str(self.results), **more}
-        return run_stage(self.results, self.shards, work, parameters, workers=workers, told=told)
+        return run_stage(self.results, self.shards, work, parameters, workers=workers, on_progress=told)
 
     def calls(self) -> list[int]:
         """How often each shard was worked on since this was last asked."""
@@ -199,14 +199,14 @@ def test_one_and_two_processes_give_the_same_files(tmp_path: Path) -> None:
 def test_progress_goes_from_what_is_had_to_all(bench: Bench) -> None:
     whole = sum(shard.stat().st_size for shard in bench.shards)
     told: list[tuple[float, float]] = []
-    bench.run(2, told=lambda done, of: told.append((done, of)))
+    bench.run(2, on_progress=lambda done, of: told.append((done, of)))
     assert [of for _, of in told] == [whole] * (SHARDS + 1)
     done = [done for done, _ in told]
     assert done[0] == 0
     assert done[-1] == whole
     assert done == sorted(set(done))
     told.clear()
-    bench.run(2, told=lambda done, of: told.append((done, of)))
+    bench.run(2, on_progress=lambda done, of: told.append((done, of)))
     assert told == [(whole, whole)]
 
 

@@ -1,0 +1,1 @@
+"""What every room stands on: built directories, stopped work, processes, hashing, progress."""

@@ -1,0 +1,109 @@
+"""Named parts: one registry for each kind of part (docs/architecture.md, "Named parts")."""
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from citerec.errors import InputError
+
+Part = TypeVar("Part")
+
+
+class Registry(Generic[Part]):
+    """The parts of one kind, by name.
+
+    A part is a class or an object with a `name`. It is one module of the package given here, and registers itself:
+
+        @RETRIEVERS.register
+        class Bm25: ...
+
+    Other distributions name their parts as entry points of the group `citerec.<kind>s`. Modules and entry points are
+    loaded when the registry is first asked, so modules of parts import heavy packages inside functions.
+
+    Args:
+        kind: What a part is, as errors name it: "retriever".
+        package: The package whose modules are the built-in parts.
+        error: The error that an unknown name raises.
+        order: The key by which parts are listed; by name where there is none.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        package: str,
+        *,
+        error: type[InputError] = InputError,
+        order: Callable[[Part], Any] | None = None,
+    ) -> None:
+        self.kind = kind
+        self._package = package
+        self._error = error
+        self._order = order
+        self._parts: dict[str, Part] = {}
+        self._broken: dict[str, str] = {}
+        self._loaded = False
+
+    @property
+    def group(self) -> str:
+        """The group of entry points."""
+        return f"citerec.{self.kind.replace(' ', '_')}s"
+
+    def register(self, part: Part) -> Part:
+        """Adds a part under its `name`; to be used as a decorator.
+
+        Raises:
+            ValueError: Another part has this name.
+        """
+        name = str(part.name)  # type: ignore[attr-defined]
+        if self._parts.setdefault(name, part) is not part:
+            raise ValueError(f"there are two {self.kind}s named {name!r}")
+        return part
+
+    def __getitem__(self, name: str) -> Part:
+        """The part of this name.
+
+        Raises:
+            InputError: There is none (or the error that the registry was made with).
+        """
+        parts = self._load()
+        if name in parts:
+            return parts[name]
+        if name in self._broken:
+            raise self._error(
+                f"the {self.kind} {name!r} cannot be loaded: {self._broken[name]}", "Mend or remove its package."
+            )
+        near = difflib.get_close_matches(name, parts, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Choose: {', '.join(self)}."
+        raise self._error(f"there is no {self.kind} {name!r}", hint)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._load()
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in order."""
+        parts = self._load()
+        order = self._order
+        return iter(sorted(parts, key=(lambda name: (order(parts[name]), name)) if order else None))
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def items(self) -> Iterator[tuple[str, Part]]:
+        """Names and parts, in order."""
+        return ((name, self._parts[name]) for name in self)
+
+    def _load(self) -> dict[str, Part]:
+        if not self._loaded:
+            self._loaded = True  # first: a part that asks the registry while it is imported must not come here again
+            package = importlib.import_module(self._package)
+            for module in pkgutil.iter_modules(package.__path__):
+                importlib.import_module(f"{self._package}.{module.name}")
+            for entry in entry_points(group=self.group):
+                try:
+                    self.register(entry.load())
+                except Exception as error:  # a broken package of others must not end every command
+                    self._broken[entry.name] = f"{type(error).__name__}: {error}"
+        return self._parts
