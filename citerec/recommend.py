@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, overload
@@ -12,6 +12,7 @@ from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
@@ -20,6 +21,7 @@ from citerec.retrieve.index import recover
 from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.run import Run
 from citerec.retrieve.validate import check_filters, checked_k
 from citerec.systems import Recipe, default_system, open_rerankers
 
@@ -44,9 +46,9 @@ class Answer(Sequence[Hit]):
     @overload
     def __getitem__(self, place: int) -> Hit: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        return self.hits[place]
+    def __getitem__(self, place: slice) -> "Answer": ...
+    def __getitem__(self, place: int | slice) -> "Hit | Answer":
+        return Answer(self.context, self.hits[place]) if isinstance(place, slice) else self.hits[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +246,40 @@ class Recommender:
             replace(context, citing_id=citing_id, citing_title=citing_title) for context in contexts_of_text(text)
         )
         return [self.search(context, k, filters, sort=sort, explain=explain) for context in contexts]
+
+    def search_many(
+        self,
+        contexts: Iterable[Context],
+        k: int | None = None,
+        filters: Filters = NO_FILTERS,
+        options: SearchOptions | None = None,
+        *,
+        on_progress: Progress = no_progress,
+    ) -> Run:
+        """The k best papers for each of many contexts, several at once, under the leak rules: ids and scores.
+
+        A context without a word to search for has no hits. `candidates` gives the same as a stream.
+
+        Args:
+            contexts: The contexts, each with a `context_id` of its own.
+            k: How many papers each, from 1 to the size of the index; 10 by default.
+            filters: Which papers may be recommended.
+            options: The leak rules, threads, and so on.
+            on_progress: Called as the work goes on.
+
+        Raises:
+            InputError: Two contexts have one id.
+            FilterError: k or a filter is out of range, or names a field that the index lacks.
+        """
+        whole = len(contexts) if isinstance(contexts, Sized) else 0
+        found = self.candidates(self.topics(contexts), k, filters, options)
+
+        def answers() -> Iterator[tuple[str, list[tuple[str, float]]]]:
+            for done, (topic, candidates) in enumerate(found, 1):
+                on_progress("searching", done, max(whole, done))
+                yield topic.context.context_id, [(one.paper_id, one.score) for one in candidates]
+
+        return Run(answers(), "+".join([*self.recipe.retrievers, *self.recipe.rerankers]))
 
     def topics(self, contexts: Iterable[Context], *, neighbours: bool = True) -> Iterator[Topic]:
         """The topics of contexts, in order, made as they are needed; `neighbours` as for `topic_of`."""

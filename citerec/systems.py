@@ -68,6 +68,8 @@ class Recipe(PartSettings):
                 range.
         """
         values = {} if system is None else _values_of(str(system))
+        if isinstance(listed := values.get("retrievers"), list):
+            values["retrievers"] = dict.fromkeys(listed, 1.0)  # so that one weight can be assigned
         assign(values, assignments, _KNOWN)
         own = {name: values.pop(name) for name in list(values) if name in cls.model_fields and name != "parts"}
         parts = {}
@@ -201,6 +203,8 @@ def _recipe_folders() -> Iterator[Path]:
 
 def _values_of(system: str) -> dict[str, Any]:
     """The table of settings of a system."""
+    if system.endswith(".toml"):
+        return read_toml(Path(system))
     for path in (Path(system), *(folder / f"{system}.toml" for folder in _recipe_folders())):
         if path.is_file():
             return read_toml(path)

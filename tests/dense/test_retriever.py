@@ -142,9 +142,8 @@ def test_every_kind_honours_every_filter(
 def test_scores_are_cosines(retrievers: dict[str, DenseRetriever], kind: str) -> None:
     vector = VECTORS[7].astype(np.float32)
     found = retrievers[kind].search(Topic("x"), 30, NO_FILTERS, vector)
-    cosines = retrievers[kind].cosines(vector, [*(hit.paper_id for hit in found), "nobody"])
-    assert cosines[:-1].tolist() == [hit.score for hit in found]
-    assert np.isnan(cosines[-1])
+    signals = retrievers[kind].scores(vector, [*(hit.paper_id for hit in found), "nobody"])
+    assert signals == {hit.paper_id: {"dense": hit.score} for hit in found}
     assert found[0].signals == {"dense": found[0].score}
     assert retrievers[kind].explain(Topic("x"), found[0]) == ()
 

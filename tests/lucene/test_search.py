@@ -132,10 +132,10 @@ def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommende
 def test_no_leak_through_citing_sentences(recommender: Recommender, context: Context, citing: set[str]) -> None:
     """Neither the citing paper's own sentences are searched, nor newer ones, nor those of unknown year."""
     with java_lock:
-        words = recommender._retriever._lucene._parsers.citances(Topic("probabilistic"))
+        words = recommender._index.lucene._parsers.citances(Topic("probabilistic"))
         leak_rules = Filters(citing_id=context.citing_id, as_of_year=context.citing_year)
         allowed = filtered(words, leak_rules, citances=True)
-    hits = recommender._retriever._lucene._citance_hits(allowed, 100)
+    hits = recommender._index.lucene._citance_hits(allowed, 100)
     assert {hit.citing_id for hit in hits} == citing
     shown = {hit.citance.citing_id for hit in recommender.search(context, k=7) if hit.citance}
     assert shown <= citing
