@@ -1,7 +1,8 @@
 """`citerec.evaluate`: systems against a diagnostic set, under the same rules."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from citerec.evaluation.compare import compare
 from citerec.evaluation.material import Material, Source, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, load, measure, parse_metrics
 from citerec.evaluation.outcomes import Outcomes
+from citerec.evaluation.qrels import contexts_of_qrels
 from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcomes, rank
 from citerec.evaluation.results import (
     Results,
@@ -26,7 +28,8 @@ from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
 from citerec.evaluation.systems import Answered, Conditions, System, answer, check, named
 from citerec.evaluation.topics import Topics, select_topics
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.groundwork.progress import Progress
+from citerec.groundwork.progress_bar import progress_bar
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.describe import size_of
@@ -69,29 +72,37 @@ class Options:
 
 def evaluate(
     systems: System | Mapping[str, System] | Sequence[System] | None = None,
-    contexts: str | Path | DiagnosticSet | Sequence[Context] = "demo",
+    contexts: str | Path | DiagnosticSet | Iterable[Context] | Any = "demo",
     *,
-    index: str | Path | None = None,
+    index: Any = None,
     families: str | Sequence[str] = (),
-    on_progress: Progress = no_progress,
+    on_progress: Progress | None = None,
     **options: Any,
 ) -> Results:
     """Measures systems, class by class, under the same rules.
 
     Args:
-        systems: A built-in system or recipe by name, a run file, a `Recommender`, a function of a context and k that
-            gives pairs of paper id and score, a run as {context id: {paper id: score}}; or several of those, in a list
-            or by name. None for what `citerec recommend` does with the index.
+        systems: A system by name or recipe file, a run file, a `Recommender`, a function of a context and k that gives
+            pairs of paper id and score, or a run in memory (a `citerec.Run`, one of ranx, a DataFrame, or
+            {context id: {paper id: score}}); or several of those, in a list or by name. By default what
+            `citerec recommend` does with the index.
         contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
-            ("location"), a file of contexts, a `DiagnosticSet`, or a list of contexts.
-        index: The index that is the pool: what a set was made for, or the only one, by default.
+            ("location"), a file of contexts, a `DiagnosticSet`, or contexts. For runs also qrels: of ranx, a DataFrame,
+            or {context id: {paper id: relevance}}.
+        index: The index that is the pool, a directory or an `Index`; by default what a set was made for, or the only
+            one.
         families: Only these families, and contexts that have a class in one of them.
-        on_progress: Called as the work goes on.
+        on_progress: Called as the work goes on; by default a bar on standard error, where that is a terminal or a
+            notebook.
         options: The attributes of `Options`.
 
     Raises:
         InputError: Something of this cannot be used; the message says what, and where.
+        SystemFailedError: A function raised an error.
     """
+    if on_progress is None:
+        with progress_bar() as shown:
+            return evaluate(systems, contexts, index=index, families=families, on_progress=shown, **options)
     chosen = _options(options)
     families = (families,) if isinstance(families, str) else families
     if chosen.missing not in MISSING:
@@ -100,13 +111,15 @@ def evaluate(
         if getattr(chosen, name) < least:
             raise InputError(f"{name} is {getattr(chosen, name)}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
+    if not isinstance(contexts, str | Path | DiagnosticSet):
+        contexts = contexts_of_qrels(contexts) or list(contexts)
     source = read_source(contexts, families)
     if source.labelled and (not chosen.conditions or chosen.spacy_model):
         raise InputError(
             "conditions and spacy_model go with contexts that are labelled on the spot",
             f"The set {source.name} is labelled already: leave them out.",
         )
-    path = Path(index) if index is not None else _pool(given, source.labelled)
+    path = Path(getattr(index, "path", index)) if index is not None else _pool(given, source.labelled)
     recover(path)
     manifest = Manifest.read(path)
     given = given or named(default_system(path))
@@ -145,6 +158,20 @@ def evaluate(
     finally:
         store.close()
     return evaluation.results(path, manifest, conditions.index_bytes)
+
+
+def _signature() -> inspect.Signature:
+    """The signature with the options by name, so that editors and notebooks complete them."""
+    plain = inspect.signature(evaluate)
+    named = [one for one in plain.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    named += [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+        for field in fields(Options)
+    ]
+    return plain.replace(parameters=named)
+
+
+evaluate.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
 class _Evaluation:

@@ -16,6 +16,8 @@ from citerec.evaluation.topics import Topics
 from citerec.recommend import Recommender, SearchOptions
 from citerec.records import Context
 from citerec.retrieve.base import Candidate
+from citerec.retrieve.run import Run as RunInMemory
+from citerec.retrieve.run import as_run
 from citerec.systems import Recipe
 
 Answer = Sequence[tuple[str, float] | Candidate]
@@ -23,7 +25,7 @@ Function = Callable[[Context, int], Answer]
 """Gives the k best papers for a context: pairs of paper id and score, or candidates."""
 
 Scores = Mapping[str, Mapping[str, float]]
-"""A run in memory: scores by context id and paper id."""
+"""A run in memory: scores by context id and paper id, such as a `citerec.Run`."""
 
 System = str | Path | Recommender | Function | Scores
 """A built-in system or recipe by name, a run file, a recommender, a function, or a run in memory."""
@@ -165,7 +167,7 @@ def named(systems: Any) -> dict[str, System]:
     Raises:
         InputError: There is none, or two would have one name.
     """
-    if isinstance(systems, Mapping) and not _is_run(systems):
+    if isinstance(systems, Mapping) and not isinstance(systems, RunInMemory) and not _is_run(systems):
         found = {str(name): system for name, system in systems.items()}
     else:
         found = {}
@@ -176,7 +178,7 @@ def named(systems: Any) -> dict[str, System]:
             found[name] = system
     if not found:
         raise InputError("there is no system", "Give one, for example bm25.")
-    return {name: Path(system) if _is_path_of_run(system) else system for name, system in found.items()}
+    return {name: _as_system(system, name) for name, system in found.items()}
 
 
 def check(systems: Mapping[str, System]) -> None:
@@ -206,6 +208,13 @@ def _is_run(systems: Mapping[Any, Any]) -> bool:
     )
 
 
+def _as_system(system: Any, name: str) -> System:
+    if _is_path_of_run(system):
+        return Path(system)
+    run = as_run(system, name)
+    return system if run is None else run
+
+
 def _is_path_of_run(system: System) -> bool:
     """Whether a string names a run: recipes have no ending, or that of TOML."""
     return isinstance(system, str) and Path(system).suffix in _RUN_SUFFIXES
@@ -218,6 +227,8 @@ def _name(system: System) -> str:
             return path.stem if path.suffix in (*_RUN_SUFFIXES, ".toml") else path.name
         case Recommender():
             return "recommender"
+        case RunInMemory():
+            return system.name
         case Mapping():
             return "run"
         case _:
