@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
+from citerec.contexts.learnt import Learnt
 from citerec.contexts.query import Query, query_of
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.records import MARKER, Citance, Context, Hit, Paper, citing_name
 from citerec.rerank.reranker import Asked, Reranker, citance_texts
-from citerec.rerank.systems import best_system, open_rerankers
+from citerec.rerank.systems import best_system, learnt_by_system, open_rerankers
 from citerec.retrieve.hybrid import HybridRetriever
 from citerec.retrieve.index import open_store, recover
 from citerec.retrieve.lucene import answered_in_threads
@@ -62,6 +63,11 @@ class Recommender:
     def settings(self) -> RetrievalSettings:
         """How candidates are found and scored."""
         return self._retriever.settings
+
+    @property
+    def learnt(self) -> Learnt:
+        """What its trained parts learnt from, and were tuned on."""
+        return learnt_by_system(self.path, self.settings)
 
     @classmethod
     def open(cls, index: str | Path, settings: RetrievalSettings | None = None) -> Self:

@@ -127,6 +127,11 @@ class RetrievalSettings(_Settings):
         le=1,
         description="weight of each further citance of a paper, against its better one",
     )
+    tuned_on: str | None = Field(
+        default=None,
+        description="file of digests of the contexts on which these settings were tuned, from train fusion; a relative "
+        "name is looked for beside the recipe",
+    )
     max_query_words: int = Field(default=1000, ge=1, description="longest sentence taken, in words")
 
     @classmethod
@@ -152,9 +157,12 @@ class RetrievalSettings(_Settings):
                 raise SettingsError(f"--set {assignment!r} has no '='", "Write --set bm25.k1=0.9")
             _assign(values, key.strip(), value.strip())
         try:
-            return cls.model_validate(values)
+            settings = cls.model_validate(values)
         except ValidationError as error:
             raise _as_settings_error(error) from None
+        if recipe is None or settings.tuned_on is None:
+            return settings
+        return settings.model_copy(update={"tuned_on": str(recipe.parent.absolute() / settings.tuned_on)})
 
 
 def find_recipe(name: str | None) -> Path | None:

@@ -15,6 +15,7 @@ from citerec.evaluation.compare import compare
 from citerec.evaluation.material import Material, Source, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, load, measure, parse_metrics
 from citerec.evaluation.outcomes import Outcomes
+from citerec.evaluation.overlap import Overlap, find_overlap
 from citerec.evaluation.questions import Questions, ask
 from citerec.evaluation.rank import FATES, NOT_FOUND, Ranking, Rules, fates, rank
 from citerec.evaluation.results import (
@@ -25,7 +26,7 @@ from citerec.evaluation.results import (
 )
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
-from citerec.evaluation.systems import Answered, Conditions, System, answer, check, named
+from citerec.evaluation.systems import Answered, Conditions, System, answer, check, learnt_by, named
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
@@ -48,6 +49,8 @@ class Options:
         exclude_citing: Whether the citing paper is left out.
         as_of_year: Whether what is newer than the citing paper is left out.
         missing: What becomes of contexts none of whose cited papers is in the index: "zero" or "skip".
+        include_training_contexts: Whether contexts count too that a system learnt from or was tuned on, or whose citing
+            paper was among those; by default they are left out for all systems.
         conditions: Whether a context is in a class only where the family's conditions hold; a set has decided that.
         spacy_model: What tags parts of speech, where contexts are labelled on the spot.
         seed: Of everything random.
@@ -60,6 +63,7 @@ class Options:
     exclude_citing: bool = True
     as_of_year: bool = True
     missing: str = "zero"
+    include_training_contexts: bool = False
     conditions: bool = True
     spacy_model: str | None = None
     seed: int = 0
@@ -125,7 +129,11 @@ def evaluate(
             conditions=chosen.conditions,
             on_progress=lambda done: on_progress("labelling", done, len(source.contexts)),
         )
-        questions = ask(material.contexts, list(material.families) if source.families else ())
+        asked_families = list(material.families) if source.families else ()
+        questions = ask(material.contexts, asked_families)
+        overlap = find_overlap(questions.contexts, {name: learnt_by(system, path) for name, system in given.items()})
+        if not chosen.include_training_contexts:
+            questions = ask(material.contexts, asked_families, _to_leave_out(questions, overlap, source))
         years = store.years({paper_id for context in questions.contexts for paper_id in context.cited_ids})
         if all(years.keys().isdisjoint(context.cited_ids) for context in questions.contexts):
             raise InputError(
@@ -134,7 +142,7 @@ def evaluate(
             )
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
         conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, on_progress)
-        evaluation = _Evaluation(tuple(given), questions, material, metrics, rules, k, years, chosen)
+        evaluation = _Evaluation(tuple(given), questions, material, metrics, rules, k, years, chosen, overlap)
         load(metrics)  # here, so that no system's memory and time hold it
         # Runs first: what is wrong with one should be known before others search for minutes.
         for name in sorted(given, key=lambda name: not isinstance(given[name], Path | Mapping)):
@@ -160,9 +168,11 @@ class _Evaluation:
         k: int,
         years: Years,
         options: Options,
+        overlap: Overlap,
     ) -> None:
         self._names, self._questions, self._material, self._metrics = names, questions, material, metrics
         self._rules, self._k, self._years, self._options = rules, k, years, options
+        self._overlap = overlap
         contexts = questions.contexts
         self._groups = [(name, label) for name, family in material.families.items() for label in family.classes]
         self._outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
@@ -239,6 +249,7 @@ class _Evaluation:
             "alike": True,
             "citing_papers": len(np.unique(self._questions.clusters[self._counted])),
             "citing_papers_known": any(context.citing_id or context.citing_key for context in contexts),
+            "training_overlap": self._overlap.facts(left_out=not self._options.include_training_contexts),
             "without_citing_year": sum(context.citing_year is None for context in contexts),
         }
         return Results(
@@ -272,7 +283,11 @@ class _Evaluation:
                 [metric.name for metric in self._metrics],
                 frozenset(self._material.families),
             ),
-            notes=(*self._material.notes, *self._other_corpus(manifest)),
+            notes=(
+                *self._material.notes,
+                *self._overlap.notes(left_out=not self._options.include_training_contexts),
+                *self._other_corpus(manifest),
+            ),
             asked=tuple(context.context_id for context in contexts),
             rankings=rankings,
         )
@@ -292,6 +307,17 @@ def _options(given: Mapping[str, Any]) -> Options:
             hint = f"Did you mean {near[0]}?" if near else f"Options are: {', '.join(known)}."
             raise InputError(f"there is no option {name!r}", hint)
     return Options(**given)
+
+
+def _to_leave_out(questions: Questions, overlap: Overlap, source: Source) -> frozenset[str]:
+    """The ids of the contexts that a system learnt from or was tuned on."""
+    seen = overlap.any
+    if seen.all():
+        raise InputError(
+            f"nothing is left of {source.name} to measure on: {overlap.notes(left_out=True)[0]}",
+            "Split contexts before training: citerec contexts split FILE --out FOLDER",
+        )
+    return frozenset(context.context_id for context, out in zip(questions.contexts, seen, strict=True) if out)
 
 
 def _hint(source: Source) -> str:

@@ -1,6 +1,6 @@
 """What is asked of every system: contexts with the papers that they cite, in columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,13 +50,24 @@ class Questions:
         return len(self.contexts)
 
 
-def ask(contexts: Sequence[Context], families: Sequence[str] = ()) -> Questions:
+def ask(
+    contexts: Sequence[Context], families: Sequence[str] = (), left_out: Collection[str] = frozenset()
+) -> Questions:
     """The questions of some contexts: of those with a class in one of some families, or of all.
+
+    Args:
+        contexts: The contexts.
+        families: The families; none for all contexts.
+        left_out: Ids of contexts that are not asked.
 
     Raises:
         InputError: No context is left.
     """
-    asked = tuple(context for context in contexts if not families or not context.labels.keys().isdisjoint(families))
+    asked = tuple(
+        context
+        for context in contexts
+        if context.context_id not in left_out and (not families or not context.labels.keys().isdisjoint(families))
+    )
     if not asked:
         raise InputError(
             f"no context has a class of {', '.join(families)}" if families else "there is no context",

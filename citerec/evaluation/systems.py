@@ -8,6 +8,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import InputError, SettingsError
 from citerec.evaluation.cost import Cost, Meter
 from citerec.evaluation.questions import Questions
@@ -15,6 +16,7 @@ from citerec.evaluation.rank import Rules
 from citerec.evaluation.run import Run, YearsOf, collect_run, read_run
 from citerec.recommend import Recommender
 from citerec.records import Context
+from citerec.rerank.systems import learnt_by_system
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import RetrievalSettings, find_recipe
 
@@ -88,6 +90,14 @@ def answer(name: str, system: System, questions: Questions, conditions: Conditio
         f"{name} is a {type(system).__name__}, no system",
         "Give a name, the path of a run, a Recommender, a function of a context and k, or a run as a mapping.",
     )
+
+
+def learnt_by(system: System, index: Path) -> Learnt:
+    """What a system learnt from, as far as it says: a run says nothing, a function may have an attribute `learnt`."""
+    if isinstance(system, str):
+        return learnt_by_system(index, load_settings(system))
+    learnt = getattr(system, "learnt", NOTHING)
+    return learnt if isinstance(learnt, Learnt) else NOTHING
 
 
 def load_settings(name: str) -> RetrievalSettings:

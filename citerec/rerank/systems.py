@@ -4,8 +4,10 @@ from pathlib import Path
 
 import orjson
 
+from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part, read_learnt
 from citerec.errors import SettingsError
 from citerec.rerank.reranker import Reranker
+from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.hybrid import DENSE
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.staging import RANKERS
@@ -32,6 +34,29 @@ def _weight(manifest: Path) -> float:
         return 1  # broken: who opens it says how
 
 
+def learnt_by_system(index: Path, settings: RetrievalSettings) -> Learnt:
+    """What the trained parts of a system learnt from: its rerankers, what encoded the vectors, and its settings.
+
+    Raises:
+        ModelError: A part's file of digests is broken.
+        IndexUnusableError: The index has vectors that cannot be used.
+    """
+    found = NOTHING
+    if settings.tuned_on:
+        found |= read_learnt(Path(settings.tuned_on), Path(settings.tuned_on).name)
+    if DENSE in settings.retrievers and has_vectors(index / DENSE):
+        found |= learnt_by_part(DenseManifest.read(index / DENSE).model)
+    for name in settings.rerankers:
+        found |= learnt_by_part(_place(index, settings, name)[0])
+    return found
+
+
+def _place(index: Path, settings: RetrievalSettings, name: str) -> tuple[Path, bool]:
+    """Where a reranker lies, and whether the settings say so."""
+    given = settings.ltr.model if name == LTR else settings.cross_encoder.model
+    return (Path(given), True) if given else (index / name, False)
+
+
 def open_rerankers(index: Path, settings: RetrievalSettings) -> list[Reranker]:
     """The rerankers that the settings name, in their order.
 
@@ -41,8 +66,7 @@ def open_rerankers(index: Path, settings: RetrievalSettings) -> list[Reranker]:
     """
     opened: list[Reranker] = []
     for name in settings.rerankers:
-        given = settings.ltr.model if name == LTR else settings.cross_encoder.model
-        path = Path(given) if given else index / name
+        path, given = _place(index, settings, name)
         if not given and not path.is_dir():
             command = "ltr" if name == LTR else "reranker"
             raise SettingsError(

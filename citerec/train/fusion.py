@@ -9,12 +9,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import orjson
+
+from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.evaluation.metrics import parse_metrics
 from citerec.groundwork.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
+from citerec.rerank.systems import learnt_by_system
 from citerec.settings import Fusion, RetrievalSettings, find_recipe
 from citerec.train.groups import PROGRESS_EVERY, lot, tell
 
@@ -45,6 +49,7 @@ class TunedFusion:
         alone: What each list reaches on its own, by its name.
         before: What the weights of the recipe `hybrid` reach, without its feedback.
         tried: Weighted sums and reciprocal ranks, each with its best parameters; the best first.
+        learnt: The contexts, and what the parts of the lists learnt from.
     """
 
     contexts: int
@@ -52,6 +57,7 @@ class TunedFusion:
     alone: dict[str, float]
     before: Tried
     tried: tuple[Tried, ...]
+    learnt: Learnt = NOTHING
 
 
 def tune_fusion(
@@ -111,21 +117,24 @@ def tune_fusion(
             alone={name: reached(run) for name, run in zip(_LISTS, lists, strict=True)},
             before=tried(before),
             tried=tuple(sorted(best, key=lambda one: -one.score)),
+            learnt=Learnt.of(tuned_on=drawn) | learnt_by_system(index, settings),
         )
 
 
 def write_recipe(tuned: TunedFusion, path: Path) -> None:
-    """Writes the best that was found as a recipe, for `--system FILE`.
+    """Writes the best that was found as a recipe, for `--system FILE`, and beside it what it was found on.
 
     Raises:
         InputError: Nothing can be written there.
     """
     best = tuned.tried[0].fusion
+    digests = path.with_name(f"{path.stem}.{LEARNT}")
     hybrid = RetrievalSettings.load(find_recipe("hybrid"))
     lines = [f"# Fused as {tuned.contexts} contexts want it, by {tuned.metric}: {tuned.tried[0].score:.4f}."]
     lines += [
         f'retrievers = ["{hybrid.retrievers[0]}", "{hybrid.retrievers[1]}"]',
         f"citing_title = {hybrid.citing_title:g}",
+        f"tuned_on = {orjson.dumps(digests.name).decode()}",  # a string of TOML is written as one of JSON
     ]
     if best.method == "rrf":
         lines += ["", "[fusion]", 'method = "rrf"', f"k = {best.k:g}"]
@@ -133,6 +142,7 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
         lines += ["", "[fusion]", f"lucene = {best.lucene:g}", f"dense = {best.dense:g}"]
     lines += [f"feedback = {hybrid.fusion.feedback}", f"feedback_weight = {hybrid.fusion.feedback_weight:g}"]
     try:
+        tuned.learnt.write(digests)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}", "Name another file.") from error

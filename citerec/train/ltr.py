@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.errors import InputError
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.progress import Progress
@@ -19,7 +20,7 @@ from citerec.settings import RetrievalSettings, find_recipe
 from citerec.train.groups import PROGRESS_EVERY, Choice, choose, tell
 from citerec.version import __version__
 
-RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST}))
+RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,7 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, on_pr
             advance = functools.partial(tell, on_progress, what, whole)
             tables.append(_table(recommender, chosen, settings.ltr.depth, options.threads, advance))
         fingerprint = recommender.manifest.fingerprint
+        learnt = Learnt.of(learn(), dev) | recommender.learnt
     if not all(table.groups for table in tables):
         raise InputError(
             f"too few contexts of {choice.contexts} have a cited paper among the candidates", "Give more of them."
@@ -148,6 +150,7 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, on_pr
     )
     with RANKER.writing(out) as folder:
         trees.save_model(folder / MODEL, num_iteration=trees.best_iteration)
+        learnt.write(folder / LEARNT)
         (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
 
