@@ -1,6 +1,6 @@
 """A file of contexts in three: to learn from, to tune on, to measure on. No citing paper is in two of them."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -23,8 +23,6 @@ SPLIT = Kind(
     manifest="manifest.json",
     names=frozenset({"manifest.json", *(f"{part}.jsonl" for part in PARTS)}),
 )
-
-
 _PAPER = "paper"
 
 
@@ -48,8 +46,8 @@ def split_contexts(
 ) -> dict[str, PartCounts]:
     """Writes `train.jsonl`, `dev.jsonl` and `test.jsonl` to a folder, in place of a split that stood there.
 
-    A digest of the citing paper's name and the seed decides where its contexts go; of a context without one, that of
-    its sentence. Lines are copied as they are, in their order.
+    Digests of the citing papers' names and of the seed decide which papers go where; a context without a citing paper
+    goes by its sentence. Lines are copied as they are, in their order.
 
     Args:
         path: A file of contexts.
@@ -115,23 +113,15 @@ def _paper(context: Context) -> tuple[str, str]:
 
 
 def _places(papers: Counter[tuple[str, str]], wanted: dict[str, float], seed: int) -> dict[tuple[str, str], str]:
-    """The part of each citing paper.
-
-    Papers come in the order of their digests. A share is one of all possible digests, so that it does not depend on the
-    rest of the file; a number is filled by the next papers.
-    """
-    digests = {paper: int(digest("split", str(seed), *paper), 16) / 2**64 for paper in papers}
-    left = deque(sorted(papers, key=lambda paper: (digests[paper], paper)))
+    """The part of each citing paper: in the order of their digests, each part takes what it wants of those left."""
+    left = iter(sorted(papers, key=lambda paper: (digest("split", str(seed), *paper), paper)))
     places = {}
-    begin = 0.0
     for part, size in wanted.items():
-        end, taken = begin + size, 0
-        while left and (digests[left[0]] < end if size < 1 else taken < size):
-            paper = left.popleft()
+        whole = size if size >= 1 else round(size * len(papers))
+        taken = 0
+        while taken < whole and (paper := next(left, None)):
             places[paper] = part
-            taken += papers[paper]
-            begin = digests[paper]
-        begin = end if size < 1 else begin
+            taken += papers[paper] if size >= 1 else 1
     return places | dict.fromkeys(left, "train")
 
 
