@@ -5,12 +5,14 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError, first_fault
 
 MANIFEST = "manifest.json"
 
 MODEL_FILES = frozenset(
     {
+        LEARNT,
         "README.md",
         "added_tokens.json",
         "config.json",
@@ -23,7 +25,7 @@ MODEL_FILES = frozenset(
         "vocab.txt",
     }
 )
-"""What transformers writes for a model and its tokenizer."""
+"""What transformers writes for a model and its tokenizer, and what tells from what it learnt."""
 
 Read = TypeVar("Read", bound=BaseModel)
 
