@@ -49,7 +49,12 @@ class Registry(Generic[Part]):
     @property
     def group(self) -> str:
         """The group of entry points."""
-        return f"citerec.{self.kind.replace(' ', '_')}s"
+        return f"citerec.{self.plural.replace(' ', '_')}"
+
+    @property
+    def plural(self) -> str:
+        """The kind, said of several parts."""
+        return f"{self.kind[:-1]}ies" if self.kind.endswith("y") else f"{self.kind}s"
 
     def register(self, part: Part) -> Part:
         """Adds a part under its `name`; to be used as a decorator.
@@ -59,7 +64,7 @@ class Registry(Generic[Part]):
         """
         name = str(part.name)  # type: ignore[attr-defined]
         if self._parts.setdefault(name, part) is not part:
-            raise ValueError(f"there are two {self.kind}s named {name!r}")
+            raise ValueError(f"there are two {self.plural} named {name!r}")
         return part
 
     def __getitem__(self, name: str) -> Part:
@@ -76,8 +81,8 @@ class Registry(Generic[Part]):
                 f"the {self.kind} {name!r} cannot be loaded: {self._broken[name]}", "Mend or remove its package."
             )
         near = difflib.get_close_matches(name, parts, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Choose: {', '.join(self)}."
-        raise self._error(f"there is no {self.kind} {name!r}", hint)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise self._error(f"there is no {self.kind} {name!r}", f"{hint}Choose: {', '.join(self)}.")
 
     def __contains__(self, name: object) -> bool:
         return name in self._load()

@@ -1,5 +1,7 @@
-"""Groups of Penn tags."""
+"""Part of speech of the word before or after the citation; medium sentences, marker in the middle (Maharjan 3.1.5)."""
 
+from citerec.diagnostics.families.base import FAMILIES, Family
+from citerec.diagnostics.families.measures import MEDIUM, MIDDLE
 from citerec.diagnostics.strata import strata
 
 OTHERS = "others"
@@ -15,3 +17,18 @@ def part_of_speech(tag: str | None) -> str | None:
 def parts_of_speech() -> tuple[str, ...]:
     """All groups, in order."""
     return (*strata().part_of_speech, OTHERS)
+
+
+for _order, _side in ((70, "before"), (80, "after")):
+    FAMILIES.register(
+        Family(
+            name=f"pos_{_side}",
+            title=f"Part of speech {_side} the citation",
+            classes=lambda _: parts_of_speech(),
+            class_of=lambda facts, side=_side: part_of_speech(getattr(facts.sentence, f"tag_{side}")),
+            conditions=(MEDIUM, MIDDLE),
+            needs_tagger=True,
+            sampled=True,
+            order=_order,
+        )
+    )
