@@ -1,7 +1,7 @@
 """What the commands share: consoles, progress, options."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,6 +26,23 @@ settings_options: list[Callable[[Any], Any]] = [
         "file of settings.  [default: the best that the index supports]",
     ),
 ]
+
+
+class PartsOption(click.Option):
+    """An option whose help names the parts that there are. They are looked for only when the help is shown.
+
+    Args:
+        parts: Gives the texts that stand for `{names}` in the help.
+    """
+
+    def __init__(self, *declarations: Any, parts: Callable[[], Mapping[str, str]], **attributes: Any) -> None:
+        super().__init__(*declarations, **attributes)
+        self._parts = parts
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help."""
+        record = super().get_help_record(ctx)
+        return record and (record[0], record[1].format_map(self._parts()))
 
 
 class Share(click.FloatRange):

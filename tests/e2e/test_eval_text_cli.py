@@ -128,7 +128,7 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["copy.jsonl", "--metrics", "rogue"], "there is no metric of texts 'rogue'. Did you mean rouge?"),
         (["copy.jsonl", "--metrics", ","], "no metric is named"),
         (["copy.jsonl", "--metrics", "intent"], "needs a tagger"),
-        (["copy.jsonl", "--tagger", "intent"], "neither intent=FOLDER nor corwa=FOLDER"),
+        (["copy.jsonl", "--tagger", "intent"], "is not intent=FOLDER or corwa=FOLDER"),
         (["copy.jsonl", "--tagger", "intent=nowhere"], "there is no tagger in nowhere. Give what citerec train tagger"),
         (["copy.jsonl", "--tagger", "corwa=kept"], "kept"),
         (["copy.jsonl", "--metrics", "bertscore", "--bertscore-model", "./nowhere"], "nowhere"),

@@ -18,8 +18,8 @@ from citerec.evaluation.texts.files import write_text_results
 from citerec.evaluation.texts.predictions import Predictions, read_predictions
 from citerec.evaluation.texts.ratings import Rated
 from citerec.evaluation.texts.results import TextResults
+from citerec.texts.metrics.base import open_metrics
 from citerec.texts.metrics.discourse import Discourse
-from citerec.texts.metrics.registry import open_metrics
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import record
 

@@ -1,6 +1,8 @@
-"""What every metric of texts takes and gives."""
+"""What every metric of texts takes and gives, and the registry of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
 import numpy as np
@@ -8,6 +10,7 @@ import numpy.typing as npt
 
 from citerec.errors import InputError
 from citerec.groundwork.progress import Progress
+from citerec.groundwork.registry import Registry
 from citerec.texts.tasks import Written
 
 Floats = npt.NDArray[np.float64]
@@ -15,12 +18,39 @@ References = Literal["best", "best-each", "mean", "first"]
 """What counts where a task has several targets: `over_references`."""
 
 
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A value that a metric gives each text, and how it is shown.
+
+    Attributes:
+        name: Its name.
+        share: Whether it is a share from 0 to 1, which tables show ×100; files never do.
+        better: Which values are better; None where a value only describes a text: there is no best length.
+        decimals: How many of its digits behind the point tables show.
+        metric: The metric that it comes from; evaluation fills it in.
+    """
+
+    name: str
+    share: bool = True
+    better: Literal["higher", "lower"] | None = "higher"
+    decimals: int = 2
+    metric: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def judges(self) -> bool:
+        """Whether some values are better than others."""
+        return self.better is not None
+
+
 class TextMetric(Protocol):
     """Scores texts one by one; means over them are what is reported.
 
     Attributes:
         name: What it is asked for by, and what its settings stand under: "rouge", "blockmatch-rouge2".
-        columns: Names of the values of a text, as tables show them: ("rouge1", "rouge2", "rougeL").
+        columns: The values of a text: `rouge1`, `rouge2`, `rougeL`.
         settings: All that the values depend on: they stand beside every score.
     """
 
@@ -29,8 +59,8 @@ class TextMetric(Protocol):
         """What it is asked for by."""
 
     @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the values of a text."""
+    def columns(self) -> tuple[Column, ...]:
+        """The values of a text."""
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -66,6 +96,90 @@ class CorpusMetric(Protocol):
         Raises:
             ModelError: The model that the metric needs cannot be opened.
         """
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """What metrics are opened with.
+
+    Attributes:
+        stemming: Of ROUGE, alone and in BlockMatch: `Rouge`.
+        rouge_l: The kind of ROUGE-L: `Rouge`. Of blocks always that of a sentence.
+        references: What counts where there are several targets: `over_references`.
+        bertscore_model: `BertScore.open`.
+        bertscore_layer: `BertScore.open`.
+        taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
+        workers: Processes for ROUGE; None for as many as there are processors.
+    """
+
+    stemming: bool = False
+    rouge_l: Literal["sentence", "summary"] = "sentence"
+    references: References = "best"
+    bertscore_model: str | None = None
+    bertscore_layer: int | None = None
+    taggers: Mapping[str, Path] = field(default_factory=dict)
+    workers: int | None = None
+    _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def metric(self, name: str) -> Any:
+        """The metric of this name, opened once: BERTScore alone and in BlockMatch is one model."""
+        if name not in self._opened:
+            self._opened[name] = TEXT_METRICS[name].open(self)
+        return self._opened[name]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPart:
+    """A metric as the registry knows it. It is one file of this package, or an entry point of `citerec.text_metrics`.
+
+    Attributes:
+        name: What it is asked for by.
+        open: Opens it; heavy packages are imported there.
+        by_default: Whether it is computed where no metric is named.
+        needs_tagger: Whether it needs the folder of a tagger.
+        order: Its place among the metrics: the lowest number comes first.
+    """
+
+    name: str
+    open: Callable[[MetricOptions], TextMetric | CorpusMetric]
+    by_default: bool = False
+    needs_tagger: bool = False
+    order: int = 1000
+
+
+TEXT_METRICS: Registry[MetricPart] = Registry("text metric", "citerec.texts.metrics", order=lambda part: part.order)
+
+
+def default_metrics() -> tuple[str, ...]:
+    """The names of the metrics that are computed where none is named."""
+    return tuple(name for name, part in TEXT_METRICS.items() if part.by_default)
+
+
+def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric], list[CorpusMetric]]:
+    """Metrics by name, models loaded.
+
+    Args:
+        names: Of `TEXT_METRICS`; one that comes twice counts once.
+        options: `MetricOptions`.
+
+    Returns:
+        Metrics of texts, and metrics of whole systems, each in the order of their names.
+
+    Raises:
+        InputError: There is no such metric, none at all, or no tagger for it.
+        ModelError: A model or tagger cannot be opened.
+    """
+    given = MetricOptions(**options)
+    wanted = list(dict.fromkeys(names))
+    if not wanted:
+        raise InputError("no metric is named", f"Choose: {', '.join(TEXT_METRICS)}.")
+    for name in wanted:
+        if TEXT_METRICS[name].needs_tagger and name not in given.taggers:
+            raise InputError(
+                f"the metric {name} needs a tagger", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
+            )
+    opened = [given.metric(name) for name in wanted]
+    return [one for one in opened if hasattr(one, "scores")], [one for one in opened if not hasattr(one, "scores")]
 
 
 def over_references(values: Floats, references: References, lead: int = 0) -> Floats:
