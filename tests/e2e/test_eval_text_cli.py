@@ -125,7 +125,7 @@ def test_what_cannot_be_measured_is_told_in_one_line(citerec_here: Citerec, writ
         (["copy.jsonl", "other.jsonl"], "no task is answered by all of copy, x"),
         (["copy.jsonl", "copy.jsonl"], "copy answers task task-0 of xing for the second time"),
         (["no-id.jsonl", "--references", "copy.jsonl"], "line-1 is the id of no task in copy.jsonl"),
-        (["copy.jsonl", "--metrics", "rogue"], "there is no metric of texts 'rogue'. Did you mean rouge?"),
+        (["copy.jsonl", "--metrics", "rogue"], "there is no text metric 'rogue'. Did you mean rouge?"),
         (["copy.jsonl", "--metrics", ","], "no metric is named"),
         (["copy.jsonl", "--metrics", "intent"], "needs a tagger"),
         (["copy.jsonl", "--tagger", "intent"], "is not intent=FOLDER or corwa=FOLDER"),
