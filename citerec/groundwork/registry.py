@@ -28,6 +28,7 @@ class Registry(Generic[Part]):
         package: The package whose modules are the built-in parts.
         error: The error that an unknown name raises.
         order: The key by which parts are listed; by name where there is none.
+        besides: What may be named besides parts, as an error says it after their names: ", or a file".
     """
 
     def __init__(
@@ -37,11 +38,13 @@ class Registry(Generic[Part]):
         *,
         error: type[InputError] = InputError,
         order: Callable[[Part], Any] | None = None,
+        besides: str = "",
     ) -> None:
         self.kind = kind
         self._package = package
         self._error = error
         self._order = order
+        self._besides = besides
         self._parts: dict[str, Part] = {}
         self._broken: dict[str, str] = {}
         self._loaded = False
@@ -82,7 +85,7 @@ class Registry(Generic[Part]):
             )
         near = difflib.get_close_matches(name, parts, n=1)
         hint = f"Did you mean {near[0]}? " if near else ""
-        raise self._error(f"there is no {self.kind} {name!r}", f"{hint}Choose: {', '.join(self)}.")
+        raise self._error(f"there is no {self.kind} {name!r}", f"{hint}Choose: {', '.join(self)}{self._besides}.")
 
     def __contains__(self, name: object) -> bool:
         return name in self._load()
