@@ -11,7 +11,7 @@ from citerec.discourse.tagger import OfManifest, Probabilities, TaggerManifest
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
-from citerec.models.loading import safely, torch_device
+from citerec.models.loading import aligned, safely, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -159,4 +159,4 @@ def _load(found: str, config: Any, *, local: bool) -> tuple[Any, Any]:
         config=config,
         **safely(local=local),
     )
-    return model, tokenizer
+    return aligned(model), tokenizer

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from citerec.errors import ModelError
 from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
-from citerec.models.loading import safely, torch_device
+from citerec.models.loading import aligned, safely, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -91,7 +91,7 @@ class Seq2seqModel:
                 config=config,
                 **safely(local=local),
             )
-            model = model.to(place).eval()
+            model = aligned(model.to(place).eval())
         return cls(name, model_identity(found), model, tokenizer)
 
     @property
