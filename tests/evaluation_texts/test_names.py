@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from citerec.cli.eval_text_tables import show_ratings, show_text_results
-from citerec.discourse.tagger import Probabilities
+from citerec.discourse.base import Probabilities
 from citerec.evaluation.texts.charts import metric_chart
 from citerec.evaluation.texts.evaluate import evaluate_texts
 from citerec.evaluation.texts.files import write_text_results

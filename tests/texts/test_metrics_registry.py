@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citerec.discourse.base import TaggerManifest
 from citerec.discourse.linear import LinearTagger
-from citerec.discourse.tagger import TaggerManifest
 from citerec.errors import InputError
 from citerec.texts.metrics.base import TEXT_METRICS, Column, References, open_metrics, over_references
 from citerec.texts.tasks import Source, TextTask, Written

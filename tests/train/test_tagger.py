@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from citerec.discourse.base import TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs
-from citerec.discourse.tagger import TaggerManifest, open_tagger
+from citerec.discourse.tagger import open_tagger
 from citerec.errors import InputError, ModelError
 from citerec.train.loop import Schedule
 from citerec.train.tagger import TaggedChoice, TaggerOptions, measure_tagger, train_tagger

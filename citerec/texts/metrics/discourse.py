@@ -16,7 +16,7 @@ from citerec.texts.sentences import sentences_by
 from citerec.texts.tasks import Written
 
 if TYPE_CHECKING:
-    from citerec.discourse.tagger import Tagger
+    from citerec.discourse.base import Tagger
 
 INFINITE = "∞"
 """What stands in results for an infinite divergence: JSON has no number for it."""
