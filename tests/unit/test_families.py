@@ -14,6 +14,7 @@ from citerec.diagnostics.sentences import Sentence
 from citerec.diagnostics.strata import strata
 from citerec.errors import InputError
 from citerec.records import Context, Paper
+from tests.conftest import ROOT
 
 # 100 sentences of 10 to 29 words, and one of 500: mean 19.5, standard deviation 5.77 without the outlier.
 LENGTHS = [*(length for length in range(10, 30) for _ in range(5)), 500]
@@ -160,6 +161,28 @@ def test_a_context_has_one_class_of_a_family_at_most_and_it_is_among_its_classes
     for family in families_named():
         found = family.label(given_facts)
         assert found is None or found in family.classes(BOUNDS)
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_every_family_keeps_the_contract(name: str) -> None:
+    family = FAMILIES[name]
+    assert family.name == name and family.title
+    assert len(set(family.classes(BOUNDS))) == len(family.classes(BOUNDS)) > 0
+    for bounds in (BOUNDS, Bounds()):
+        for papers in ((), (PAPER,), (PAPER, Paper("2"))):
+            given_facts = Facts(Context("<REF>", intent="method"), Sentence(1, 1), papers, bounds)
+            for conditions in (True, False):
+                found = family.label(given_facts, conditions=conditions)
+                assert found == family.label(given_facts, conditions=conditions)
+                assert found is None or found in family.classes(bounds)
+    for field in ("Biology", "Art", "Astrology"):
+        assert set(family.classes_in(field, BOUNDS)) <= set(family.classes(BOUNDS))
+        assert family.classes_in(field, Bounds()) == ()
+    assert all(condition.name for condition in family.conditions)
+    docs = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert f"`{name}`" in docs, f"{name} is not in the docs"
+    with pytest.raises(InputError, match=f"there is no family '{name}x'. Did you mean {name}"):
+        families_named([f"{name}x"])
 
 
 def test_without_data_there_are_no_bounds() -> None:
