@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import SystemOption, notes, output
+from citerec.cli.console import SYSTEM_HELP, PartsOption, notes, output, system_parts
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
@@ -30,7 +30,9 @@ _PATH = click.Path(path_type=Path)
     "systems",
     multiple=True,
     metavar="NAME|FILE",
-    cls=SystemOption,
+    cls=PartsOption,
+    parts=system_parts,
+    help=SYSTEM_HELP,
 )
 @click.option(
     "--run",

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
+from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.discourse.classifier import DEFAULT_BASE, MAX_TOKENS, ClassifierTagger, Encoded
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.discourse.scores import TagScores, score_labels
-from citerec.discourse.tagger import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.errors import InputError
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length

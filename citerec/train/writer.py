@@ -10,9 +10,9 @@ import numpy as np
 
 from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
 from citerec.errors import InputError, ModelError
-from citerec.generate.generation import Generation, as_citation, recipe
-from citerec.generate.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
 from citerec.generate.writers import Kind
+from citerec.generate.writers.generation import Generation, as_citation, recipe
+from citerec.generate.writers.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.seq2seq import Encoded, Seq2seqModel

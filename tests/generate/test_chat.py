@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from citerec.errors import CiterecError, InputError, SourceError, WriterError
-from citerec.generate.chat import ChatOptions, ChatWriter, Connection
-from citerec.generate.generation import assignments
-from citerec.generate.prompts import messages, prompt_digest
 from citerec.generate.writers import open_writer
+from citerec.generate.writers.base import assignments
+from citerec.generate.writers.chat import ChatOptions, ChatWriter, Connection
+from citerec.generate.writers.prompts import messages, prompt_digest
 from citerec.texts.tasks import Source, TextTask
 from tests.conftest import write_lines
 
@@ -114,7 +114,7 @@ def test_it_writes_and_says_what_each_sentence_was_drawn_from(endpoint: Endpoint
     chat = writer(endpoint)
     written = chat.write(TASK)
     assert written.text == "BM25 was proposed for search [0]. Nobody knows [7]."
-    assert (written.writer, written.task, written.knows_target) == ("tiny", TASK, False)
+    assert (written.writer, written.task, written.is_oracle) == ("tiny", TASK, False)
     assert written.sentences[0].drawn_from == (0,)
     assert [sentence.unknown for sentence in written.sentences] == [(), ("[7]",)]
 

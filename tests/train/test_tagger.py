@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from citerec.contexts.learnt import digest, folded, learnt_by_part
+from citerec.discourse.base import TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs
-from citerec.discourse.tagger import TaggerManifest, open_tagger
+from citerec.discourse.tagger import open_tagger
 from citerec.errors import InputError, ModelError
 from citerec.train.loop import Schedule
 from citerec.train.tagger import TaggedChoice, TaggerOptions, measure_tagger, train_tagger

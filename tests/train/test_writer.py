@@ -12,7 +12,7 @@ import torch
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
-from citerec.generate.seq2seq import Seq2seqWriter, WriterManifest
+from citerec.generate.writers.seq2seq import Seq2seqWriter, WriterManifest
 from citerec.texts.read import read_tasks
 from citerec.train import writer as trainer
 from citerec.train.loop import Schedule
