@@ -11,7 +11,6 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.index import build_index, open_store
-from citerec.retrieve.jvm import java_lock
 from citerec.retrieve.lucene_queries import SORTS, filtered
 from citerec.retrieve.protocol import NO_FILTERS, Filters
 from citerec.settings import RetrievalSettings
@@ -131,10 +130,9 @@ def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommende
 )
 def test_no_leak_through_citing_sentences(recommender: Recommender, context: Context, citing: set[str]) -> None:
     """Neither the citing paper's own sentences are searched, nor newer ones, nor those of unknown year."""
-    with java_lock:
-        words = recommender._retriever._lucene._parsers.citances(Query("probabilistic"))
-        leak_rules = Filters(citing_id=context.citing_id, as_of_year=context.citing_year)
-        allowed = filtered(words, leak_rules, citances=True)
+    words = recommender._retriever._lucene._parsers.citances(Query("probabilistic"))
+    leak_rules = Filters(citing_id=context.citing_id, as_of_year=context.citing_year)
+    allowed = filtered(words, leak_rules, citances=True)
     hits = recommender._retriever._lucene._citance_hits(allowed, 100)
     assert {hit.citing_id for hit in hits} == citing
     shown = {hit.citance.citing_id for hit in recommender.recommend(context, k=7) if hit.citance}
@@ -215,7 +213,6 @@ def test_limits(recommender: Recommender) -> None:
 
 
 def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
-    """pyjnius is not safe to call from several threads; the retriever must be."""
     sentences = [
         "Self-attention replaces recurrence in translation <REF>.",
         "Support vectors and random forests classify well <REF>.",
@@ -228,13 +225,10 @@ def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
     wrong: list[str] = []
 
     def ask() -> None:
-        from citerec.retrieve.jvm import detach
-
         for _ in range(25):
             for (sentence, which), hits in expected.items():
                 if which.recommend(sentence, k=20) != hits:
                     wrong.append(sentence)
-        detach()
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
@@ -278,3 +272,13 @@ def test_the_first_hits_do_not_depend_on_how_many_are_asked_for(recommender: Rec
     sentence = "okapi probabilistic ranking <REF>"
     longer = recommender.recommend(sentence, k=7)
     assert recommender.recommend(sentence, k=2) == longer[:2]
+
+
+def test_all_ids_are_found_page_by_page(recommender: Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
+    retriever = recommender._retriever._lucene
+    every = ["1", "10", "2", "3", "4", "5", "6"]
+    for page in (1, 3, 7, 100):
+        monkeypatch.setattr("citerec.retrieve.lucene._PAGE", page)
+        assert retriever.matching_ids(NO_FILTERS) == every
+        assert retriever.matching_ids(Filters(fields=("Biology",))) == ["2", "3"]
+        assert retriever.matching_ids(Filters(fields=("Physics",))) == []
