@@ -3,12 +3,13 @@
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SettingsError
+from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
 from citerec.retrieve.dense.engine import faiss_module
@@ -45,7 +46,7 @@ class DenseSettings(PartSettings):
         le=1000,
         description="weight of the citing paper's own vector, where it is known, against 1 for the sentences",
     )
-    backend: Literal["torch", "onnx-int8"] | None = Field(
+    backend: BackendName | None = Field(
         default=None,
         description="what encodes the query: torch, or ONNX Runtime with 8 bits; by default what encoded the papers",
     )
