@@ -57,6 +57,12 @@ _PATH = click.Path(path_type=Path)
     show_default=True,
     help="What contexts count whose cited papers are all outside the index.",
 )
+@click.option(
+    "--include-training-contexts",
+    is_flag=True,
+    help="Measure on contexts too that a system learnt from or was tuned on, or whose citing paper was among those.  "
+    "[default: leave them out, for all systems]",
+)
 @click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.  [default: on]")
 @click.option(
     "--as-of-year/--no-as-of-year", default=True, help="Leave out what is newer than the citing paper.  [default: on]"

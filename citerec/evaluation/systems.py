@@ -8,6 +8,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Meter
 from citerec.evaluation.rank import Rules
@@ -18,7 +19,7 @@ from citerec.records import Context
 from citerec.retrieve.base import Candidate
 from citerec.retrieve.run import Run as RunInMemory
 from citerec.retrieve.run import as_run
-from citerec.systems import Recipe
+from citerec.systems import Recipe, learnt_by_system
 
 Answer = Sequence[tuple[str, float] | Candidate]
 Function = Callable[[Context, int], Answer]
@@ -90,6 +91,14 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
         f"{name} is a {type(system).__name__}, no system",
         "Give a name, the path of a run, a Recommender, a function of a context and k, or a run as a mapping.",
     )
+
+
+def learnt_by(system: System, index: Path) -> Learnt:
+    """What a system learnt from, as far as it says: a run says nothing, a function may have an attribute `learnt`."""
+    if isinstance(system, str):
+        return learnt_by_system(index, Recipe.load(system))
+    learnt = getattr(system, "learnt", NOTHING)
+    return learnt if isinstance(learnt, Learnt) else NOTHING
 
 
 def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditions: Conditions) -> Answered:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError, first_fault
 from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
 
@@ -13,6 +14,7 @@ MANIFEST = "manifest.json"
 
 MODEL_FILES = frozenset(
     {
+        LEARNT,
         "README.md",
         "added_tokens.json",
         "config.json",
@@ -25,7 +27,7 @@ MODEL_FILES = frozenset(
         "vocab.txt",
     }
 )
-"""What transformers writes for a model and its tokenizer."""
+"""What transformers writes for a model and its tokenizer, and what tells from what it learnt."""
 
 _ALIGNMENT = 64  # bytes: what torch's allocator keeps to on a CPU; on a GPU it keeps to more
 
