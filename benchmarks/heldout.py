@@ -2,10 +2,10 @@
 
     python benchmarks/heldout.py --index INDEX --contexts FILE [--system hybrid] [--work FOLDER]
 
-The contexts are parted in two halves by citing paper (`citerec contexts split`, seed 0). The settings are chosen anew on
-one half, one after the other, by recall@10; both these and the defaults are measured on the other half. The defaults were
-once chosen on the whole file, so their own figures there are those of a set that was tuned on; the settings chosen here
-have never seen the half that they are measured on.
+The contexts are parted in two halves by citing paper (`citerec contexts split`, seed 0). The settings are chosen anew
+on one half, one after the other, by recall@10; both these and the defaults are measured on the other half. The defaults
+were once chosen on the whole file, so their own figures there are those of a set that was tuned on; the settings chosen
+here have never seen the half that they are measured on.
 """
 
 import argparse

@@ -53,10 +53,10 @@ def _parts(draft: "Draft") -> list[Any]:
             break
         parts.append((marked_sentence(sentence, sources), "red" if sentence.unknown else ""))
         cited = {number for mention in mentions(sentence.text, sources) for number in mention.sources}
-        silent = [number for number in sentence.drawn_from if number not in cited]
+        silent = [number for number in sentence.attributions if number not in cited]
         if silent:
             parts.append((f" ‹from {', '.join(map(str, silent))}›", "dim"))
-        if not sentence.drawn_from and not sentence.unknown:
+        if not sentence.attributions and not sentence.unknown:
             parts.append((" ‹from none of the papers›", "yellow"))
         if sentence.unsupported:
             parts.append((f" ‹little of it stands in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
@@ -65,16 +65,15 @@ def _parts(draft: "Draft") -> list[Any]:
 
 def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
     """A draft as a JSON object (docs/text-formats.md)."""
-    from dataclasses import asdict
-
     from citerec.corpus.bibtex_writer import bibtex_entries
     from citerec.generate.check import marked
+    from citerec.texts.write import sentence_record
 
     value: dict[str, Any] = {
         "text": marked(draft.written),
         "writer": draft.written.writer,
         "settings": dict(draft.written.settings),
-        "sentences": [asdict(sentence) for sentence in draft.written.sentences],
+        "sentences": [sentence_record(sentence) for sentence in draft.written.sentences],
         "papers": [
             {
                 "number": number,

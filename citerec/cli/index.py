@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import Share, notes, output, with_options
+from citerec.cli.console import PartsOption, Share, notes, output, with_options
 from citerec.groundwork.places import INDEXES
 
 if TYPE_CHECKING:
@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 _SUSPICIOUS = 0.8
 _FOLDER = click.Path(path_type=Path)
 _FORMATS = ["s2ag-papers", "s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "bibtex", "jsonl", "csv", "contexts"]
+
+
+def _backends() -> dict[str, str]:
+    from citerec.models.base import ENCODERS
+
+    return {"backends": ", ".join(ENCODERS)}
+
+
 _build_options = [
     click.option(
         "--format",
@@ -71,10 +79,12 @@ _vector_options = [
     ),
     click.option(
         "--backend",
-        type=click.Choice(["torch", "onnx-int8"]),
+        cls=PartsOption,
+        parts=_backends,
         default="torch",
         show_default=True,
-        help="What encodes the papers, and later the queries: torch, or ONNX Runtime with 8-bit weights.",
+        metavar="NAME",
+        help="What encodes the papers, and later the queries: {backends} (8-bit weights, by ONNX Runtime).",
     ),
 ]
 

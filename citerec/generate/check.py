@@ -37,10 +37,10 @@ def _traced(sentence: str, sources: Sequence[Source], share_in: Callable[[str], 
     found = mentions(sentence, sources)
     shares = share_in(rewritten(sentence, found, lambda _mention: " "))
     if found:
-        drawn_from = tuple(sorted({number for mention in found for number in mention.sources}))
+        attributions = tuple(sorted({number for mention in found for number in mention.sources}))
         unknown = tuple(dict.fromkeys(name for mention in found for name in mention.unknown))
-        unsupported = tuple(number for number in drawn_from if shares[number] < SUPPORTED)
-        return Sentence(sentence, drawn_from, unknown, unsupported)
+        unsupported = tuple(number for number in attributions if shares[number] < SUPPORTED)
+        return Sentence(sentence, attributions, unknown, unsupported)
     most = max(shares, default=0.0)
     return Sentence(sentence, tuple(number for number, share in enumerate(shares) if share == most >= DRAWN))
 

@@ -2,30 +2,18 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
+from citerec.models.base import ENCODERS, Network
 from citerec.models.batches import batches_by_length
-from citerec.models.sentence_transformer import open_torch_encoder
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-Backend = Literal["torch", "onnx-int8"]
-
 _PART = 8192  # texts tokenised at once: enough to find others of like length, little enough for memory
 _ROWS = 1024
-
-
-class Network(Protocol):
-    """What makes vectors of token ids. Safe to call from several threads."""
-
-    batch_tokens: int  # what a batch may cost, padding included: `batches_by_length`
-    workers: int  # how many batches run at once
-
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
-        """Vectors (rows, dimension) of length one, of ids (rows, length) where the mask is 1."""
 
 
 class Encoder:
@@ -48,27 +36,22 @@ class Encoder:
 
     @classmethod
     def open(
-        cls, name: str, *, backend: Backend = "torch", device: str | None = None, max_tokens: int | None = None
+        cls, name: str, *, backend: str = "torch", device: str | None = None, max_tokens: int | None = None
     ) -> Self:
         """Loads an encoder.
 
         Args:
             name: A folder, or a name: `find_model`.
-            backend: `torch`, or `onnx-int8`: 8-bit weights on the CPU, made at the first call and then opened without
-                torch.
+            backend: What runs it, of `ENCODERS`: `torch`, or `onnx-int8`: 8-bit weights on the CPU, made at the first
+                call and then opened without torch.
             device: Where torch runs it, such as `cpu` or `cuda:0`; the best there is by default.
             max_tokens: How much of a text it reads; what its authors set by default.
 
         Raises:
+            InputError: There is no such backend.
             ModelError: It cannot be found or loaded, or reads less than that.
         """
-        network: Network
-        if backend == "onnx-int8":
-            from citerec.models.onnx_encoder import open_onnx_encoder
-
-            identity, reading, network = open_onnx_encoder(name)
-        else:
-            identity, reading, network = open_torch_encoder(name, device)
+        identity, reading, network = ENCODERS[backend].open(name, device)
         return cls(name, identity, reading.dimension, reading.cutting(name, max_tokens), network)
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from citerec.errors import ModelError
+from citerec.models.base import ENCODERS, Backend, Opened, Reading
 from citerec.models.find import find_model, model_identity
 from citerec.models.onnx import Exportable, OnnxModel, concurrent_calls, quantised
-from citerec.models.sentence_transformer import Reading, open_sentence_transformer, takes_cls
+from citerec.models.sentence_transformer import open_sentence_transformer, takes_cls
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,19 +32,12 @@ class OnnxNetwork:
         self.workers = concurrent_calls()
 
     def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
-        """As of `citerec.models.encoder.Network`."""
+        """As of `citerec.models.base.Network`."""
         return self._model.run({"input_ids": ids, "attention_mask": mask})
 
 
-def open_onnx_encoder(name: str) -> tuple[str, Reading, OnnxNetwork]:
-    """An encoder in 8 bits: made at the first call and kept, for every process that asks later.
-
-    Returns:
-        What tells the model from another (`model_identity`), how it reads, and what runs it.
-
-    Raises:
-        ModelError: It cannot be found, loaded or turned into one of 8 bits, or what was kept is broken.
-    """
+def _open(name: str, _device: str | None) -> Opened:
+    """An encoder in 8 bits: made at the first call and kept, for every process that asks later."""
     found = find_model(name)
     loaded: SentenceTransformer | None = None
     try:
@@ -67,7 +61,7 @@ def open_onnx_encoder(name: str) -> tuple[str, Reading, OnnxNetwork]:
         raise ModelError(
             f"the 8-bit model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is made anew."
         ) from error
-    return identity, reading, OnnxNetwork(path)
+    return Opened(identity, reading, OnnxNetwork(path))
 
 
 def _sentence_vectors(name: str, model: "SentenceTransformer") -> Any:
@@ -93,3 +87,6 @@ def _sentence_vectors(name: str, model: "SentenceTransformer") -> Any:
             return torch.nn.functional.normalize(features["sentence_embedding"], dim=1)
 
     return SentenceVectors()
+
+
+ENCODERS.register(Backend("onnx-int8", _open, order=20))

@@ -19,7 +19,6 @@ from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, Text
 if TYPE_CHECKING:
     import torch
 
-    from citerec.models.encoder import Backend
     from citerec.models.onnx import OnnxModel
 
 KIND = "citerec-cross-encoder"
@@ -84,7 +83,9 @@ class CrossEncoder:
         self.manifest = manifest
 
     @classmethod
-    def open(cls, path_or_name: str | Path, *, backend: "Backend" = "torch", device: str | None = None) -> Self:
+    def open(
+        cls, path_or_name: str | Path, *, backend: Literal["torch", "onnx-int8"] = "torch", device: str | None = None
+    ) -> Self:
         """Opens a trained cross-encoder: what `citerec train reranker` made, or one of transformers with one label.
 
         Args:

@@ -59,13 +59,13 @@ class Sentence:
 
     Attributes:
         text: The sentence.
-        drawn_from: Numbers of the sources that it was drawn from, in order.
+        attributions: Numbers of the sources that it was drawn from, in order.
         unknown: Citations in it that stand for no source, as they are written: "[7]". Never to be shown as fact.
         unsupported: Numbers of the sources that it cites, though hardly a word of it stands there.
     """
 
     text: str
-    drawn_from: tuple[int, ...] = ()
+    attributions: tuple[int, ...] = ()
     unknown: tuple[str, ...] = ()
     unsupported: tuple[int, ...] = ()
 

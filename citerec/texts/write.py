@@ -1,9 +1,8 @@
 """Tasks and written texts as JSON objects in CiteBench's shape (docs/text-formats.md)."""
 
-from dataclasses import asdict
 from typing import Any
 
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Sentence, TextTask, Written
 
 
 def input_of(task: TextTask) -> list[str]:
@@ -37,11 +36,21 @@ def task_record(task: TextTask) -> dict[str, Any]:
     return {**record, **task.extra}
 
 
+def sentence_record(sentence: Sentence) -> dict[str, Any]:
+    """The JSON object of a sentence of a written text."""
+    return {
+        "text": sentence.text,
+        "drawn_from": sentence.attributions,
+        "unknown": sentence.unknown,
+        "unsupported": sentence.unsupported,
+    }
+
+
 def written_record(written: Written) -> dict[str, Any]:
     """The JSON object of a written text, as `citerec.texts.read.parse_written` reads it back."""
     record = {**task_record(written.task), "prediction": written.text, "writer": written.writer}
     if written.sentences:
-        record["sentences"] = [asdict(sentence) for sentence in written.sentences]
+        record["sentences"] = list(map(sentence_record, written.sentences))
     if written.settings:
         record["settings"] = dict(written.settings)
     return {**record, "knows_target": True} if written.is_oracle else record

@@ -115,7 +115,7 @@ def test_it_writes_and_says_what_each_sentence_was_drawn_from(endpoint: Endpoint
     written = chat.write(TASK)
     assert written.text == "BM25 was proposed for search [0]. Nobody knows [7]."
     assert (written.writer, written.task, written.is_oracle) == ("tiny", TASK, False)
-    assert written.sentences[0].drawn_from == (0,)
+    assert written.sentences[0].attributions == (0,)
     assert [sentence.unknown for sentence in written.sentences] == [(), ("[7]",)]
 
 

@@ -26,7 +26,7 @@ def sentence(text: str) -> Sentence:
 def test_a_sentence_was_drawn_from_what_it_cites() -> None:
     assert sentence("Graph kernels compare molecules [0].") == Sentence("Graph kernels compare molecules [0].", (0,))
     both = sentence("Graph kernels [0] and machine translation with attention [1] are known.")
-    assert (both.drawn_from, both.unsupported) == ((0, 1), ())
+    assert (both.attributions, both.unsupported) == ((0, 1), ())
 
 
 def shown(text: str) -> str:
@@ -35,7 +35,7 @@ def shown(text: str) -> str:
 
 def test_a_citation_of_what_was_not_given_is_flagged() -> None:
     wrong = sentence("Graph kernels compare molecules [0, 7].")
-    assert (wrong.drawn_from, wrong.unknown) == ((0,), ("[7]",))
+    assert (wrong.attributions, wrong.unknown) == ((0,), ("[7]",))
     assert shown("Graph kernels compare molecules [0, 7].") == "Graph kernels compare molecules [0, ?7]."
     named = "Kernels <cite> W99 <sep> Some title </cite> compare molecules."
     assert sentence(named).unknown == ("W99",)
@@ -59,7 +59,7 @@ def test_a_citation_of_what_was_not_given_is_flagged() -> None:
 )
 def test_citations_in_other_styles_are_flagged(cites: str, marks: str) -> None:
     one = sentence(f"Graph kernels compare molecules {cites}.")
-    assert one.drawn_from == ()
+    assert one.attributions == ()
     assert len(one.unknown) == 1
     assert shown(f"Graph kernels compare molecules {cites}.") == f"Graph kernels compare molecules {marks}."
 
@@ -85,15 +85,15 @@ def test_a_citation_of_a_paper_that_says_nothing_of_it_is_flagged() -> None:
 
 
 def test_a_sentence_that_cites_nothing_is_traced_by_its_words() -> None:
-    assert sentence("Kernels compare molecules quickly.").drawn_from == (0,)
-    assert sentence("Attention reaches new scores.").drawn_from == (1,)
-    assert sentence("Protein folding was solved.").drawn_from == ()
-    assert sentence("It is 42.").drawn_from == ()
+    assert sentence("Kernels compare molecules quickly.").attributions == (0,)
+    assert sentence("Attention reaches new scores.").attributions == (1,)
+    assert sentence("Protein folding was solved.").attributions == ()
+    assert sentence("It is 42.").attributions == ()
 
 
 @given(st.text(st.sampled_from("ab [],0127.-"), max_size=40))
 def test_what_is_marked_is_what_is_unknown(text: str) -> None:
     written = traced(TASK, text, "model")
     assert ("?" in marked(written)) == any(one.unknown for one in written.sentences)
-    assert all(number < 2 for one in written.sentences for number in one.drawn_from)
+    assert all(number < 2 for one in written.sentences for number in one.attributions)
     assert marked(written).replace("[?", "[").replace(" ?", " ").replace(" ", "").count("[") == text.count("[")

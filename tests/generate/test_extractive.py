@@ -42,7 +42,7 @@ TASK = TextTask(
 )
 def test_what_each_takes(name: str, sentences: list[tuple[str, tuple[int, ...]]]) -> None:
     written = open_writer(name, "citation").write(TASK)
-    assert [(sentence.text, sentence.drawn_from) for sentence in written.sentences] == sentences
+    assert [(sentence.text, sentence.attributions) for sentence in written.sentences] == sentences
     assert written.text == " ".join(text for text, _ in sentences)
     assert written.writer == name
     assert written.is_oracle == ("oracle" in name)

@@ -28,7 +28,7 @@ def test_textrank_is_summas(sample: list[TextTask]) -> None:
 def test_sentences_stand_in_the_sources_that_they_name(sample: list[TextTask]) -> None:
     for task in sample:
         for picked in [*textrank(task), *lexrank(task), *textrank_each(task)]:
-            named = " ".join(task.sources[number].text for number in picked.drawn_from)
+            named = " ".join(task.sources[number].text for number in picked.attributions)
             assert picked.text in " ".join(named.split()) or picked.text in named
 
 
@@ -41,7 +41,7 @@ def test_textrank_of_little_is_nothing() -> None:
 def test_every_source_has_its_best_sentence_however_small_its_share() -> None:
     text = "Cats chase small mice. Cats chase mice and birds every day. Dogs chase cats and mice. Stocks fell today."
     picked = textrank_each(TextTask("t", tuple(Source(text) for _ in range(20))), 40)
-    assert [one.drawn_from for one in picked] == [(number,) for number in range(20)]
+    assert [one.attributions for one in picked] == [(number,) for number in range(20)]
 
 
 def test_lexrank_is_pagerank_over_what_is_alike(sample: list[TextTask]) -> None:

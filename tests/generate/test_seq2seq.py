@@ -215,7 +215,7 @@ def test_citations_of_nothing_are_flagged(opened: Open) -> None:
     written = opened("bart", prompt="we study cats [0] and dogs [9]", max_tokens=12).write(TASKS[0])
     assert written.text.startswith("we study cats [0] and dogs [9]")
     assert "[9]" in written.sentences[0].unknown
-    assert 0 in written.sentences[0].drawn_from
+    assert 0 in written.sentences[0].attributions
 
 
 @pytest.mark.parametrize(

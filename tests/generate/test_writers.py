@@ -47,7 +47,7 @@ def test_every_writer_keeps_the_contract(
     assert first == second
     assert first.task is TASK and first.writer == writer.name and first.is_oracle == part.is_oracle
     assert " ".join(sentence.text for sentence in first.sentences).split() == first.text.split()
-    assert all(number == 0 for sentence in first.sentences for number in sentence.drawn_from)
+    assert all(number == 0 for sentence in first.sentences for number in sentence.attributions)
     assert list(writer.write_many([TASK, TASK])) == [first, first]
     assert list(writer.write_many([])) == []
     nothing = writer.write(TextTask("n", (Source(""),), targets=("x",)))

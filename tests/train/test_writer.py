@@ -110,7 +110,7 @@ def test_it_learns_what_to_write_and_the_writer_opens_it(
     written = list(Seq2seqWriter.open(str(tmp_path / "model"), device="cpu", beams=1).write_many(some))
     assert sum(one.text == one.task.targets[0] for one in written) > 0.8 * len(some)
     assert [one.task for one in written] == some
-    assert written[0].sentences[0].drawn_from == (0,)
+    assert written[0].sentences[0].attributions == (0,)
     # For another kind of text: the recipe of the model.
     assert Seq2seqWriter.open(str(tmp_path / "model"), task="tldr", device="cpu").generation.min_tokens == 10
 

@@ -57,7 +57,7 @@ def attributed(picked: Picked, task: TextTask) -> str:
 
     One that speaks of nobody is cited as it stands. What it cites itself is left out: its numbers are of another list.
     """
-    (number,) = picked.drawn_from
+    (number,) = picked.attributions
     source = task.sources[number]
     sentence = without_own_citations(picked.text)
     if opening := _OPENING.match(sentence):
@@ -74,7 +74,7 @@ def attributed(picked: Picked, task: TextTask) -> str:
             rest = _of_one(rest) if len(source.authors) == 1 else re.sub("^ am ", " are ", rest)
         named = f"{surnames(source.authors)}'s [{number}]" if owns else named
         return _finished(sentence[: said.start()] + named + _in_third_person(rest))
-    return cited(Picked(_in_third_person(sentence), picked.drawn_from), task)
+    return cited(Picked(_in_third_person(sentence), picked.attributions), task)
 
 
 def _finished(sentence: str) -> str:

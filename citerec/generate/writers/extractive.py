@@ -37,11 +37,11 @@ class Picked:
 
     Attributes:
         text: The sentence.
-        drawn_from: Numbers of the sources it stands in: several where it runs over the end of one.
+        attributions: Numbers of the sources it stands in: several where it runs over the end of one.
     """
 
     text: str
-    drawn_from: tuple[int, ...]
+    attributions: tuple[int, ...]
 
 
 Pick = Callable[[TextTask], Sequence[Picked]]
@@ -85,14 +85,14 @@ class ExtractiveWriter:
 
     def _sentence(self, picked: Picked, task: TextTask) -> Sentence:
         text = self._phrase(picked, task)
-        ours = () if self._phrase is as_it_is else picked.drawn_from
+        ours = () if self._phrase is as_it_is else picked.attributions
         # What a sentence cited where it stood is none of our sources, whatever its number.
         others = [
             text[mention.start : mention.end]
             for mention in mentions(text, task.sources)
             if not mention.sources or mention.unknown or not set(mention.sources) <= set(ours)
         ]
-        return Sentence(text, picked.drawn_from, tuple(dict.fromkeys(others)))
+        return Sentence(text, picked.attributions, tuple(dict.fromkeys(others)))
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
         """Texts for many tasks, in their order."""
@@ -167,7 +167,7 @@ def cited(picked: Picked, _task: TextTask) -> str:
     sentence = without_own_citations(picked.text)
     ended = _END.search(sentence)
     assert ended is not None  # it matches the empty end
-    citations = "".join(f" [{number}]" for number in picked.drawn_from)
+    citations = "".join(f" [{number}]" for number in picked.attributions)
     return f"{sentence[: ended.start()]}{ended[2]}{citations}{ended[1] or '.'}"
 
 

@@ -18,7 +18,7 @@ from citerec.retrieve.dense.given import arrange_given, find_given
 from citerec.retrieve.dense.journal import JOURNAL, Journal
 from citerec.retrieve.dense.kinds import FILE_NAME as FAISS
 from citerec.retrieve.dense.kinds import Asked, build_faiss, choose
-from citerec.retrieve.dense.manifest import FILES, Backend, DenseManifest, FaissSettings, has_vectors
+from citerec.retrieve.dense.manifest import FILES, DenseManifest, FaissSettings, has_vectors
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.version import __version__
 
@@ -42,7 +42,7 @@ class DenseOptions:
     vectors: tuple[Path, ...] = ()
     kind: Asked = "auto"
     max_tokens: int | None = 192
-    backend: Backend = "torch"
+    backend: str = "torch"
     max_bad: float = 0.05
 
 

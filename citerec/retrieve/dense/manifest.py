@@ -15,7 +15,6 @@ FILE_NAME = "manifest.json"
 FILES = ("ids.npy", "vectors.npy", "digests.npy", "years.npy", "citations.npy", "index.faiss")
 
 IndexKind = Literal["flat", "hnsw", "ivfpq"]
-Backend = Literal["torch", "onnx-int8"]
 
 
 class _Part(BaseModel):
@@ -69,7 +68,7 @@ class DenseManifest(_Part):
     citerec: str
     model: str
     identity: str | None
-    backend: Backend
+    backend: str
     max_tokens: int | None
     dimension: int
     normalised: bool = True

@@ -3,13 +3,14 @@
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field
 
 from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SettingsError
+from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
 from citerec.retrieve.dense.engine import faiss_module
@@ -47,7 +48,7 @@ class DenseSettings(PartSettings):
         le=1000,
         description="weight of the citing paper's own vector, where it is known, against 1 for the sentences",
     )
-    backend: Literal["torch", "onnx-int8"] | None = Field(
+    backend: BackendName | None = Field(
         default=None,
         description="what encodes the query: torch, or ONNX Runtime with 8 bits; by default what encoded the papers",
     )

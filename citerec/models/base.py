@@ -1,0 +1,127 @@
+"""What runs an encoder, and the registry of such backends."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from citerec.errors import ModelError
+from citerec.groundwork.registry import Registry
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+
+
+class Network(Protocol):
+    """What makes vectors of token ids. Safe to call from several threads."""
+
+    batch_tokens: int  # what a batch may cost, padding included: `batches_by_length`
+    workers: int  # how many batches run at once
+
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
+        """Vectors (rows, dimension) of length one, of ids (rows, length) where the mask is 1."""
+
+
+class Reading(BaseModel):
+    """How an encoder reads texts.
+
+    Attributes:
+        dimension: Of its vectors.
+        max_tokens: How much of a text it reads, special tokens included, as its authors set it.
+        limit: How much it could read; None where nothing says so.
+        truncation_side: Where a longer text is cut.
+        tokenizer: Its `tokenizer.json`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dimension: int
+    max_tokens: int
+    limit: int | None
+    truncation_side: Literal["left", "right"]
+    tokenizer: str
+
+    @classmethod
+    def of(cls, name: str, model: "SentenceTransformer") -> "Reading":
+        """How a model reads.
+
+        Raises:
+            ModelError: It has no tokenizer that serves several threads: its wrapper does not.
+        """
+        from tokenizers import Tokenizer
+
+        backend = getattr(model.tokenizer, "backend_tokenizer", None)
+        if not isinstance(backend, Tokenizer):
+            raise ModelError(f"the model {name!r} has no tokenizer.json", "Take one that has, or save it with one.")
+        limit = getattr(model.config, "max_position_embeddings", None)
+        return cls(
+            dimension=int(model.get_embedding_dimension() or 0),
+            max_tokens=int(model.get_max_seq_length() or limit or 512),
+            limit=limit,
+            truncation_side=model.tokenizer.truncation_side,
+            tokenizer=backend.to_str(),
+        )
+
+    def cutting(self, name: str, max_tokens: int | None) -> "Tokenizer":
+        """The tokenizer, cutting at so many tokens.
+
+        Args:
+            name: What the user calls the model.
+            max_tokens: How much of a text is read; what its authors set by default.
+
+        Raises:
+            ModelError: The model cannot read so many, or they leave no room for a text.
+        """
+        from tokenizers import Tokenizer
+
+        length = max_tokens or self.max_tokens
+        if self.limit is not None and length > self.limit:
+            raise ModelError(
+                f"the model {name!r} reads {self.limit} tokens, not {length}", f"Give at most {self.limit}."
+            )
+        tokenizer = Tokenizer.from_str(self.tokenizer)
+        if length <= (special := tokenizer.num_special_tokens_to_add(is_pair=False)):
+            raise ModelError(f"{length} tokens leave no room for a text", f"Give more than {special}.")
+        tokenizer.enable_truncation(length, direction=self.truncation_side)
+        tokenizer.no_padding()
+        return tokenizer
+
+
+class Opened(NamedTuple):
+    """An encoder that was opened.
+
+    Attributes:
+        identity: What tells the model from another: `model_identity`.
+        reading: How it reads.
+        network: What runs it.
+    """
+
+    identity: str
+    reading: Reading
+    network: Network
+
+
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What can run encoders. It is one file of this package, or an entry point of `citerec.encoder_backends`.
+
+    Attributes:
+        name: As in `--backend`.
+        open: Opens an encoder by its name, where a device of torch may be named; raises a ModelError where it cannot.
+            Heavy packages are imported there.
+        order: Its place among the backends: the lowest number comes first.
+    """
+
+    name: str
+    open: Callable[[str, str | None], Opened]
+    order: int = 1000
+
+
+ENCODERS: Registry[Backend] = Registry("encoder backend", "citerec.models", order=lambda backend: backend.order)
+
+BackendName = Annotated[str, AfterValidator(lambda name: ENCODERS[name].name)]
+"""The name of a backend, in settings."""

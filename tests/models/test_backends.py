@@ -1,0 +1,36 @@
+"""What every backend of encoders must do."""
+
+import numpy as np
+import pytest
+
+from citerec.errors import InputError, ModelError
+from citerec.models.base import ENCODERS
+from citerec.models.encoder import Encoder
+from citerec.models.find import DEFAULT_ENCODER
+from tests.conftest import ROOT
+
+
+@pytest.mark.parametrize("name", list(ENCODERS))
+def test_every_backend_keeps_the_contract(name: str) -> None:
+    encoder = Encoder.open(DEFAULT_ENCODER, backend=name, device="cpu", max_tokens=32)
+    texts = ["We cut trees.", "", "Saws are sharp, and trees fall. " * 20]
+    vectors = encoder.encode(texts)
+    assert vectors.shape == (3, encoder.dimension) and vectors.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
+    np.testing.assert_array_equal(vectors, encoder.encode(texts))
+    assert encoder.encode([]).shape == (0, encoder.dimension)
+    assert encoder.max_tokens == 32 and encoder.name == DEFAULT_ENCODER
+    torch = Encoder.open(DEFAULT_ENCODER, device="cpu", max_tokens=32)
+    assert encoder.identity == torch.identity
+    assert (vectors * torch.encode(texts)).sum(axis=1).min() > 0.95
+    with pytest.raises(ModelError, match="leave no room for a text"):
+        Encoder.open(DEFAULT_ENCODER, backend=name, max_tokens=2)
+    with pytest.raises(ModelError, match="there is no model folder"):
+        Encoder.open("./nowhere", backend=name)
+    docs = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert f"backend {name}" in docs or f"`{name}`" in docs, f"{name} is not in the docs"
+
+
+def test_another_name_is_told_those_that_there_are() -> None:
+    with pytest.raises(InputError, match=r"there is no encoder backend 'onnx'.* Choose: torch, onnx-int8"):
+        Encoder.open(DEFAULT_ENCODER, backend="onnx")
