@@ -5,6 +5,7 @@ from typing import Any
 
 from citerec.errors import InputError
 from citerec.records import MARKER, Context
+from citerec.retrieve.run import is_a
 
 _COLUMNS = ("context_id", "paper_id")
 
@@ -21,9 +22,9 @@ def contexts_of_qrels(value: Any) -> list[Context] | None:
     Raises:
         InputError: A column is missing, or a context has no relevant paper.
     """
-    if type(value).__module__.startswith("ranx.") and type(value).__name__ == "Qrels":
+    if is_a(value, "ranx.Qrels"):
         value = value.to_dict()
-    elif type(value).__module__.startswith("pandas.") and hasattr(value, "columns"):
+    elif is_a(value, "pandas.DataFrame"):
         if missing := [column for column in _COLUMNS if column not in value.columns]:
             raise InputError(
                 f"the frame has no column {missing[0]!r}", f"Qrels have the columns {', '.join(_COLUMNS)}."

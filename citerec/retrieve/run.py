@@ -134,18 +134,19 @@ class Run(Mapping[str, Mapping[str, float]]):
         return cls(answers.items(), name or path.stem)
 
 
-def is_ranx(value: Any) -> bool:
-    """Whether a value is a run of ranx, without importing it."""
-    return type(value).__module__.startswith("ranx.") and type(value).__name__ == "Run"
+def is_a(value: Any, kind: str) -> bool:
+    """Whether a value is of a class such as `ranx.Run`, without importing its package."""
+    package, _, name = kind.partition(".")
+    return type(value).__module__.partition(".")[0] == package and type(value).__name__ == name
 
 
 def as_run(value: Any, name: str) -> "Run | None":
     """A run in memory, of whatever kind: a `Run`, a run of ranx, a DataFrame, a dictionary; None for anything else."""
     if isinstance(value, Run):
         return value
-    if is_ranx(value):
+    if is_a(value, "ranx.Run"):
         return Run.from_ranx(value)
-    if type(value).__module__.startswith("pandas.") and hasattr(value, "columns"):
+    if is_a(value, "pandas.DataFrame"):
         return Run.from_frame(value, name)
     if isinstance(value, Mapping):
         return Run.from_dict(value, name)

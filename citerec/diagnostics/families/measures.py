@@ -5,9 +5,9 @@ from citerec.diagnostics.strata import strata
 
 
 def length_class(facts: Facts) -> str | None:
-    """Short, medium or long, by mean ± standard deviation; None for outliers. Maharjan 3.1.1."""
+    """Short, medium or long, by mean ± standard deviation; None for outliers and for a marker alone. Maharjan 3.1.1."""
     bounds, length = facts.bounds.length, facts.sentence.length
-    if bounds is None or not bounds.shortest <= length <= bounds.longest:
+    if bounds is None or length == 1 or not bounds.shortest <= length <= bounds.longest:
         return None
     return "short" if length < bounds.low else "long" if length > bounds.high else "medium"
 
