@@ -187,7 +187,9 @@ def search(work: Path) -> dict[str, Any]:
     for name, weight in (("contents", 1.0), ("title", 0.35)):
         weights.put(name, number(weight))
     sides: dict[str, Callable[[str], Any]] = {
-        "SimpleSearcher, one field": lambda text: [(str(hit.docid), float(hit.score)) for hit in searcher.search(text, K)],
+        "SimpleSearcher, one field": lambda text: [
+            (str(hit.docid), float(hit.score)) for hit in searcher.search(text, K)
+        ],
         "citerec, one field": lambda text: one_field.search(Query(text), K, NO_FILTERS),
         "SimpleSearcher, two weighted fields": lambda text: [
             (str(hit.docid), float(hit.score)) for hit in searcher.search_fields(text, weights, K)
