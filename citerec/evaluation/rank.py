@@ -113,14 +113,14 @@ def _places(contexts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     return rows - starts + 1
 
 
-FATES = ("found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index")
+OUTCOMES = ("found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index")
 """What can become of a cited paper: among the first ten, ranked after them, or lost in one of three ways."""
 
 FOUND_UNTIL = 10
 
 
-def fates(ranking: Ranking, questions: Questions, years: Years, rules: Rules) -> npt.NDArray[np.int8]:
-    """What became of each cited paper, as a number in FATES; -1 for slots that are not needed."""
+def outcomes(ranking: Ranking, questions: Questions, years: Years, rules: Rules) -> npt.NDArray[np.int8]:
+    """What became of each cited paper, as a number in OUTCOMES; -1 for slots that are not needed."""
     found = np.full(ranking.gold.shape, -1, np.int8)
     for row, context in enumerate(questions.contexts):
         for slot, paper_id in enumerate(context.cited_ids):

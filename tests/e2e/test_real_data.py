@@ -12,7 +12,7 @@ import pytrec_eval
 from citerec import evaluate
 from citerec.contexts.read import read_contexts
 from citerec.corpus.bibtex_writer import bibtex_entries
-from citerec.evaluation.files import write_results
+from citerec.evaluation.files import write_figures
 from citerec.recommend import Recommender
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import build_index, encode_index, open_store
@@ -87,7 +87,7 @@ def test_evaluation_gives_the_same_figures_and_so_does_trec_eval(acm: Path, shar
     assert (values["recall@10"], values["recall@100"], values["mrr@10"]) == pytest.approx(measured(acm, contexts))
     assert set(system.families) >= {"location", "length", "year"}
     assert sum(scores.n for scores in system.families["location"].values()) == 613
-    write_results(results, tmp_path / "out")
+    write_figures(results, tmp_path / "out")
     with (tmp_path / "out" / "qrels.txt").open() as qrels, (tmp_path / "out" / "runs" / "bm25.trec").open() as run:
         evaluator = pytrec_eval.RelevanceEvaluator(
             pytrec_eval.parse_qrel(qrels), {"recall.10,100", "ndcg_cut.10", "map_cut.100", "recip_rank"}

@@ -1,16 +1,28 @@
 """Systems that write, measured on the same tasks."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from citerec.errors import InputError
-from citerec.evaluation.statistics import RESAMPLES, Floats
-from citerec.evaluation.texts.means import Groups, Mean, comparisons, groups_of, means
-from citerec.evaluation.texts.predictions import Predictions, citing_paper
-from citerec.evaluation.texts.results import Column, SystemTexts, TextResults
+from citerec.evaluation.compare import Grouping, compare, group_scores
+from citerec.evaluation.figures import (
+    ALL,
+    DATASET,
+    UNNAMED,
+    Column,
+    FamilyInfo,
+    Floats,
+    Items,
+    SystemResult,
+    members_of,
+)
+from citerec.evaluation.predictions import Predictions, citing_paper
+from citerec.evaluation.results import Results
+from citerec.evaluation.statistics import RESAMPLES
+from citerec.evaluation.tables import counted
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.texts.anchors import cited_in
 from citerec.texts.metrics.citations import Citations
@@ -30,7 +42,7 @@ def evaluate_texts(
     seed: int = 0,
     resamples: int = RESAMPLES,
     on_progress: Progress = no_progress,
-) -> TextResults:
+) -> Results:
     """Measures what systems wrote, over all texts and data set by data set.
 
     Means come with percentile bootstrap intervals, pairs of systems with paired randomisation tests; both draw citing
@@ -52,50 +64,82 @@ def evaluate_texts(
         raise InputError("there is no metric", f"Name some: --metrics {','.join(DEFAULT_METRICS)}")
     if resamples < 100 or seed < 0:
         raise InputError(f"{resamples} samples from seed {seed}", "Draw at least 100, from a seed of at least 0.")
+    tasks = predictions.tasks
     columns = tuple(_column(name, metric.name) for metric in text_metrics for name in metric.columns)
-    groups = _groups(predictions)
+    names = [column.name for column in columns]
+    labels = [{DATASET: task.dataset} for task in tasks]
+    grouping = grouping_of(
+        [task.dataset for task in tasks], [citing_paper(task) or f"\0{number}" for number, task in enumerate(tasks)]
+    )
     scores = {
         name: _scores(text_metrics, texts, columns, f"{name}: ", on_progress)
         for name, texts in predictions.systems.items()
     }
-    settings = {metric.name: metric.settings for metric in text_metrics}
-    settings |= {metric.name: metric.settings for metric in corpus_metrics}
+
+    def system(scores: Floats, **fields: Any) -> SystemResult:
+        overall, *of_classes = group_scores(scores, names, grouping, seed, resamples)
+        classes = {label: found for (_, label), found in zip(grouping.groups, of_classes, strict=True)}
+        return SystemResult("texts", overall, {DATASET: classes} if classes else {}, **fields)
+
     systems = {
-        name: SystemTexts(
-            upper_bound=name in predictions.upper_bounds,
+        name: system(
+            scores[name],
+            settings=predictions.settings(name),
+            is_oracle=name in predictions.oracles,
             missing=predictions.missing[name],
-            blank=sum(not text.text.strip() for text in texts),
-            means=means(scores[name], groups, seed, resamples),
-            summaries={metric.name: _summaries(metric, texts, groups, on_progress) for metric in corpus_metrics},
+            empty=sum(not text.text.strip() for text in texts),
+            summaries={metric.name: _summaries(metric, texts, grouping, on_progress) for metric in corpus_metrics},
+            files=predictions.files.get(name, ()),
         )
         for name, texts in predictions.systems.items()
     }
-    tested = {name: scores[name] for name in scores if name not in predictions.upper_bounds}
-    results = TextResults(
-        predictions=predictions,
-        groups=groups,
+    of_targets = _target_scores(predictions, text_metrics, columns, on_progress)
+    tested = {name: scores[name] for name in scores if name not in predictions.oracles}
+    sizes = grouping.members.sum(axis=0).tolist()
+    results = Results(
         columns=columns,
-        settings=settings,
+        families={DATASET: FamilyInfo("Data sets", (), [label for _, label in grouping.groups])}
+        if grouping.groups
+        else {},
         systems=systems,
-        targets=_targets(predictions, text_metrics, columns, groups, seed, resamples, on_progress),
-        comparisons=comparisons(tested, [column.name for column in columns], groups, seed, on_progress),
         seed=seed,
         resamples=resamples,
-        citing_known=sum(citing_paper(task) is not None for task in predictions.tasks),
-        scores=scores,
+        set={
+            "asked": predictions.asked,
+            "compared": len(tasks),
+            "left_out": predictions.left_out,
+            "citing_paper_known": sum(citing_paper(task) is not None for task in tasks),
+            "references": asdict(predictions.references) if predictions.references else None,
+            "groups": dict(zip((label for _, label in (ALL, *grouping.groups)), sizes, strict=True)),
+        },
+        settings={
+            **{metric.name: metric.settings for metric in text_metrics},
+            **{metric.name: metric.settings for metric in corpus_metrics},
+        },
+        targets=None if of_targets is None else system(of_targets),
+        comparisons=compare(tested, names, grouping, seed, together="pairs", on_progress=on_progress),
+        items=Items([task.task_id for task in tasks], labels, grouping.clusters, scores, names),
+        predictions=predictions,
     )
-    return replace(results, notes=tuple(_notes(results)))
+    return replace(results, notes=tuple(_notes(results, predictions)))
+
+
+def grouping_of(datasets: Sequence[str], citing: Sequence[str]) -> Grouping:
+    """Groups of texts: the data sets, where there are several.
+
+    Args:
+        datasets: Of each text the name of its data set; it may be empty.
+        citing: Of each text what its citing paper is called.
+    """
+    names = list(dict.fromkeys(name or UNNAMED for name in datasets))
+    groups = [(DATASET, name) for name in names] if len(names) > 1 else []
+    _, clusters = np.unique(np.array(citing, dtype=object), return_inverse=True)
+    return Grouping(groups, members_of([{DATASET: name} for name in datasets], groups), clusters.astype(np.int32))
 
 
 def _column(name: str, metric: str) -> Column:
     """How a value is shown, and whether higher is better."""
     return Column(name, metric, share=metric != "length", judges=metric not in _DESCRIBING)
-
-
-def _groups(predictions: Predictions) -> Groups:
-    # A number that no name can be, where the citing paper is not known: the task stands for itself.
-    citing = [citing_paper(task) or f"\0{number}" for number, task in enumerate(predictions.tasks)]
-    return groups_of([task.dataset for task in predictions.tasks], citing)
 
 
 def _scores(
@@ -110,23 +154,17 @@ def _scores(
 
 
 def _summaries(
-    metric: CorpusMetric, texts: Sequence[Written], groups: Groups, on_progress: Progress
+    metric: CorpusMetric, texts: Sequence[Written], grouping: Grouping, on_progress: Progress
 ) -> dict[str, Mapping[str, Any]]:
     return {
         name: metric.summary([text for text, inside in zip(texts, members, strict=True) if inside], on_progress)
-        for name, members in zip(groups.names, groups.members.T.tolist(), strict=True)
+        for (_, name), members in zip((ALL, *grouping.groups), grouping.members.T.tolist(), strict=True)
     }
 
 
-def _targets(
-    predictions: Predictions,
-    metrics: Sequence[TextMetric],
-    columns: Sequence[Column],
-    groups: Groups,
-    seed: int,
-    resamples: int,
-    on_progress: Progress,
-) -> dict[str, list[Mean]] | None:
+def _target_scores(
+    predictions: Predictions, metrics: Sequence[TextMetric], columns: Sequence[Column], on_progress: Progress
+) -> Floats | None:
     """What describes texts, of the first targets: what a system's figures are to be held against."""
     describing = [metric for metric in metrics if metric.name in _DESCRIBING]
     known = np.array([bool(task.targets) for task in predictions.tasks])
@@ -135,37 +173,32 @@ def _targets(
     texts = [Written(task, task.targets[0] if task.targets else "", _TARGET) for task in predictions.tasks]
     scores = _scores(describing, texts, columns, f"{_TARGET}: ", on_progress)
     scores[~known] = np.nan
-    return means(scores, groups, seed, resamples)
+    return scores
 
 
-def _notes(results: TextResults) -> list[str]:
-    predictions, notes = results.predictions, []
+def _notes(results: Results, predictions: Predictions) -> list[str]:
+    notes = []
     if predictions.left_out:
         lacking = ", ".join(f"{name}: {number:,}" for name, number in predictions.missing.items() if number)
-        notes.append(
-            f"{_tasks(predictions.left_out)} of {predictions.asked:,} left out: not every system answered ({lacking})."
-        )
+        left_out = counted(predictions.left_out, "task")
+        notes.append(f"{left_out} of {predictions.asked:,} left out: not every system answered ({lacking}).")
     without = sum(not task.targets for task in predictions.tasks)
     if without:
-        notes.append(f"{_tasks(without)} without a target: what compares with one is not defined there.")
+        notes.append(f"{counted(without, 'task')} without a target: what compares with one is not defined there.")
     for name, system in results.systems.items():
-        if system.blank:
-            notes.append(f"{name} wrote nothing for {_tasks(system.blank)}.")
+        if system.empty:
+            notes.append(f"{name} wrote nothing for {counted(system.empty, 'task')}.")
     if Citations.name in results.metrics:
-        silent = {name: _silent(results, name) for name in results.systems}
+        silent = {name: _silent(results, predictions, name) for name in results.systems}
         if any(silent.values()):
             of_systems = ", ".join(f"{name}: {number:,}" for name, number in silent.items())
             notes.append(f"citations: texts that cite nothing, as their target does, count as 1 ({of_systems}).")
     return notes
 
 
-def _silent(results: TextResults, system: str) -> int:
+def _silent(results: Results, predictions: Predictions, system: str) -> int:
     """How many texts have the best citation score for citing nothing."""
     f1 = next(number for number, column in enumerate(results.columns) if column.name == Citations.columns[0])
-    best = zip(results.predictions.systems[system], results.scores[system][:, f1] == 1, strict=True)
+    best = zip(predictions.systems[system], results.items.scores[system][:, f1] == 1, strict=True)
     found = [cited_in(written.text, written.task.sources) for written, is_best in best if is_best]
     return sum(not cited.sources and not cited.outside for cited in found)
-
-
-def _tasks(number: int) -> str:
-    return f"{number:,} task{'' if number == 1 else 's'}"
