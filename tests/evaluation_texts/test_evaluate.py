@@ -22,6 +22,7 @@ from citerec.errors import InputError
 from citerec.evaluation.examples import AT_RANDOM, DIFFER, HARDEST, examples, parts_of, pieces_of
 from citerec.evaluation.figures import ALL, DATASET
 from citerec.evaluation.files import write_figures
+from citerec.evaluation.merge import merge
 from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.tables import said
@@ -166,6 +167,24 @@ def test_files_hold_all_figures(predictions: Predictions, tmp_path: Path) -> Non
                 values = [float(cell) for cell in cells if cell]
                 assert len(values) == mean["n"]
                 assert mean["value"] == (pytest.approx(np.mean(values)) if values else None)
+
+
+def test_results_come_back_and_lie_side_by_side(predictions: Predictions, tmp_path: Path) -> None:
+    results = evaluated(predictions)
+    results.write(tmp_path / "out")
+    back = Results.read(tmp_path / "out")
+    assert orjson.dumps(back.to_json()) == orjson.dumps(results.to_json())
+    assert back.contexts_to_frame().equals(results.contexts_to_frame())
+    back.write(tmp_path / "again")
+    assert (tmp_path / "again" / "scores.csv").read_bytes() == (tmp_path / "out" / "scores.csv").read_bytes()
+    parts = {name: evaluated(read_predictions_of(predictions, name)) for name in ("copy", "noise", "oracle")}
+    merged = merge(parts)
+    assert merged.systems["copy"].overall == results.systems["copy"].overall
+    assert merged.comparisons == results.comparisons
+    other = replace(parts["noise"], settings={**parts["noise"].settings, "rouge": {"stemming": True}})
+    merged = merge({"a": parts["copy"], "b": other})
+    assert "rouge" not in merged.metrics
+    assert "b and a set rouge differently: left out." in merged.notes
 
 
 def test_the_same_results_make_the_same_files(predictions: Predictions, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from citerec import evaluate
@@ -507,3 +508,33 @@ def test_options_have_the_documented_defaults() -> None:
         True,
         True,
     )
+
+
+def test_results_can_be_looked_at(results: Results) -> None:
+    value = results.systems["bm25"].overall.values["recall@10"]
+    assert repr(results).startswith(f"<Results of demo, 450 contexts: recall@10 of bm25 {value:.3f}, one-field 0.")
+    page = results._repr_html_()
+    assert page.count("<tr>") == 1 + 3
+    assert f"{value:.3f}" in page
+
+
+def test_a_frame_has_a_row_a_context_and_system(results: Results) -> None:
+    frame = results.contexts_to_frame()
+    assert list(frame.columns) == ["context_id", "system", "location", "citing", "rank", *METRICS]
+    assert len(frame) == 3 * 450
+    bm25 = frame[frame["system"] == "bm25"]
+    assert bm25["recall@10"].mean() == pytest.approx(results.systems["bm25"].overall.values["recall@10"])
+    for row, item in zip(bm25.head(20).itertuples(), results.items, strict=False):
+        found = [rank for rank in item.ranks["bm25"] if rank]
+        assert (row.context_id, row.location) == (item.context_id, item.labels["location"])
+        assert (min(found) if found else None) == (None if row.rank is pd.NA else row.rank)
+
+
+def test_results_of_version_1_can_still_be_read(results: Results, tmp_path: Path) -> None:
+    write_figures(results, tmp_path / "out")
+    path = tmp_path / "out" / "results.json"
+    value = json.loads(path.read_text())
+    for system in value["systems"].values():
+        system["fates"] = system.pop("outcomes")
+    path.write_text(json.dumps({**value, "version": 1}))
+    assert json.dumps(Results.read(tmp_path / "out").to_json()) == json.dumps(results.to_json())
