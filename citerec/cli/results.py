@@ -85,7 +85,7 @@ def show_results(console: Console, results: "Results") -> None:
         show(console, discourse_table(results, metric), narrower)
     if results.of_texts:
         console.print()
-    show_lines(console, legend(results, intervals=fits))
+    show_lines(console, legend(results, "short" if fits else None))
     if not results.of_texts:
         _show_ranked(console, results)
 

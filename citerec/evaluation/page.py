@@ -28,7 +28,6 @@ from citerec.evaluation.tables import (
     rules_text,
     said,
     settings_text,
-    title_of,
 )
 from citerec.groundwork.tables import Table, left, marked, to_html
 from citerec.records import MARKER
@@ -60,8 +59,7 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
             results=results,
             version=__version__,
             title=results.set["name"] if ranked else "Written texts",
-            about=title_of(results),
-            legend=list(legend(results)),
+            legend=list(legend(results, "long")),
             part_colours=PART_COLOURS,
             significant=SIGNIFICANT,
             overall=overall_table(results, "long") if ranked else None,

@@ -153,8 +153,8 @@ def _mark(comparison: Comparison | None, column: Column) -> Span:
     return " ▼" if lower else " ▲", "" if not column.judges else "worse" if worse else "better"
 
 
-def legend(results: Figures, *, intervals: bool = True) -> Iterator[tuple[str, str]]:
-    """What the marks in tables of scores mean: lines with their styles."""
+def legend(results: Figures, intervals: Intervals = "short") -> Iterator[tuple[str, str]]:
+    """What the marks in tables of scores mean, that have such intervals: lines with their styles."""
     if any(scores.few for _, family, _, scores in results.rows() if family != ALL[0] and not results.of_texts):
         yield "* fewer than 30 contexts: says little.", "warning"
     if any(column.share for column in results.columns) or results.corpus_metrics:
@@ -181,7 +181,8 @@ def legend(results: Figures, *, intervals: bool = True) -> Iterator[tuple[str, s
         of_items = "tasks" if results.of_texts else "contexts"
         known = results.set["citing_paper_known" if results.of_texts else "citing_papers_known"]
         over = "citing papers" if known else f"{of_items}: citing papers are not known"
-        yield f"[low high]: 95 % of {results.resamples:,} bootstrap samples over {over}.", "faint"
+        shown = "low–high" if intervals == "long" else "[low high]"
+        yield f"{shown}: 95 % of {results.resamples:,} bootstrap samples over {over}.", "faint"
 
 
 def robustness_table(results: Figures) -> Table:
