@@ -24,7 +24,7 @@ diagnostics.add_command(review)
 @diagnostics.command("list", epilog="Example: citerec diagnostics list")
 def list_sets() -> None:
     """List the sets, and the families that each has."""
-    from citerec.cli.diagnostics_tables import show_sets
+    from citerec.cli.sets import show_sets
     from citerec.diagnostics.sets import SetManifest
     from citerec.diagnostics.sets import list_sets as listed
     from citerec.errors import InputError
@@ -46,7 +46,7 @@ def show(identifier: str) -> None:
     ID is the name of a set (demo), a family of one (demo/location), or a family of the demo set
     (location).
     """
-    from citerec.cli.diagnostics_tables import show_family, show_set
+    from citerec.cli.sets import show_family, show_set
     from citerec.diagnostics.families import families_named
     from citerec.diagnostics.sets import DEFAULT_SET, find_set, parse_id, read_set
     from citerec.errors import InputError
@@ -95,8 +95,8 @@ def label(
     CONTEXTS is a JSON Lines file (docs/formats.md). What is said of each family: its classes, and
     which of them have too few contexts.
     """
-    from citerec.cli.diagnostics_tables import show_labelled
     from citerec.cli.progress import progress_bar
+    from citerec.cli.sets import show_labelled
     from citerec.contexts.read import read_contexts
     from citerec.diagnostics.label import label_contexts
     from citerec.diagnostics.sets import SET, place_for, write_labelled
@@ -210,8 +210,8 @@ def build(
     taken from the full texts; each class of each cell gets its share, and no cited paper is used
     twice. The datasheet tells every step. What was stopped goes on when the command is given again.
     """
-    from citerec.cli.build_tables import show_built
     from citerec.cli.progress import progress_bar
+    from citerec.cli.sets import show_built
     from citerec.diagnostics.build.build import build_set
     from citerec.diagnostics.build.options import BuildOptions, Sources
     from citerec.diagnostics.sets import REVIEWS, SET, place_for

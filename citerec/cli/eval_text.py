@@ -1,14 +1,11 @@
 """`citerec eval-text`: systems that write, measured on the same tasks."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from citerec.cli.console import PartsOption, notes, output
-
-if TYPE_CHECKING:
-    from citerec.evaluation.texts.results import TextResults
+from citerec.cli.console import PartsOption
 
 _PATH = click.Path(path_type=Path)
 predictions_argument = click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PREDICTIONS…")
@@ -95,16 +92,17 @@ def eval_text(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Measure written texts, with intervals and tests.
+    """Measure texts that systems wrote, with intervals and tests.
 
     PREDICTIONS are JSON Lines as generate writes them: tasks with a "prediction". Each writer is a
     system, or each file that is given a name. Systems are compared on the tasks that all of them
     answered.
     """
     from citerec.cli.progress import progress_bar
-    from citerec.evaluation.texts.evaluate import evaluate_texts
-    from citerec.evaluation.texts.files import TEXT_RESULTS
-    from citerec.evaluation.texts.predictions import read_predictions
+    from citerec.cli.results import tell
+    from citerec.evaluation.files import TEXT_RESULTS
+    from citerec.evaluation.predictions import read_predictions
+    from citerec.evaluation.texts import evaluate_texts
     from citerec.texts.metrics.base import default_metrics, open_metrics
 
     folders = dict(map(_tagger, taggers))
@@ -116,7 +114,7 @@ def eval_text(
         on_progress("opening metrics", 0, 0)
         opened = open_metrics([*names, *folders], taggers=folders, **options)
         results = evaluate_texts(read, *opened, seed=seed, resamples=resamples, on_progress=on_progress)
-    _tell(results, out, as_json=as_json)
+    tell(results, out, as_json=as_json)
 
 
 def named_file(value: str) -> tuple[str | None, Path]:
@@ -130,29 +128,3 @@ def _tagger(value: str) -> tuple[str, Path]:
     if not separator or name not in _tagged():
         raise click.UsageError(f"--tagger {value!r} is not {_metrics()['folders']}")
     return name, Path(folder)
-
-
-def _tell(results: "TextResults", out: Path | None, *, as_json: bool) -> None:
-    from citerec.cli.eval_text_tables import show_text_results
-    from citerec.errors import CiterecError
-    from citerec.evaluation.texts.files import write_text_results
-
-    failed: CiterecError | None = None
-    if out is not None:
-        # First to the disk: who reads the output may leave (`| head`). If the disk fails, it is shown all the same.
-        try:
-            write_text_results(results, out)
-        except CiterecError as error:
-            failed = error
-    if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(results.to_json(), option=orjson.OPT_INDENT_2))
-    else:
-        show_text_results(output(), results)
-    for note in results.notes:
-        notes().print(note, markup=False, style="yellow")
-    if failed is not None:
-        raise failed
-    if out is not None:
-        notes().print(f"{out}: results.json, scores.csv, and a page to read: {out}/report.html", markup=False)

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import SYSTEM_HELP, PartsOption, notes, output, system_parts
+from citerec.cli.console import SYSTEM_HELP, PartsOption, notes, system_parts
 
 if TYPE_CHECKING:
-    from citerec.evaluation.results import Results
     from citerec.evaluation.systems import System
 
 _PATH = click.Path(path_type=Path)
@@ -94,6 +93,7 @@ def evaluate(
     measured in one go and compared.
     """
     from citerec.cli.progress import progress_bar
+    from citerec.cli.results import tell
     from citerec.evaluation.evaluate import evaluate as measured
 
     what, families = _what(identifiers, set_name, contexts)
@@ -121,7 +121,7 @@ def evaluate(
             on_progress=on_progress,
             **options,
         )
-    _tell(results, out, as_json=as_json)
+    tell(results, out, as_json=as_json)
 
 
 @click.command(epilog="Example: citerec report results/bm25 results/mine")
@@ -135,17 +135,19 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """
     import os
 
-    from citerec.evaluation.files import read_results, write_report
+    from citerec.cli.results import tell
+    from citerec.evaluation.files import write_report
     from citerec.evaluation.merge import merge
+    from citerec.evaluation.results import Results
 
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise click.UsageError("a folder is given twice")
     if out is not None and out.suffix not in (".html", ".htm"):
         raise click.UsageError(f"--out {out} is no page: give a name such as both.html")
     same_names = len({folder.name for folder in folders}) < len(folders)
-    parts = {os.fspath(folder) if same_names else folder.resolve().name: read_results(folder) for folder in folders}
+    parts = {os.fspath(folder) if same_names else folder.resolve().name: Results.read(folder) for folder in folders}
     results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
-    _tell(results, None, as_json=as_json)
+    tell(results, None, as_json=as_json)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_report(results, out)
@@ -204,29 +206,3 @@ def _named_run(value: str) -> tuple[str, Path]:
     for ending in (".gz", ".trec", ".run", ".txt"):
         name = name.removesuffix(ending)
     return name, Path(value)
-
-
-def _tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
-    from citerec.errors import CiterecError
-
-    failed: CiterecError | None = None
-    if out is not None:
-        # First to the disk: who reads the output may leave (`| head`). If the disk fails, it is shown all the same.
-        try:
-            results.write(out)
-        except CiterecError as error:
-            failed = error
-    if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(results.to_json(), option=orjson.OPT_INDENT_2))
-    else:
-        from citerec.cli.evaluate_tables import show_results
-
-        show_results(output(), results)
-    for note in results.notes:
-        notes().print(note, markup=False, style="yellow")
-    if failed is not None:
-        raise failed
-    if out is not None:
-        notes().print(f"{out}: results.json, results.csv, runs, and a page to read: {out}/report.html", markup=False)

@@ -45,8 +45,8 @@ def sheet(
     of all systems are mixed, and carry no names: who wrote what stands in a key beside the sheets,
     which raters must not see.
     """
-    from citerec.evaluation.texts.predictions import read_predictions
-    from citerec.evaluation.texts.sheets import write_sheets
+    from citerec.evaluation.predictions import read_predictions
+    from citerec.evaluation.sheets import write_sheets
 
     read = read_predictions([named_file(value) for value in predictions], tasks_file)
     *sheets, instructions, key = write_sheets(read, out, tasks=tasks, raters=raters, shared=shared, seed=seed)
@@ -77,8 +77,8 @@ def read(sheets: tuple[Path, ...], key: Path, seed: int, resamples: int, as_json
 
     A rater is called what the name of the sheet says: sheet-anna.csv is anna's.
     """
-    from citerec.cli.eval_text_tables import show_ratings
-    from citerec.evaluation.texts.ratings import read_ratings
+    from citerec.cli.results import show_ratings
+    from citerec.evaluation.ratings import read_ratings
 
     rated = read_ratings(sheets, key, seed=seed, resamples=resamples)
     if as_json:

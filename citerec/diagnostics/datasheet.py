@@ -13,6 +13,24 @@ if TYPE_CHECKING:
 from citerec.diagnostics.label import FEW
 from citerec.diagnostics.strata import strata
 
+CELLS, QUARANTINE, FIGURES, REVIEWS = "cells.csv", "quarantine.jsonl", "figures", "reviews"
+"""What may lie beside a datasheet."""
+
+FUNNEL = {
+    "papers": "papers of the corpus",
+    "in_strata": "with a field, a year and a citation count of the strata",
+    "texts": "full texts at hand",
+    "cited": "papers that these texts cite",
+    "eligible": "of them in the corpus and the strata, with title, authors and venue",
+    "drawn": "papers drawn",
+    "citing": "citing papers found",
+    "citing_texts": "texts of them found",
+    "sentences": "sentences that cite, in their paragraphs (counted each round)",
+    "usable": "usable sentences that cite a drawn paper",
+    "chosen": "contexts chosen",
+}
+"""The steps of a build, in order, in words."""
+
 _FIGURES = {
     "funnel": "How many were left after each step",
     "cells": "How full the cells of each class are",
@@ -33,11 +51,9 @@ def write_datasheet(path: Path, manifest: Mapping[str, Any], titles: Mapping[str
         manifest: The set's manifest, as JSON has it.
         titles: Titles of the families.
     """
-    from citerec.diagnostics import sets  # which imports this module
-
     folder, rules = path.parent, strata()
-    cells, reasons = _cells(folder / sets.CELLS)
-    figures = {f"{sets.FIGURES}/{name}.svg": what for name, what in _FIGURES.items()}
+    cells, reasons = _cells(folder / CELLS)
+    figures = {f"{FIGURES}/{name}.svg": what for name, what in _FIGURES.items()}
     text = (
         _templates()
         .get_template("datasheet.md.j2")
@@ -52,8 +68,8 @@ def write_datasheet(path: Path, manifest: Mapping[str, Any], titles: Mapping[str
             first_year=rules.year.groups[0][0],
             last_year=rules.year.groups[-1][1],
             figures={name: what for name, what in figures.items() if (folder / name).is_file()},
-            has_reviews=(folder / sets.REVIEWS).is_dir(),
-            has_quarantine=(folder / sets.QUARANTINE).is_file(),
+            has_reviews=(folder / REVIEWS).is_dir(),
+            has_quarantine=(folder / QUARANTINE).is_file(),
         )
     )
     path.write_text(text, encoding="utf-8")
@@ -63,8 +79,6 @@ def _steps(manifest: Mapping[str, Any]) -> list[tuple[str, int]]:
     """The funnel in words."""
     if not manifest["sampling"]:
         return []
-    from citerec.diagnostics.build.record import FUNNEL
-
     return [(FUNNEL.get(step, step), count) for step, count in manifest["sampling"]["funnel"].items()]
 
 

@@ -228,30 +228,26 @@ def tally(items: Iterable[Item], gone: Iterable[Item], verdicts: Mapping[str, Re
 
 def wilson(successes: int, trials: int) -> tuple[float, float]:
     """Low and high end of the 95 % score interval of a share (E. B. Wilson, JASA 22, 1927); trials are at least 1."""
-    z = 1.959963984540054  # 95 % of a normal distribution lie within so many standard deviations
-    middle = successes + z**2 / 2
-    half = z * (successes * (trials - successes) / trials + z**2 / 4) ** 0.5
-    return max(0.0, (middle - half) / (trials + z**2)), min(1.0, (middle + half) / (trials + z**2))
+    from scipy.stats import binomtest
+
+    interval = binomtest(successes, trials).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
-def cohens_kappa(pairs: Sequence[tuple[object, object]]) -> float | None:
-    """Agreement of two judges beyond what chance brings: κ = (p_o - p_e) / (1 - p_e).
-
-    p_o is the share of things that both judge alike, p_e that which they would if both drew their verdicts by lot, each
-    as often as it is. Source: J. Cohen, A Coefficient of Agreement for Nominal Scales, Educational and Psychological
-    Measurement 20 (1960), 37-46.
+def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
+    """Agreement of two judges beyond what chance brings (J. Cohen, 1960), as scikit-learn computes it.
 
     Args:
         pairs: For each thing the two verdicts.
 
     Returns:
-        κ, at most 1; None where there are no pairs, or both judges give one and the same verdict to all.
+        At most 1; None where there are no pairs, or both judges give one and the same verdict to all.
     """
-    first, second = (Counter(pair[side] for pair in pairs) for side in (0, 1))
-    by_chance = sum(first[verdict] * second[verdict] for verdict in first)  # p_e, times n squared
-    alike = sum(one == other for one, other in pairs) * len(pairs)  # p_o, times n squared
-    every = len(pairs) ** 2
-    return None if by_chance == every else (alike - by_chance) / (every - by_chance)
+    from sklearn.metrics import cohen_kappa_score
+
+    if len(set(itertools.chain.from_iterable(pairs))) < 2:
+        return None
+    return float(cohen_kappa_score(*zip(*pairs, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

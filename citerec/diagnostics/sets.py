@@ -14,6 +14,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.bounds import Bounds
+from citerec.diagnostics.datasheet import CELLS as CELLS
+from citerec.diagnostics.datasheet import FIGURES as FIGURES
+from citerec.diagnostics.datasheet import QUARANTINE as QUARANTINE
+from citerec.diagnostics.datasheet import REVIEWS as REVIEWS
 from citerec.diagnostics.datasheet import write_datasheet
 from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import Labelled
@@ -30,8 +34,7 @@ VERSION = 1
 """Rises when a set written before can no longer be read."""
 
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
-CELLS, RESERVES, QUARANTINE, FIGURES = "cells.csv", "reserves.jsonl", "quarantine.jsonl", "figures"
-REVIEWS, REJECTED = "reviews", "rejected.jsonl"
+RESERVES, REJECTED = "reserves.jsonl", "rejected.jsonl"
 _ALWAYS = (MANIFEST, CONTEXTS, QRELS, DATASHEET)
 SET = Kind(
     "diagnostic set",

@@ -1,45 +1,147 @@
-"""Every pair of systems, class by class."""
+"""Means of groups, how sure they are, and where two systems differ."""
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
-from citerec.evaluation.results import OVERALL, Comparison
-from citerec.evaluation.statistics import Totals, holm, randomisation_test
+from citerec.evaluation.figures import ALL, OVERALL, Comparison, Flags, Floats, Group, Ints, Mean, Scores
+from citerec.evaluation.statistics import RESAMPLES, Totals, holm, intervals, randomisation_test, total
+from citerec.groundwork.progress import Progress, no_progress
+
+
+@dataclass(frozen=True, slots=True)
+class Grouping:
+    """Which items a mean is over, and what is drawn.
+
+    Attributes:
+        groups: The groups besides that of all items.
+        members: Items × groups, all items first: who belongs where.
+        clusters: Of each item the number of its citing paper: items of one paper resemble each other.
+    """
+
+    groups: Sequence[Group]
+    members: Flags
+    clusters: Ints
+
+
+def group_scores(
+    scores: Floats, columns: Sequence[str], grouping: Grouping, seed: int, resamples: int = RESAMPLES
+) -> list[Scores]:
+    """Means of each group with their intervals, all items first.
+
+    Args:
+        scores: Items × columns; NaN where a value is not defined.
+        columns: Names of the columns.
+        grouping: The groups.
+        seed: Of the bootstrap.
+        resamples: How many samples it draws.
+    """
+    found = [dict.fromkeys(columns, Mean(0, None, None)) for _ in range(grouping.members.shape[1])]
+    for defined, numbers in _defined_alike(~np.isnan(scores)):
+        totals = _total(scores[:, numbers], defined, grouping)
+        counts = totals.counts.sum(axis=0).astype(int)
+        sums = totals.sums.sum(axis=0).reshape(len(counts), len(numbers))
+        bounds = intervals(totals, seed, resamples)
+        for row, place in itertools.product(np.flatnonzero(counts).tolist(), range(len(numbers))):
+            low, high = bounds[row, place].tolist()
+            mean = float(sums[row, place]) / int(counts[row])
+            found[row][columns[numbers[place]]] = Mean(int(counts[row]), mean, None if np.isnan(low) else (low, high))
+    return [Scores(n, means) for n, means in zip(grouping.members.sum(axis=0).astype(int).tolist(), found, strict=True)]
 
 
 def compare(
-    totals: Mapping[str, Totals], groups: Sequence[tuple[str, str]], metrics: Sequence[str], seed: int
-) -> Iterator[Comparison]:
-    """Compares every pair of systems over all contexts, and on each class.
+    scores: Mapping[str, Floats],
+    columns: Sequence[str],
+    grouping: Grouping,
+    seed: int,
+    *,
+    together: Literal["classes", "pairs"] = "classes",
+    on_progress: Progress = no_progress,
+) -> tuple[Comparison, ...]:
+    """Compares every pair of systems over all items, and on each class, where both have a value.
 
     Args:
-        totals: By system; the first group is of all contexts, the others are `groups`.
-        groups: Family and class of each further group.
-        metrics: Names of the metrics, in the order of the totals.
+        scores: By system, items × columns; NaN where a value is not defined.
+        columns: Names of the columns.
+        grouping: The groups.
         seed: Of the randomisation test.
+        together: Which p values are corrected for their number by Holm's method. "classes": those of all classes of a
+            pair of systems and a column; that of all items, and of a class that holds them all, is a question of its
+            own. "pairs": those of all pairs and classes of a column; those of all items over all pairs.
+        on_progress: Called with the pairs done.
     """
-    for first, second in itertools.combinations(totals, 2):
-        p_values = randomisation_test(totals[first], totals[second], seed)
-        counts = totals[first].counts.sum(axis=0)
-        sums = (totals[first].sums - totals[second].sums).sum(axis=0).reshape(p_values.shape)
+    kept: dict[tuple[str, tuple[int, ...]], Totals] = {}
+
+    def totals_of(name: str, defined: Flags, numbers: Sequence[int]) -> Totals:
+        # What is defined for all items is added up once for all pairs.
+        found = kept.get((name, tuple(numbers))) if defined.all() else None
+        found = found or _total(scores[name][:, numbers], defined, grouping)
+        if defined.all():
+            kept[name, tuple(numbers)] = found
+        return found
+
+    found: list[Comparison] = []
+    pairs = list(itertools.combinations(scores, 2))
+    for number, pair in enumerate(pairs):
+        on_progress("testing pairs", number, len(pairs))
+        both = ~np.isnan(scores[pair[0]]) & ~np.isnan(scores[pair[1]])
+        for defined, numbers in _defined_alike(both):
+            if defined.any():
+                totals = [totals_of(name, defined, numbers) for name in pair]
+                found += _pair(pair, totals, [columns[one] for one in numbers], grouping, seed)
+    groups = [ALL, *grouping.groups]
+    by_pair = {pair: number for number, pair in enumerate(pairs)}
+
+    def order(one: Comparison) -> tuple[int, int, int]:
+        pair, column = by_pair[one.first, one.second], columns.index(one.metric)
+        group = groups.index((one.family, one.label))
+        return (pair, column, group) if together == "classes" else (column, group, pair)
+
+    whole = {(one.first, one.second, one.metric): one.n for one in found if one.family == OVERALL}
+
+    def question(one: Comparison) -> Hashable:
+        if together == "pairs":
+            return one.metric, one.family == OVERALL
+        asked = one.first, one.second, one.metric
         # A class that is everything asks nothing new.
-        tested = np.flatnonzero((counts[1:] > 0) & (counts[1:] < counts[0])) + 1
-        for column, metric in enumerate(metrics):
-            # Corrected for all classes of this pair and metric; over all contexts is one question of its own.
-            corrected = dict(zip(tested.tolist(), holm(p_values[tested, column]).tolist(), strict=True))
-            for row, (family, label) in enumerate([(OVERALL, OVERALL), *groups]):
-                if counts[row]:
-                    p = float(p_values[row, column])
-                    yield Comparison(
-                        first=first,
-                        second=second,
-                        metric=metric,
-                        family=family,
-                        label=label,
-                        n=int(counts[row]),
-                        difference=float(sums[row, column] / counts[row]),
-                        p=p,
-                        p_holm=corrected.get(row, p),
-                    )
+        return asked if one.n < whole[asked] else (*asked, one.family, one.label)
+
+    return tuple(_corrected(sorted(found, key=order), question))
+
+
+def _pair(
+    pair: tuple[str, str], totals: Sequence[Totals], columns: Sequence[str], grouping: Grouping, seed: int
+) -> Iterator[Comparison]:
+    p_values = randomisation_test(totals[0], totals[1], seed)
+    counts = totals[0].counts.sum(axis=0)
+    sums = (totals[0].sums - totals[1].sums).sum(axis=0).reshape(p_values.shape)
+    for row, group in enumerate([ALL, *grouping.groups]):
+        for place, column in enumerate(columns if counts[row] else ()):
+            p, difference = float(p_values[row, place]), float(sums[row, place] / counts[row])
+            yield Comparison(*pair, column, *group, int(counts[row]), difference, p, p)
+
+
+def _corrected(found: Sequence[Comparison], question: Callable[[Comparison], Hashable]) -> Iterator[Comparison]:
+    asked: dict[Hashable, list[int]] = {}
+    for number, one in enumerate(found):
+        asked.setdefault(question(one), []).append(number)
+    corrected = np.empty(len(found))
+    for numbers in asked.values():
+        corrected[numbers] = holm(np.array([found[number].p for number in numbers]))
+    yield from (replace(one, p_holm=p) for one, p in zip(found, corrected.tolist(), strict=True))
+
+
+def _defined_alike(defined: Flags) -> Iterator[tuple[Flags, list[int]]]:
+    """Columns that are defined for the same items, together: they are resampled at one go."""
+    by_items: dict[bytes, list[int]] = {}
+    for column in range(defined.shape[1]):
+        by_items.setdefault(defined[:, column].tobytes(), []).append(column)
+    for columns in by_items.values():
+        yield defined[:, columns[0]], columns
+
+
+def _total(scores: Floats, defined: Flags, grouping: Grouping) -> Totals:
+    return total(np.where(defined[:, None], scores, 0.0), grouping.clusters, grouping.members & defined[:, None])

@@ -8,25 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet
 from citerec.errors import InputError
-from citerec.evaluation.compare import compare
+from citerec.evaluation.compare import Grouping, compare, group_scores
+from citerec.evaluation.figures import Floats, Items, Scores, SystemResult, members_of, robustness
+from citerec.evaluation.files import ranked_columns
 from citerec.evaluation.material import Material, Source, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, load, measure, parse_metrics
-from citerec.evaluation.outcomes import Outcomes
 from citerec.evaluation.overlap import Overlap, find_overlap
 from citerec.evaluation.qrels import contexts_of_qrels
 from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcomes, rank
-from citerec.evaluation.results import (
-    Results,
-    Scores,
-    SystemResult,
-    robustness,
-)
+from citerec.evaluation.results import Results
 from citerec.evaluation.run import Years
-from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
+from citerec.evaluation.statistics import RESAMPLES
 from citerec.evaluation.systems import Answered, Conditions, System, answer, check, learnt_by, named
 from citerec.evaluation.topics import Topics, select_topics
 from citerec.groundwork.progress import Progress
@@ -202,72 +197,48 @@ class _Evaluation:
         self._rules, self._k, self._years, self._options = rules, k, years, options
         self._overlap = overlap
         contexts = topics.contexts
-        self._groups = [(name, label) for name, family in material.families.items() for label in family.classes]
+        groups = [(name, label) for name, family in material.families.items() for label in family.classes]
         self._outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
-        counted = ~self._outside if rules.missing == "skip" else np.ones(len(contexts), bool)
-        numbers = {group: column for column, group in enumerate(self._groups, 1)}
-        self._members = np.zeros((len(contexts), 1 + len(self._groups)), bool)
-        self._members[:, 0] = True
-        for row, context in enumerate(contexts):
-            for label in context.labels.items():
-                if label in numbers:
-                    self._members[row, numbers[label]] = True
-        self._members &= counted[:, None]
-        self._counted = counted
+        self._counted = ~self._outside if rules.missing == "skip" else np.ones(len(contexts), bool)
+        members = members_of([context.labels for context in contexts], groups) & self._counted[:, None]
+        self._grouping = Grouping(groups, members, topics.clusters)
         self._systems: dict[str, SystemResult] = {}
-        self._totals: dict[str, Totals] = {}
         self._rankings: dict[str, Ranking] = {}
-        self._scores: dict[str, npt.NDArray[np.float64]] = {}
+        self._scores: dict[str, Floats] = {}
 
     def add(self, name: str, answered: Answered) -> None:
         """Scores one system."""
         ranking = rank(answered.run, self._topics, self._rules, self._k)
         scores = measure(self._metrics, ranking.gold, self._k)
-        totals = total(scores, self._topics.clusters, self._members)
-        bounds = intervals(totals, self._options.seed, self._options.resamples)
-        overall, *classes = self._means(totals, bounds)
+        names = [metric.name for metric in self._metrics]
+        overall, *classes = group_scores(scores, names, self._grouping, self._options.seed, self._options.resamples)
         families: dict[str, dict[str, Scores]] = {}
-        for (family, label), found in zip(self._groups, classes, strict=True):
+        for (family, label), found in zip(self._grouping.groups, classes, strict=True):
             families.setdefault(family, {})[label] = found
-        found = outcomes(ranking, self._topics, self._years, self._rules)[self._counted]
+        outcome = outcomes(ranking, self._topics, self._years, self._rules)[self._counted]
         places = ranking.gold[self._counted]
         hits = np.bincount(ranking.run.contexts, minlength=len(self._topics))
-        self._rankings[name], self._totals[name], self._scores[name] = ranking, totals, scores
+        self._rankings[name], self._scores[name] = ranking, scores
         self._systems[name] = SystemResult(
             kind=answered.kind,
             overall=overall,
             families=families,
-            robustness=tuple(robustness(metric.name, overall, families) for metric in self._metrics)
+            robustness=tuple(robustness(metric, overall, families) for metric in names)
             if any(scores.n for scores in classes)
             else (),
-            fates={label: int((found == number).sum()) for number, label in enumerate(OUTCOMES)},
+            outcomes={label: int((outcome == number).sum()) for number, label in enumerate(OUTCOMES)},
             ranks=np.bincount(places[places > NOT_FOUND], minlength=self._k + 1)[1:].tolist(),
-            without_hit=int((hits[self._counted] == 0).sum()),
+            empty=int((hits[self._counted] == 0).sum()),
             removed=ranking.removed._asdict(),
             settings=answered.settings,
             cost=answered.cost,
         )
 
-    def _means(self, totals: Totals, bounds: npt.NDArray[np.float64]) -> list[Scores]:
-        counts = totals.counts.sum(axis=0).astype(int)
-        sums = totals.sums.sum(axis=0).reshape(len(counts), -1)
-        names = [metric.name for metric in self._metrics]
-        return [
-            Scores(
-                n=int(n),
-                values={name: float(value) / n if n else None for name, value in zip(names, row, strict=True)},
-                ci={
-                    name: None if np.isnan(low) else (float(low), float(high))
-                    for name, (low, high) in zip(names, limits, strict=True)
-                },
-            )
-            for n, row, limits in zip(counts.tolist(), sums, bounds, strict=True)
-        ]
-
     def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
         """What all systems reached, and how they compare."""
         contexts, rules, seed = self._topics.contexts, self._rules, self._options.seed
-        totals = {name: self._totals[name] for name in self._names}
+        metrics = [metric.name for metric in self._metrics]
+        scores = {name: self._scores[name] for name in self._names}
         rankings = {name: self._rankings[name] for name in self._names}
         of_set = {
             **self._material.facts,
@@ -294,30 +265,37 @@ class _Evaluation:
                 "missing": rules.missing,
                 "conditions": any(family.conditions for family in self._material.families.values()),
             },
-            metrics=tuple(metric.name for metric in self._metrics),
+            columns=ranked_columns(metrics),
             k=self._k,
             seed=seed,
             resamples=self._options.resamples,
             families=self._material.families,
             systems={name: self._systems[name] for name in self._names},
-            comparisons=tuple(compare(totals, self._groups, [metric.name for metric in self._metrics], seed)),
-            outcomes=Outcomes(
-                contexts,
-                np.flatnonzero(self._counted),
-                self._topics.clusters,
-                self._outside,
-                {name: ranking.gold for name, ranking in rankings.items()},
-                self._scores,
-                [metric.name for metric in self._metrics],
-                frozenset(self._material.families),
-            ),
+            comparisons=compare(scores, metrics, self._grouping, seed),
+            items=self._items(metrics),
             notes=(
                 *self._material.notes,
                 *self._overlap.notes(left_out=not self._options.include_training_contexts),
                 *self._other_corpus(manifest),
             ),
-            asked=tuple(context.context_id for context in contexts),
+            context_ids=tuple(context.context_id for context in contexts),
             rankings=rankings,
+        )
+
+    def _items(self, metrics: list[str]) -> Items:
+        """The contexts that counted."""
+        counted = np.flatnonzero(self._counted)
+        contexts, families = [self._topics.contexts[row] for row in counted], self._material.families.keys()
+        return Items(
+            ids=[context.context_id for context in contexts],
+            labels=[{name: one for name, one in context.labels.items() if name in families} for context in contexts],
+            citing=self._topics.clusters[counted],
+            scores={name: self._scores[name][counted] for name in self._names},
+            columns=metrics,
+            texts=[context.text for context in contexts],
+            cited=[context.cited_ids for context in contexts],
+            in_index=(~self._outside[counted]).tolist(),
+            ranks={name: self._rankings[name].gold[counted] for name in self._names},
         )
 
     def _other_corpus(self, manifest: Manifest) -> list[str]:

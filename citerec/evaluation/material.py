@@ -15,7 +15,7 @@ from citerec.diagnostics.label import Labelled, label_contexts
 from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
-from citerec.evaluation.results import FamilyInfo
+from citerec.evaluation.figures import FamilyInfo
 from citerec.records import MARKER, Context
 
 

@@ -1,33 +1,45 @@
 """Several results side by side, as if their systems had been measured together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-
-import numpy as np
+from typing import TypeVar
 
 from citerec.errors import InputError
-from citerec.evaluation.compare import compare
+from citerec.evaluation.compare import Grouping, compare
+from citerec.evaluation.figures import Figures, Items, Scores, SystemResult, members_of, robustness
 from citerec.evaluation.rank import FOUND_UNTIL
-from citerec.evaluation.results import Comparison, Outcome, Results, Scores, SystemResult, robustness
-from citerec.evaluation.statistics import total
+
+Merged = TypeVar("Merged", bound=Figures)
+_Systems = Mapping[str, tuple[str, str]]
+"""New name of a system: its part, and its name there."""
 
 
-def merge(parts: Mapping[str, Results]) -> Results:
+def merge(parts: Mapping[str, Merged]) -> Merged:
     """Results that hold the systems of all parts.
 
-    Where the parts asked the same contexts, their systems are compared as `evaluate` compares them.
+    Where the parts are of the same contexts or tasks, their systems are compared as `evaluate` or `evaluate_texts`
+    compares them.
 
     Args:
         parts: Results by the name that tells systems of one name apart.
 
     Raises:
-        InputError: The parts have no metric in common.
+        InputError: The parts have no metric in common, or are of ranked lists and of texts.
     """
     first, *others = parts.values()
-    metrics = tuple(metric for metric in first.metrics if all(metric in other.metrics for other in others))
-    if not metrics:
-        raise InputError("the results have no metric in common", "Evaluate them with the same --metrics.")
-    alike = all(_question(other) == _question(first) for other in others)
+    if any(other.of_texts != first.of_texts for other in others):
+        raise InputError("some of the results are of ranked lists, others of texts", "Give results of one kind.")
+    settings = {
+        name: own for name, own in first.settings.items() if all(other.settings.get(name) == own for other in others)
+    }
+    columns = tuple(
+        column
+        for column in first.columns
+        if all(column in other.columns for other in others) and (not first.of_texts or column.metric in settings)
+    )
+    if not columns:
+        raise InputError("the results have no metric in common", "Evaluate them with the same --metrics and settings.")
+    alike = all(_asked(other) == _asked(first) for other in others)
     systems = _systems(parts)
     k = min(part.k for part in parts.values())
     shared = {
@@ -39,78 +51,102 @@ def merge(parts: Mapping[str, Results]) -> Results:
     otherwise = [name for name in shared if alike and not all(_same_labels(first, other, name) for other in others)]
     families = {name: family for name, family in shared.items() if name not in otherwise}
     kept = {
-        name: _restricted(system, {family: system.families[family] for family in families}, metrics, k)
-        for name, (_, _, system) in systems.items()
+        name: _restricted(parts[part].systems[there], list(families), [column.name for column in columns], k)
+        for name, (part, there) in systems.items()
     }
+    notes = [*_differences(parts), *_left_out(otherwise), *(note for part in parts.values() for note in part.notes)]
+    name = " and ".join(dict.fromkeys(str(part.set["name"]) for part in parts.values() if "name" in part.set))
     merged = replace(
         first,
-        set={**first.set, "name": " and ".join(dict.fromkeys(part.set["name"] for part in parts.values()))},
-        metrics=metrics,
+        set={**first.set, **({"name": name} if name else {})},
+        columns=columns,
+        settings=settings,
         k=k,
         families=families,
         systems=kept,
+        targets=first.targets if alike else None,
         comparisons=(),
-        outcomes=(),
-        notes=tuple(
-            dict.fromkeys(
-                [*_differences(parts), *_left_out(otherwise), *(note for part in parts.values() for note in part.notes)]
-            )
-        ),
+        items=Items(),
+        notes=tuple(dict.fromkeys(notes)),
+        rankings={},
+        predictions=None,
     )
     if not alike:
         return replace(merged, set={**merged.set, "alike": False})
-    outcomes = _outcomes(parts, systems, metrics)
-    return replace(merged, outcomes=outcomes, comparisons=tuple(_comparisons(merged, outcomes)))
+    items = _items(parts, systems, [column.name for column in columns])
+    tested = {name: scores for name, scores in items.scores.items() if not kept[name].is_oracle}
+    groups = merged.groups[1:]
+    return replace(
+        merged,
+        items=items,
+        comparisons=compare(
+            tested,
+            items.columns,
+            Grouping(groups, members_of(items.labels, groups), items.citing),
+            merged.seed,
+            together="pairs" if merged.of_texts else "classes",
+        ),
+    )
 
 
-def _restricted(
-    system: SystemResult, families: Mapping[str, Mapping[str, Scores]], metrics: Sequence[str], k: int
-) -> SystemResult:
-    """A system on some families, by some metrics and down to some rank only."""
-    counted = any(scores.n for classes in families.values() for scores in classes.values())
-    lines = [robustness(metric, system.overall, families) for metric in metrics] if counted else ()
+def _restricted(system: SystemResult, names: Sequence[str], columns: Sequence[str], k: int) -> SystemResult:
+    """A system on some families, by some columns and down to some rank only."""
+
+    def of_columns(scores: Scores) -> Scores:
+        return Scores(scores.n, {column: scores.means[column] for column in columns})
+
+    families = {name: {label: of_columns(scores) for label, scores in system.families[name].items()} for name in names}
+    system = replace(system, overall=of_columns(system.overall), families=families)
+    if not k:
+        return system
+    known = any(scores.n for classes in families.values() for scores in classes.values())
     ranks = system.ranks[:k]
-    fates = {
-        **system.fates,
+    outcomes = {
+        **system.outcomes,
         "found": sum(ranks[:FOUND_UNTIL]),
         "ranked badly": sum(ranks[FOUND_UNTIL:]),
-        "not retrieved": system.fates["not retrieved"] + sum(system.ranks[k:]),
+        "not retrieved": system.outcomes["not retrieved"] + sum(system.ranks[k:]),
     }
-    return replace(system, families=families, robustness=lines, fates=fates, ranks=ranks)
+    lines = [robustness(column, system.overall, families) for column in columns] if known else ()
+    return replace(system, robustness=lines, outcomes=outcomes, ranks=ranks)
 
 
-def _same_labels(first: Results, other: Results, family: str) -> bool:
-    pairs = zip(first.outcomes, other.outcomes, strict=True)
-    return all(one.labels.get(family) == two.labels.get(family) for one, two in pairs)
+def _same_labels(first: Figures, other: Figures, family: str) -> bool:
+    pairs = zip(first.items.labels, other.items.labels, strict=True)
+    return all(one.get(family) == two.get(family) for one, two in pairs)
 
 
-def _question(results: Results) -> tuple[object, ...]:
-    asked = tuple(outcome.context_id for outcome in results.outcomes)
-    return results.set["fingerprint"], asked
+def _asked(results: Figures) -> tuple[object, ...]:
+    datasets = [labels.get("dataset") for labels in results.items.labels] if results.of_texts else []
+    return results.set.get("fingerprint"), list(results.items.ids), datasets
 
 
-def _systems(parts: Mapping[str, Results]) -> dict[str, tuple[str, str, SystemResult]]:
-    """New name: part, name there, system. A name that several parts have is told apart by the part."""
+def _systems(parts: Mapping[str, Figures]) -> dict[str, tuple[str, str]]:
+    """A name that several parts have is told apart by the part."""
     names = [name for part in parts.values() for name in part.systems]
     return {
-        name if names.count(name) == 1 else f"{name}@{part_name}": (part_name, name, system)
+        name if names.count(name) == 1 else f"{name}@{part_name}": (part_name, name)
         for part_name, part in parts.items()
-        for name, system in part.systems.items()
+        for name in part.systems
     }
 
 
-def _differences(parts: Mapping[str, Results]) -> list[str]:
+def _differences(parts: Mapping[str, Figures]) -> list[str]:
     """What makes the parts hard to compare."""
     first_name, first = next(iter(parts.items()))
+    of_items = "tasks" if first.of_texts else "contexts"
     found = []
     for name, part in list(parts.items())[1:]:
-        if _question(part) != _question(first):
-            found.append(f"{name} and {first_name} asked different contexts: no pair of systems is tested.")
-        if part.index["fingerprint"] != first.index["fingerprint"]:
+        if _asked(part) != _asked(first):
+            found.append(f"{name} and {first_name} asked different {of_items}: no pair of systems is tested.")
+        if part.index.get("fingerprint") != first.index.get("fingerprint"):
             found.append(f"{name} and {first_name} asked different indexes.")
         for rule, value in part.rules.items():
             if value != first.rules[rule]:
                 found.append(f"{name} had {rule} {_said(value)}, {first_name} {_said(first.rules[rule])}.")
+        for metric, settings in part.settings.items():
+            if settings != first.settings.get(metric, settings):
+                found.append(f"{name} and {first_name} set {metric} differently: left out.")
         if part.k != first.k:
             found.append(f"{name} looked at {part.k} hits, {first_name} at {first.k}.")
     return found
@@ -126,36 +162,12 @@ def _said(value: object) -> str:
     return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
 
 
-def _outcomes(
-    parts: Mapping[str, Results], systems: Mapping[str, tuple[str, str, SystemResult]], metrics: Sequence[str]
-) -> tuple[Outcome, ...]:
-    rows = zip(*(part.outcomes for part in parts.values()), strict=True)
-    merged = []
-    for row in rows:
-        by_part = dict(zip(parts, row, strict=True))
-        merged.append(
-            replace(
-                row[0],
-                ranks={name: by_part[part].ranks[there] for name, (part, there, _) in systems.items()},
-                scores={
-                    name: {metric: by_part[part].scores[there][metric] for metric in metrics}
-                    for name, (part, there, _) in systems.items()
-                },
-            )
-        )
-    return tuple(merged)
-
-
-def _comparisons(results: Results, outcomes: Sequence[Outcome]) -> Iterator[Comparison]:
-    groups = [(name, label) for name, family in results.families.items() for label in family.classes]
-    members = np.array([[True, *(outcome.labels.get(name) == label for name, label in groups)] for outcome in outcomes])
-    clusters = np.array([outcome.citing for outcome in outcomes], np.int32)
-    totals = {
-        name: total(
-            np.array([[outcome.scores[name][metric] for metric in results.metrics] for outcome in outcomes]),
-            clusters,
-            members,
-        )
-        for name in results.systems
-    }
-    return compare(totals, groups, results.metrics, results.seed)
+def _items(parts: Mapping[str, Figures], systems: _Systems, columns: Sequence[str]) -> Items:
+    """The items of the first part, with what the systems of all parts reached on them."""
+    scores = {}
+    for name, (part, there) in systems.items():
+        items = parts[part].items
+        scores[name] = items.scores[there][:, [items.columns.index(column) for column in columns]]
+    first = next(iter(parts.values())).items
+    ranks = {name: parts[part].items.ranks[there] for name, (part, there) in systems.items() if parts[part].items.ranks}
+    return replace(first, scores=scores, columns=columns, ranks=ranks)

@@ -61,8 +61,8 @@ def test_results_are_written_and_a_run_gives_the_same_figures(citerec: Citerec, 
     rescored = json.loads(again.stdout)["systems"]["bm25"]
     assert (rescored["overall"], rescored["families"]) == (system["overall"], system["families"])
     assert (rescored["kind"], rescored["cost"]) == ("run", None)
-    assert (rescored["fates"], rescored["ranks"], rescored["without_hit"]) == (
-        system["fates"], system["ranks"], system["without_hit"],
+    assert (rescored["outcomes"], rescored["ranks"], rescored["without_hit"]) == (
+        system["outcomes"], system["ranks"], system["without_hit"],
     )  # fmt: skip
 
 

@@ -167,7 +167,11 @@ def test_a_text_metric_has_its_unit_in_tables_and_page(citerec: Citerec, tmp_pat
     assert "characters_per_comma ↓" in page and "★ 3.8" in page and "characters_per_comma ×100" not in page
     assert "comma: ," in page
     columns = json.loads((tmp_path / "results" / "results.json").read_text())["columns"]
-    assert columns[-1] == {"name": "characters_per_comma", "metric": "commas", "share": False, "judges": True}
+    told = {"name": "characters_per_comma", "metric": "commas", "share": False, "judges": True}
+    assert columns[-1] == {**told, "better": "lower", "decimals": 1}
+    # Who has the package no longer can read the results all the same.
+    again = citerec("report", "results").stdout
+    assert re.search(r"^terse +6 +★ 3\.8 ", again, re.MULTILINE) and "↓: lower is better" in again
     result = citerec("eval-text", "terse.jsonl", "--metrics", "comma", PYTHONPATH=others)
     assert "there is no text metric 'comma'. Did you mean commas?" in result.stderr
 

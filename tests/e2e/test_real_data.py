@@ -13,7 +13,7 @@ from citerec import evaluate
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
 from citerec.corpus.bibtex_writer import bibtex_entries
-from citerec.evaluation.files import write_results
+from citerec.evaluation.files import write_figures
 from citerec.recommend import Recommender, SearchOptions
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import build_index, encode_index, open_store
@@ -84,12 +84,12 @@ def test_evaluation_gives_the_same_figures_and_so_does_trec_eval(acm: Path, shar
     metrics = ["recall@10", "recall@100", "mrr@10", "ndcg@10", "map@100"]
     results = evaluate("bm25", contexts, index=acm, metrics=metrics)
     system = results.systems["bm25"]
-    assert (system.overall.n, system.without_hit) == (897, 1)
+    assert (system.overall.n, system.empty) == (897, 1)
     values = system.overall.values
     assert (values["recall@10"], values["recall@100"], values["mrr@10"]) == pytest.approx(measured(acm, contexts))
     assert set(system.families) >= {"location", "length", "year"}
     assert sum(scores.n for scores in system.families["location"].values()) == 613
-    write_results(results, tmp_path / "out")
+    write_figures(results, tmp_path / "out")
     with (tmp_path / "out" / "qrels.txt").open() as qrels, (tmp_path / "out" / "runs" / "bm25.trec").open() as run:
         evaluator = pytrec_eval.RelevanceEvaluator(
             pytrec_eval.parse_qrel(qrels), {"recall.10,100", "ndcg_cut.10", "map_cut.100", "recip_rank"}

@@ -17,14 +17,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from citerec.cli.eval_text_tables import show_text_results
+from citerec.cli.results import show_results
 from citerec.errors import InputError
-from citerec.evaluation.texts.evaluate import evaluate_texts
-from citerec.evaluation.texts.files import write_text_results
-from citerec.evaluation.texts.page import parts_of, pieces_of, said
-from citerec.evaluation.texts.predictions import Predictions, read_predictions
-from citerec.evaluation.texts.results import TextResults
-from citerec.evaluation.texts.telling import BY_LOT, DIFFER, HARDEST, telling
+from citerec.evaluation.examples import AT_RANDOM, DIFFER, HARDEST, examples, parts_of, pieces_of
+from citerec.evaluation.figures import ALL, DATASET
+from citerec.evaluation.files import write_figures
+from citerec.evaluation.merge import merge
+from citerec.evaluation.predictions import Predictions, read_predictions
+from citerec.evaluation.results import Results
+from citerec.evaluation.tables import said
+from citerec.evaluation.texts import evaluate_texts
 from citerec.texts.metrics.base import default_metrics, open_metrics
 from citerec.texts.metrics.discourse import Discourse
 from citerec.texts.tasks import Sentence, Source
@@ -32,6 +34,7 @@ from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
 
 Files = Callable[..., list[Path]]
+XING, LU = (DATASET, "xing"), (DATASET, "lu")
 
 
 class WordTagger:
@@ -51,7 +54,7 @@ def predictions(files: Files) -> Predictions:
     return read_predictions([(None, path) for path in files()])
 
 
-def evaluated(predictions: Predictions, names: Sequence[str] = default_metrics(), **options: int) -> TextResults:
+def evaluated(predictions: Predictions, names: Sequence[str] = default_metrics(), **options: int) -> Results:
     text_metrics, _ = open_metrics(names, workers=1)
     return evaluate_texts(predictions, text_metrics, [Discourse("intent", WordTagger())], **options)
 
@@ -63,26 +66,25 @@ def test_means_are_those_of_the_metrics_own_scores(predictions: Predictions) -> 
         for metric in metrics:
             scores = metric.scores(texts, lambda *_: None)
             for place, column in enumerate(metric.columns):
-                number = [one.name for one in results.columns].index(column.name)
-                for group, of_group in (("overall", slice(0, 6)), ("xing", slice(0, 3)), ("lu", slice(3, 6))):
-                    mean = results.systems[name].means[group][number]
+                for group, of_group in ((ALL, slice(0, 6)), (XING, slice(0, 3)), (LU, slice(3, 6))):
+                    mean = results.systems[name].scores(group).means[column.name]
                     values = scores[of_group, place]
                     assert mean.n == np.count_nonzero(~np.isnan(values))
                     assert mean.value == (pytest.approx(np.nanmean(values)) if mean.n else None)
     assert results.settings["rouge"] == metrics[0].settings
-    assert results.systems["noise"].blank == 1
+    assert results.systems["noise"].empty == 1
     assert "noise wrote nothing for 1 task." in results.notes
 
 
-def test_upper_bounds_are_never_the_best_and_never_tested(predictions: Predictions) -> None:
+def test_oracles_are_never_the_best_and_never_tested(predictions: Predictions) -> None:
     results = evaluated(predictions, ["rouge", "length"])
-    assert results.systems["oracle"].upper_bound
-    assert results.systems["oracle"].means["overall"][0].value == 1.0
-    assert results.best("overall", 0) == {"copy"}
-    assert results.best("overall", 3) == set()  # words: there is no best length
+    assert results.systems["oracle"].is_oracle
+    assert results.systems["oracle"].overall.values["rouge1"] == 1.0
+    assert results.best(ALL, results.columns[0]) == {"copy"}
+    assert results.best(ALL, results.columns[3]) == set()  # words: there is no best length
     assert {(c.first, c.second) for c in results.comparisons} == {("copy", "noise")}
     alone = read_predictions_of(predictions, "copy", "oracle")
-    assert evaluated(alone, ["rouge"]).best("overall", 0) == set()
+    assert evaluated(alone, ["rouge"]).best(ALL, results.columns[0]) == set()
 
 
 def test_equals_are_best_together_and_where_all_are_equal_none_is(predictions: Predictions) -> None:
@@ -91,18 +93,22 @@ def test_equals_are_best_together_and_where_all_are_equal_none_is(predictions: P
         again, systems={**again.systems, "again": again.systems["copy"]}, missing={**again.missing, "again": 0}
     )
     results = evaluated(again, ["rouge"])
-    assert results.best("overall", 0) == {"copy", "again"}
+    assert results.best(ALL, results.columns[0]) == {"copy", "again"}
     # As a sum over the same texts in another order may be.
     copy = results.systems["copy"]
-    (first, *others) = copy.means["overall"]
+    first = copy.overall.means["rouge1"]
     assert first.value
-    near = replace(copy, means={**copy.means, "overall": [replace(first, value=first.value * (1 + 1e-15)), *others]})
-    assert replace(results, systems={**results.systems, "again": near}).best("overall", 0) == {"copy", "again"}
+    higher = {**copy.overall.means, "rouge1": replace(first, value=first.value * (1 + 1e-15))}
+    near = replace(copy, overall=replace(copy.overall, means=higher))
+    assert replace(results, systems={**results.systems, "again": near}).best(ALL, results.columns[0]) == {
+        "copy",
+        "again",
+    }
     out = io.StringIO()
-    show_text_results(Console(file=out, width=300), results)
+    show_results(Console(file=out, width=300), results)
     assert len(re.findall(r"^(?:overall)? +(?:copy|again) +6 +★", out.getvalue(), re.MULTILINE)) == 2
     same = evaluated(replace(again, systems=dict.fromkeys(("copy", "again"), again.systems["copy"])), ["rouge"])
-    assert same.best("overall", 0) == set()
+    assert same.best(ALL, results.columns[0]) == set()
 
 
 def test_texts_that_count_as_1_for_citing_nothing_are_told(tmp_path: Path) -> None:
@@ -117,15 +123,14 @@ def test_texts_that_count_as_1_for_citing_nothing_are_told(tmp_path: Path) -> No
 def read_predictions_of(predictions: Predictions, *names: str) -> Predictions:
     systems = {name: predictions.systems[name] for name in names}
     missing = dict.fromkeys(names, 0)
-    return Predictions(predictions.tasks, systems, predictions.upper_bounds, predictions.asked, missing)
+    return Predictions(predictions.tasks, systems, predictions.oracles, predictions.asked, missing)
 
 
 def test_targets_are_measured_where_a_value_describes(predictions: Predictions) -> None:
     results = evaluated(predictions, ["rouge", "length"])
     assert results.targets is not None
-    words = [column.name for column in results.columns].index("words")
-    assert results.targets["overall"][words].value == results.systems["oracle"].means["overall"][words].value
-    assert results.targets["overall"][0].value is None
+    assert results.targets.overall.values["words"] == results.systems["oracle"].overall.values["words"]
+    assert results.targets.overall.values["rouge1"] is None
 
 
 def test_the_same_seed_gives_the_same_results(predictions: Predictions) -> None:
@@ -148,7 +153,7 @@ def test_shares_of_labels_and_their_divergence(predictions: Predictions) -> None
 
 def test_files_hold_all_figures(predictions: Predictions, tmp_path: Path) -> None:
     results, out = evaluated(predictions), tmp_path / "out"
-    write_text_results(results, out)
+    write_figures(results, out)
     assert {path.name for path in out.iterdir()} == {"results.json", "scores.csv", "report.html"}
     value = orjson.loads((out / "results.json").read_bytes())
     assert value == orjson.loads(orjson.dumps(results.to_json()))
@@ -164,11 +169,29 @@ def test_files_hold_all_figures(predictions: Predictions, tmp_path: Path) -> Non
                 assert mean["value"] == (pytest.approx(np.mean(values)) if values else None)
 
 
+def test_results_come_back_and_lie_side_by_side(predictions: Predictions, tmp_path: Path) -> None:
+    results = evaluated(predictions)
+    results.write(tmp_path / "out")
+    back = Results.read(tmp_path / "out")
+    assert orjson.dumps(back.to_json()) == orjson.dumps(results.to_json())
+    assert back.contexts_to_frame().equals(results.contexts_to_frame())
+    back.write(tmp_path / "again")
+    assert (tmp_path / "again" / "scores.csv").read_bytes() == (tmp_path / "out" / "scores.csv").read_bytes()
+    parts = {name: evaluated(read_predictions_of(predictions, name)) for name in ("copy", "noise", "oracle")}
+    merged = merge(parts)
+    assert merged.systems["copy"].overall == results.systems["copy"].overall
+    assert merged.comparisons == results.comparisons
+    other = replace(parts["noise"], settings={**parts["noise"].settings, "rouge": {"stemming": True}})
+    merged = merge({"a": parts["copy"], "b": other})
+    assert "rouge" not in merged.metrics
+    assert "b and a set rouge differently: left out." in merged.notes
+
+
 def test_the_same_results_make_the_same_files(predictions: Predictions, tmp_path: Path) -> None:
     results, out = evaluated(predictions, ["rouge"]), tmp_path / "out"
     written = []
     for _ in range(2):
-        write_text_results(results, out)
+        write_figures(results, out)
         written.append({path.name: path.read_bytes() for path in out.iterdir()})
     assert written[0] == written[1]
 
@@ -190,7 +213,7 @@ class Page(HTMLParser):
 
 
 def test_the_page_needs_nothing_else_and_runs_nothing(predictions: Predictions, tmp_path: Path) -> None:
-    write_text_results(evaluated(predictions), tmp_path / "out")
+    write_figures(evaluated(predictions), tmp_path / "out")
     page = Page(tmp_path / "out" / "report.html")
     assert not [tag for tag, _ in page.elements if tag in ("script", "link", "img", "iframe", "object")]
     addresses = [attributes[name] for _, attributes in page.elements for name in ("href", "src") if name in attributes]
@@ -204,7 +227,7 @@ def test_the_page_needs_nothing_else_and_runs_nothing(predictions: Predictions, 
 
 
 def test_the_page_flags_citations_that_stand_for_nothing(predictions: Predictions, tmp_path: Path) -> None:
-    write_text_results(evaluated(predictions, ["rouge"]), tmp_path / "out")
+    write_figures(evaluated(predictions, ["rouge"]), tmp_path / "out")
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert re.search(r'<mark class="unknown" title="[^"]*">\[7\]</mark>', text)
     assert "cites what is no source: [7]" in text
@@ -214,7 +237,7 @@ def test_the_page_flags_citations_that_stand_for_nothing(predictions: Prediction
 
 def page_of(tmp_path: Path, **changes: object) -> str:
     path = write_lines(tmp_path / "a.jsonl", [record("copy", 0, **changes)])
-    write_text_results(evaluated(read_predictions([(None, path)]), ["rouge"]), tmp_path / "out")
+    write_figures(evaluated(read_predictions([(None, path)]), ["rouge"]), tmp_path / "out")
     return (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
@@ -223,9 +246,9 @@ def test_the_page_shows_what_a_sentence_was_drawn_from(tmp_path: Path) -> None:
                  {"text": "Networks [9].", "drawn_from": [0, 1], "unknown": ["[9]"]}]  # fmt: skip
     text = page_of(tmp_path, prediction="Graph kernels [0].\n\nNetworks [9]. The end.", sentences=sentences)
     assert (
-        '<div class="written">Graph kernels <mark class="citation">[0]</mark>.<sup title="drawn from 0">0</sup>\n\n'
+        '<div class="prediction">Graph kernels <mark class="citation">[0]</mark>.<sup title="sources: 0">0</sup>\n\n'
         'Networks <mark class="unknown" title="no source stands behind this citation">[9]</mark>.'
-        '<sup title="drawn from 0, 1">0,1</sup> The end.</div>'
+        '<sup title="sources: 0, 1">0,1</sup> The end.</div>'
     ) in text
     assert "cites what is no source: [9]" in text
 
@@ -233,11 +256,11 @@ def test_the_page_shows_what_a_sentence_was_drawn_from(tmp_path: Path) -> None:
 def test_the_page_shows_what_was_measured_whatever_is_said_of_it(tmp_path: Path) -> None:
     other = [{"text": "BBB", "drawn_from": [99], "unknown": ["[99]"]}]
     text = page_of(tmp_path, prediction="AAA", sentences=other)
-    assert '<div class="written">AAA</div>' in text
+    assert '<div class="prediction">AAA</div>' in text
     assert "BBB" not in text and "99" not in re.findall(r'<div class="texts">.*?</details>', text, re.DOTALL)[0]
     long = page_of(tmp_path, prediction="A b. " * 4000, sentences=[{"text": "A b.", "drawn_from": [0]}] * 4000)
     assert "(12,000 more characters)" in long
-    assert long.count('<sup title="drawn from 0">') == 1600
+    assert long.count('<sup title="sources: 0">') == 1600
     nothing = page_of(tmp_path, prediction=" ", sentences=[{"text": "BBB", "drawn_from": [0]}])
     assert "nothing was written" in nothing and "BBB" not in nothing
 
@@ -247,7 +270,7 @@ def test_the_page_flags_what_its_record_says_stands_for_nothing(tmp_path: Path) 
     text = page_of(tmp_path, prediction="Trees [1]. So say (Smith, 2017) and [1].", sentences=[
         {"text": "Trees [1].", "drawn_from": [1]}, *told])  # fmt: skip
     flag = '<mark class="unknown" title="no source stands behind this citation">'
-    assert 'Trees <mark class="citation">[1]</mark>.<sup title="drawn from 1">1</sup>' in text
+    assert 'Trees <mark class="citation">[1]</mark>.<sup title="sources: 1">1</sup>' in text
     assert f"So say {flag}(Smith, 2017)</mark> and {flag}[1]</mark>." in text
     assert "cites what is no source: (Smith, 2017), [1]" in text
 
@@ -300,7 +323,7 @@ def test_results_name_files_and_settings(files: Files, tmp_path: Path) -> None:
     assert value["systems"]["noise"]["files"] == [{"name": "b.jsonl", "bytes": beams.stat().st_size, "sha256": digest}]
     assert value["tasks"]["references"]["name"] == "copy.jsonl"
     assert str(tmp_path) not in json.dumps(value)
-    write_text_results(results, tmp_path / "out")
+    write_figures(results, tmp_path / "out")
     text = " ".join(" ".join(Page(tmp_path / "out" / "report.html").words).split())
     size = f"b.jsonl ({beams.stat().st_size:,} bytes, sha256 {digest[:12]}…)"
     assert f"{size} beams: 4 · prompt: none" in text
@@ -311,8 +334,8 @@ def test_results_name_files_and_settings(files: Files, tmp_path: Path) -> None:
 def test_texts_without_targets_say_so(tmp_path: Path) -> None:
     path = write_lines(tmp_path / "a.jsonl", [record("copy", number, target=[]) for number in range(6)])
     results = evaluated(read_predictions([(None, path)]), ["rouge", "length"])
-    write_text_results(results, tmp_path / "out")
-    assert results.systems["copy"].means["overall"][0].value is None
+    write_figures(results, tmp_path / "out")
+    assert results.systems["copy"].overall.values["rouge1"] is None
     assert results.targets is None
     assert "6 tasks without a target: what compares with one is not defined there." in results.notes
     assert "Not defined for any of these texts." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -322,21 +345,22 @@ def test_the_most_telling_texts(tmp_path: Path) -> None:
     numbers = [{**record("copy", n % 6, id=str(n)), "prediction": WRITTEN[name][n % 6], "writer": name}
                for name in ("copy", "noise") for n in range(60)]  # fmt: skip
     path = write_lines(tmp_path / "a.jsonl", numbers)
-    results = evaluated(read_predictions([(None, path)]), ["rouge"])
-    chosen = telling(results)
-    assert [sum(one.why == why for one in chosen) for why in (DIFFER, HARDEST, BY_LOT)] == [10, 10, 10]
+    predictions = read_predictions([(None, path)])
+    results = evaluated(predictions, ["rouge"])
+    chosen = examples(results)
+    assert [sum(one.why == why for one in chosen) for why in (DIFFER, HARDEST, AT_RANDOM)] == [10, 10, 10]
     assert len({one.place for one in chosen}) == 30
-    assert chosen == telling(results)
-    scores = np.stack([results.scores[name][:, 0] for name in ("copy", "noise")], axis=1)
+    assert chosen == examples(results)
+    scores = np.stack([results.items.scores[name][:, 0] for name in ("copy", "noise")], axis=1)
     spread = np.ptp(scores, axis=1)
     assert {spread[one.place] for one in chosen if one.why == DIFFER} == {spread.max()}
     left = [place for place in range(60) if place not in {one.place for one in chosen if one.why == DIFFER}]
     hardest = sorted(scores.mean(axis=1)[left])[:10]
     assert sorted(scores.mean(axis=1)[[one.place for one in chosen if one.why == HARDEST]]) == pytest.approx(hardest)
-    alone = telling(evaluated(read_predictions_of(results.predictions, "copy"), ["rouge"]), 7)
-    assert [one.why for one in alone] == [HARDEST] * 4 + [BY_LOT] * 3
-    assert {one.why for one in telling(evaluated(results.predictions, ["length"]), 7)} == {BY_LOT}
-    assert len(telling(results, 1000)) == 60
+    alone = examples(evaluated(read_predictions_of(predictions, "copy"), ["rouge"]), 7)
+    assert [one.why for one in alone] == [HARDEST] * 4 + [AT_RANDOM] * 3
+    assert {one.why for one in examples(evaluated(predictions, ["length"]), 7)} == {AT_RANDOM}
+    assert len(examples(results, 1000)) == 60
 
 
 def test_pieces_make_up_the_text() -> None:
@@ -364,7 +388,7 @@ def test_no_metric_and_few_samples_are_refused(predictions: Predictions) -> None
 def test_tables_fit_terminals_and_are_whole_in_pipes(predictions: Predictions, width: int, terminal: bool) -> None:
     out = io.StringIO()
     console = Console(file=out, width=width, force_terminal=terminal, highlight=False, no_color=True)
-    show_text_results(console, evaluated(predictions, ["rouge"]))
+    show_results(console, evaluated(predictions, ["rouge"]))
     plain = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     narrow = terminal and width < 100
     assert ("too narrow for intervals" in plain) == narrow

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError
-from citerec.evaluation.texts.predictions import Predictions, read_predictions
-from citerec.evaluation.texts.ratings import agreement, read_ratings, read_sheet
-from citerec.evaluation.texts.sheets import SCALES, read_key, write_sheets
+from citerec.evaluation.predictions import Predictions, read_predictions
+from citerec.evaluation.ratings import agreement, read_ratings, read_sheet
+from citerec.evaluation.sheets import SCALES, read_key, write_sheets
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
 
@@ -74,7 +74,7 @@ def test_sheets_show_texts_and_hide_systems(predictions: Predictions, tmp_path: 
         assert all(
             f"{rating}  {text}" in instructions.read_text(encoding="utf-8") for rating, text in enumerate(meanings, 1)
         ), scale
-    assert key.upper_bounds == {"oracle"}
+    assert key.oracles == {"oracle"}
 
 
 def test_the_lot_decides_and_the_seed_the_lot(predictions: Predictions, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_without_a_target_only_what_can_be_rated_is_waited_for(tmp_path: Path) -
     whole = filled(sheet, "sheet-ben.csv", lambda row: ("4", "" if row["written by the authors"] == unknown else "3"))
     rated = read_ratings([whole], key_path)
     assert (rated.raters, rated.rated) == ({"ben": (4, 4)}, 4)
-    assert [mean.n for mean in rated.means["copy"]["overall"]] == [4, 2]
+    assert [mean.n for mean in rated.systems["copy"].overall.means.values()] == [4, 2]
     # Keys of before do not say it.
     value = json.loads(key_path.read_text())
     for item in value["items"].values():
@@ -166,12 +166,12 @@ def test_ratings_come_to_means_by_system(predictions: Predictions, tmp_path: Pat
     )
     assert rated.raters == {"anna": (18, 18), "ben": (9, 18)}
     assert rated.to_json()["texts"] == {"rated": 18, "of_key": 18}
-    assert list(rated.means) == list(WRITTEN)
-    assert list(rated.means["copy"]) == ["overall", "xing", "lu"]
-    readability, consistency = rated.means["copy"]["overall"]
+    assert list(rated.systems) == list(WRITTEN)
+    assert list(rated.systems["copy"].means_json()) == ["overall", "xing", "lu"]
+    readability, consistency = rated.systems["copy"].overall.means.values()
     assert (readability.n, readability.value, readability.ci) == (6, 2.5, (2.5, 2.5))
     assert (consistency.n, consistency.value) == (6, 4.0)
-    assert [mean.value for mean in rated.means["oracle"]["lu"]] == [5.0, 5.0]
+    assert list(rated.systems["oracle"].scores(("dataset", "lu")).values.values()) == [5.0, 5.0]
     assert rated.to_json()["systems"]["oracle"]["upper_bound"] is True
     assert [(one.raters, one.scale, one.n) for one in rated.agreements] == [
         (("anna", "ben"), "readability", 18),

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.evaluation.compare import compare
-from citerec.evaluation.statistics import holm, total
-from citerec.evaluation.texts.means import DATASET, UNNAMED, comparisons, groups_of, means
+from citerec.evaluation.compare import Grouping, compare, group_scores
+from citerec.evaluation.figures import DATASET, UNNAMED, Comparison, Floats, Mean
+from citerec.evaluation.statistics import holm
+from citerec.evaluation.texts import grouping_of
 
 NAN = np.nan
 
@@ -16,8 +17,20 @@ def apart(number: int) -> list[str]:
     return [f"paper {one}" for one in range(number)]
 
 
+def means(scores: Floats, grouping: Grouping, seed: int, resamples: int) -> dict[str, list[Mean]]:
+    """By group, "overall" and data sets, a mean for each column."""
+    names = [f"column {number}" for number in range(scores.shape[1])]
+    found = group_scores(scores, names, grouping, seed, resamples)
+    labels = ["overall", *(label for _, label in grouping.groups)]
+    return {label: list(scores.means.values()) for label, scores in zip(labels, found, strict=True)}
+
+
+def comparisons(scores: dict[str, Floats], columns: list[str], grouping: Grouping, seed: int) -> tuple[Comparison, ...]:
+    return compare(scores, columns, grouping, seed, together="pairs")
+
+
 def test_means_are_over_the_texts_that_have_a_value() -> None:
-    groups = groups_of(["a", "a", "b", ""], apart(4))
+    groups = grouping_of(["a", "a", "b", ""], apart(4))
     scores = np.array([[1.0, NAN], [0.0, 5.0], [4.0, NAN], [NAN, NAN]])
     found = means(scores, groups, 0, 100)
     assert list(found) == ["overall", "a", "b", UNNAMED]
@@ -28,25 +41,25 @@ def test_means_are_over_the_texts_that_have_a_value() -> None:
 
 
 def test_one_data_set_needs_no_group_of_its_own() -> None:
-    assert groups_of(["a", "a"], apart(2)).names == ("overall",)
+    assert grouping_of(["a", "a"], apart(2)).groups == []
 
 
 def test_intervals_of_known_cases() -> None:
     even = np.array([[0.0], [1.0]] * 200)
-    ((of_texts,),) = means(even, groups_of(["a"] * 400, apart(400)), 0, 2000).values()
+    ((of_texts,),) = means(even, grouping_of(["a"] * 400, apart(400)), 0, 2000).values()
     half = 1.96 * 0.5 / 400**0.5  # of a normal distribution
     assert of_texts.ci == pytest.approx((0.5 - half, 0.5 + half), abs=0.006)
     # The same texts of two papers only: one draw in four has one paper twice.
-    ((of_papers,),) = means(even, groups_of(["a"] * 400, ["p", "q"] * 200), 0, 2000).values()
+    ((of_papers,),) = means(even, grouping_of(["a"] * 400, ["p", "q"] * 200), 0, 2000).values()
     assert of_papers.ci == (0.0, 1.0)
-    ((alike,),) = means(np.full((30, 1), 0.25), groups_of(["a"] * 30, apart(30)), 0, 100).values()
+    ((alike,),) = means(np.full((30, 1), 0.25), grouping_of(["a"] * 30, apart(30)), 0, 100).values()
     assert alike.ci == (0.25, 0.25)
-    ((of_one,),) = means(even, groups_of(["a"] * 400, ["p"] * 400), 0, 100).values()
+    ((of_one,),) = means(even, grouping_of(["a"] * 400, ["p"] * 400), 0, 100).values()
     assert of_one.ci is None
 
 
 def test_p_values_of_known_cases() -> None:
-    groups = groups_of(["a"] * 3, apart(3))
+    groups = grouping_of(["a"] * 3, apart(3))
     first = np.array([[1.0, 1.0], [1.0, 2.0], [1.0, 3.0]])
     second = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]])
     better, same = comparisons({"one": first, "two": second}, ["x", "y"], groups, seed=0)
@@ -55,17 +68,16 @@ def test_p_values_of_known_cases() -> None:
     assert better.p == pytest.approx(0.25, abs=0.02)
     assert (same.difference, same.p, same.p_holm) == (0.0, 1.0, 1.0)
     # Of one paper they change together: it says nothing.
-    clustered = groups_of(["a"] * 3, ["p"] * 3)
+    clustered = grouping_of(["a"] * 3, ["p"] * 3)
     assert comparisons({"one": first, "two": second}, ["x", "y"], clustered, seed=0)[0].p == 1.0
 
 
 def test_two_systems_are_compared_as_eval_compares_them() -> None:
     random = np.random.default_rng(3)
     datasets, papers = ["a", "b", "c"] * 20, [f"paper {number // 2}" for number in range(60)]
-    groups = groups_of(datasets, papers)
+    groups = grouping_of(datasets, papers)
     scores = {"one": random.normal(0.6, 1, (60, 2)), "two": random.normal(0, 1, (60, 2))}
-    totals = {name: total(values, groups.clusters, groups.members) for name, values in scores.items()}
-    theirs = compare(totals, [(DATASET, name) for name in groups.names[1:]], ["x", "y"], seed=7)
+    theirs = compare(scores, ["x", "y"], groups, seed=7)
     ours = comparisons(scores, ["x", "y"], groups, seed=7)
 
     def by_question(found: object) -> dict[object, object]:
@@ -76,7 +88,7 @@ def test_two_systems_are_compared_as_eval_compares_them() -> None:
 
 def test_all_pairs_and_data_sets_of_a_column_are_corrected_together() -> None:
     random = np.random.default_rng(5)
-    groups = groups_of(["a", "b"] * 15, apart(30))
+    groups = grouping_of(["a", "b"] * 15, apart(30))
     scores = {name: random.normal(mean, 1, (30, 1)) for name, mean in (("one", 0.0), ("two", 0.7), ("three", 1.4))}
     found = comparisons(scores, ["x"], groups, seed=0)
     assert len(found) == 3 * 3
@@ -87,7 +99,7 @@ def test_all_pairs_and_data_sets_of_a_column_are_corrected_together() -> None:
 
 
 def test_a_pair_is_compared_where_both_have_a_value() -> None:
-    groups = groups_of(["a"] * 4, apart(4))
+    groups = grouping_of(["a"] * 4, apart(4))
     scores = {"one": np.array([[1.0], [NAN], [3.0], [4.0]]), "two": np.array([[0.0], [9.0], [NAN], [1.0]])}
     (found,) = comparisons(scores, ["x"], groups, seed=0)
     assert (found.n, found.difference) == (2, 2.0)
@@ -101,9 +113,9 @@ def test_a_pair_is_compared_where_both_have_a_value() -> None:
 )
 def test_means_lie_within_their_intervals_and_are_those_of_numpy(texts: list[tuple[str, int, float]]) -> None:
     datasets, papers, values = zip(*texts, strict=True)
-    groups = groups_of(datasets, [str(paper) for paper in papers])
+    groups = grouping_of(datasets, [str(paper) for paper in papers])
     found = means(np.array(values)[:, None], groups, 0, 100)
-    for name, members in zip(groups.names, groups.members.T, strict=True):
+    for name, members in zip(["overall", *(label for _, label in groups.groups)], groups.members.T, strict=True):
         (mean,) = found[name]
         of_group = np.array(values)[members & ~np.isnan(values)]
         assert mean.n == len(of_group)

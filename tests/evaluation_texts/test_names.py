@@ -10,14 +10,17 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from citerec.cli.eval_text_tables import show_ratings, show_text_results
+from citerec.cli.results import show_ratings, show_results
 from citerec.discourse.base import Probabilities
-from citerec.evaluation.texts.charts import metric_chart
-from citerec.evaluation.texts.evaluate import evaluate_texts
-from citerec.evaluation.texts.files import write_text_results
-from citerec.evaluation.texts.predictions import Predictions, read_predictions
-from citerec.evaluation.texts.ratings import Rated
-from citerec.evaluation.texts.results import TextResults
+from citerec.evaluation.charts import means_chart
+from citerec.evaluation.figures import DATASET, Scores, SystemResult
+from citerec.evaluation.files import write_figures
+from citerec.evaluation.predictions import Predictions, read_predictions
+from citerec.evaluation.ratings import Rated
+from citerec.evaluation.results import Results
+from citerec.evaluation.sheets import SCALES
+from citerec.evaluation.tables import blocks
+from citerec.evaluation.texts import evaluate_texts
 from citerec.texts.metrics.base import open_metrics
 from citerec.texts.metrics.discourse import Discourse
 from tests.conftest import write_lines
@@ -51,7 +54,7 @@ def predictions(tmp_path: Path) -> Predictions:
 
 
 @pytest.fixture
-def results(predictions: Predictions) -> TextResults:
+def results(predictions: Predictions) -> Results:
     text_metrics, _ = open_metrics(["rouge", "length"], workers=1)
     return evaluate_texts(predictions, text_metrics, [Discourse("intent", Halves())], resamples=100)
 
@@ -61,29 +64,31 @@ def printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-def test_tables_show_them(results: TextResults) -> None:
+def test_tables_show_them(results: Results) -> None:
     console = Console(file=io.StringIO(), width=300)
-    show_text_results(console, results)
+    show_results(console, results)
     for name in (*DATASETS, *SYSTEMS, *LABELS):
         assert printed(console).count(name) > 1, name
 
 
-def test_tables_of_ratings_show_them(results: TextResults) -> None:
-    means = {name: {group: of_group[:2] for group, of_group in system.means.items()}
-             for name, system in results.systems.items()}  # fmt: skip
-    rated = Rated(2, 4, {"[/anna]": (1, 2)}, means, frozenset(SYSTEMS[:1]), (), 0, 100)
+def test_tables_of_ratings_show_them(results: Results) -> None:
+    mean = results.systems[SYSTEMS[0]].overall.means["rouge1"]
+    scores = Scores(mean.n, dict.fromkeys(SCALES, mean))
+    families = {DATASET: dict.fromkeys(DATASETS, scores)}
+    systems = {name: SystemResult("texts", scores, families, is_oracle=name == SYSTEMS[0]) for name in SYSTEMS}
+    rated = Rated(2, 4, {"[/anna]": (1, 2)}, systems, (), 0, 100)
     console = Console(file=io.StringIO(), width=300)
     show_ratings(console, rated)
     for name in (*DATASETS, *SYSTEMS, "[/anna]", "2 of 4 texts of the key were rated"):
         assert name in printed(console)
 
 
-def test_charts_and_the_page_show_them(results: TextResults, tmp_path: Path) -> None:
-    chart = html.unescape(metric_chart(results, "rouge"))
+def test_charts_and_the_page_show_them(results: Results, tmp_path: Path) -> None:
+    chart = html.unescape(means_chart(results, blocks(results)[0]))
     for name in DATASETS:
         assert re.search(rf"<text [^>]*>{re.escape(name)}</text>", chart), name
     assert f'aria-label="rouge: means of {", ".join(SYSTEMS)}"' in chart
-    write_text_results(results, tmp_path / "out")
+    write_figures(results, tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     for name in (*DATASETS, *SYSTEMS, *LABELS):
         assert html.escape(name) in page, name

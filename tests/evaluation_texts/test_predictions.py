@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import InputError, SourceError
-from citerec.evaluation.texts.predictions import ReadFile, citing_paper, read_predictions
+from citerec.evaluation.predictions import ReadFile, citing_paper, read_predictions
 from citerec.texts.tasks import TextTask
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import SOURCES, TARGETS, WRITTEN, record
@@ -22,7 +22,7 @@ def unnamed(paths: list[Path]) -> list[tuple[str | None, Path]]:
 def test_writers_are_systems_on_the_same_tasks(files: Files) -> None:
     found = read_predictions(unnamed(files()))
     assert list(found.systems) == list(WRITTEN)
-    assert found.upper_bounds == {"oracle"}
+    assert found.oracles == {"oracle"}
     assert [task.task_id for task in found.tasks] == [f"task-{number}" for number in range(len(TARGETS))]
     for name, texts in found.systems.items():
         assert tuple(text.text for text in texts) == WRITTEN[name]

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from citerec import evaluate
@@ -19,9 +20,10 @@ from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
 from citerec.evaluation.cost import Meter
 from citerec.evaluation.evaluate import Options
-from citerec.evaluation.files import read_results, write_results
+from citerec.evaluation.figures import Mean, Scores, robustness
+from citerec.evaluation.files import ranked_columns, write_figures
 from citerec.evaluation.merge import merge
-from citerec.evaluation.results import Results, Scores, robustness
+from citerec.evaluation.results import Results
 from citerec.records import Context
 from citerec.retrieve.index import open_store
 from tests.conftest import DEMO
@@ -53,9 +55,9 @@ def test_figures_worked_by_hand(demo_index: Path) -> None:
     found = evaluate(RUN, CONTEXTS, index=demo_index, metrics=["recall@10", "mrr@10", "recall@3"]).systems["run"]
     assert found.overall.n == 4
     assert found.overall.values == pytest.approx({"recall@10": 0.5, "mrr@10": (1 + 0.5) / 4, "recall@3": 1.5 / 4})
-    assert found.without_hit == 1
-    assert found.fates["found"] == 3
-    assert found.fates["not retrieved"] == 2
+    assert found.empty == 1
+    assert found.outcomes["found"] == 3
+    assert found.outcomes["not retrieved"] == 2
     assert found.ranks[:5] == [1, 1, 0, 1, 0]
     assert found.kind == "run"
     assert found.cost is None
@@ -68,7 +70,7 @@ def test_contexts_outside_the_index_count_as_asked(demo_index: Path, missing: st
     results = evaluate(run, [CONTEXTS[0], outside], index=demo_index, missing=missing, metrics=["recall@10"])
     assert results.set["outside"] == 1
     assert (results.systems["run"].overall.n, results.systems["run"].overall.values["recall@10"]) == (n, recall)
-    assert results.systems["run"].fates["not in the index"] == (2 if missing == "zero" else 0)
+    assert results.systems["run"].outcomes["not in the index"] == (2 if missing == "zero" else 0)
 
 
 def test_the_citing_paper_and_newer_papers_are_removed(demo_index: Path) -> None:
@@ -190,7 +192,7 @@ def test_gpus_are_added_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_robustness_leaves_small_classes_out() -> None:
     def scores(n: int, value: float) -> Scores:
-        return Scores(n, {"mrr": value}, {"mrr": None})
+        return Scores(n, {"mrr": Mean(n, value, None)})
 
     classes = {"location": {"first": scores(100, 0.4), "last": scores(40, 0.6), "middle": scores(5, 0.0)}}
     line = robustness("mrr", scores(145, 0.5), classes)
@@ -215,28 +217,30 @@ def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -
     back = Results.read(tmp_path / "out")
     assert list(back.comparisons_to_frame()["p"]) == [comparison.p for comparison in results.comparisons]
     assert json.dumps(back.to_json()) == json.dumps(results.to_json())
-    assert back.outcomes == tuple(results.outcomes)
-    assert results.outcomes[-2:] == list(back.outcomes[-2:])
+    assert back.items == results.items
+    assert results.items[-2:] == back.items[-2:]
+    assert back.items[0] == results.items[0]
+    assert back.contexts_to_frame().equals(results.contexts_to_frame())
     assert back.to_frame().equals(results.to_frame())
     names = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")}
     assert names == {
         "results.json", "results.csv", "contexts.jsonl", "qrels.txt", "report.html",
         "runs/bm25.trec", "runs/one-field.trec", "runs/first.trec",
     }  # fmt: skip
-    write_results(results, tmp_path / "out")  # older results may be replaced
+    write_figures(results, tmp_path / "out")  # older results may be replaced
     (tmp_path / "out" / "notes.txt").write_text("precious")
     with pytest.raises(InputError, match=r"holds other things too, such as notes\.txt"):
-        write_results(results, tmp_path / "out")
+        write_figures(results, tmp_path / "out")
     (tmp_path / "out" / "notes.txt").unlink()
     (tmp_path / "out" / "results.json").unlink()
     with pytest.raises(InputError, match="exists and is no folder of results"):
-        write_results(results, tmp_path / "out")
+        write_figures(results, tmp_path / "out")
     assert not list(tmp_path.glob(".*"))
 
 
 def test_results_json_has_the_documented_shape(results: Results) -> None:
     value = json.loads(json.dumps(results.to_json()))
-    assert (value["kind"], value["version"]) == ("citerec-results", 1)
+    assert (value["kind"], value["version"]) == ("citerec-results", 2)
     overall = value["systems"]["bm25"]["overall"]
     assert set(overall) == {"n", *METRICS, "ci", "few"}
     first = value["systems"]["bm25"]["families"]["location"]["first"]
@@ -247,7 +251,7 @@ def test_results_json_has_the_documented_shape(results: Results) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 7}, "holds results of version 7; this citerec reads version 1"),
+        ({"version": 7}, "holds results of version 7; this citerec reads version 2"),
         ({"kind": "x"}, "is a x, not citerec-results"),
         ({"systems": {"bm25": {}}}, "are broken"),
         ({"set": {"counted": 9}}, r"are broken \('name'\)"),
@@ -255,24 +259,24 @@ def test_results_json_has_the_documented_shape(results: Results) -> None:
     ],
 )
 def test_broken_results_are_refused(results: Results, tmp_path: Path, change: dict[str, object], message: str) -> None:
-    write_results(results, tmp_path / "out")
+    write_figures(results, tmp_path / "out")
     path = tmp_path / "out" / "results.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(InputError, match=message):
-        read_results(tmp_path / "out")
+        Results.read(tmp_path / "out")
 
 
 def test_a_system_scored_from_its_run_has_the_same_figures(results: Results, tmp_path: Path, demo_index: Path) -> None:
-    write_results(results, tmp_path / "out")
+    write_figures(results, tmp_path / "out")
     run = tmp_path / "out" / "runs" / "bm25.trec"
     again = evaluate({"bm25": run}, "demo/location", index=demo_index, k=50)
     assert again.systems["bm25"].overall == results.systems["bm25"].overall
     assert again.systems["bm25"].families == results.systems["bm25"].families
-    assert again.systems["bm25"].fates == results.systems["bm25"].fates
+    assert again.systems["bm25"].outcomes == results.systems["bm25"].outcomes
 
 
 def test_merged_results_are_those_of_one_evaluation(results: Results, tmp_path: Path, demo_index: Path) -> None:
-    write_results(results, tmp_path / "all")
+    write_figures(results, tmp_path / "all")
     parts = {}
     for name in ("bm25", "first"):
         run = tmp_path / "all" / "runs" / f"{name}.trec"
@@ -296,18 +300,18 @@ def test_results_of_other_contexts_are_laid_side_by_side_but_not_tested(results:
     assert "b had as_of_year off, a on." in merged.notes
     assert all(system.robustness == () for system in merged.systems.values())
     with pytest.raises(InputError, match="no metric in common"):
-        merge({"a": results, "b": replace(other, metrics=("map@10",))})
+        merge({"a": results, "b": replace(other, columns=ranked_columns(["map@10"]))})
 
 
 def test_outcomes_must_all_be_there(results: Results, tmp_path: Path) -> None:
-    write_results(results, tmp_path / "out")
+    write_figures(results, tmp_path / "out")
     (tmp_path / "out" / "contexts.jsonl").write_bytes(b"")
     with pytest.raises(InputError, match=r"contexts\.jsonl has 0 contexts where 450 should be"):
-        read_results(tmp_path / "out")
+        Results.read(tmp_path / "out")
 
 
 def test_runs_are_not_lost_when_results_are_read_and_written_again(results: Results, tmp_path: Path) -> None:
-    write_results(results, tmp_path / "out")
+    write_figures(results, tmp_path / "out")
     with pytest.raises(InputError, match="has runs, which would be lost"):
         Results.read(tmp_path / "out").write(tmp_path / "out")
     Results.read(tmp_path / "out").write(tmp_path / "elsewhere")
@@ -338,19 +342,18 @@ def test_merged_results_of_other_classes_or_depth(results: Results, demo_index: 
             "bm25-one-field", contexts, families=["location", "length"], index=demo_index, conditions=False
         ),
     }
-    relabelled = tuple(
-        replace(outcome, labels={**outcome.labels, "location": "first"}) for outcome in parts["free"].outcomes
-    )
-    merged = merge({**parts, "free": replace(parts["free"], outcomes=relabelled)})
+    items = parts["free"].items
+    relabelled = replace(items, labels=[{**labels, "location": "first"} for labels in items.labels])
+    merged = merge({**parts, "free": replace(parts["free"], items=relabelled)})
     assert list(merged.families) == ["length"]
     assert "Left out, as the results sort their contexts differently: location." in merged.notes
     assert {c.family for c in merged.comparisons} == {"overall", "length"}
     shallow = evaluate("bm25-one-field", "demo/location", index=demo_index, k=10)
     beside = merge({"deep": results, "shallow": shallow})
     deep = beside.systems["bm25"]
-    assert (beside.k, len(deep.ranks), deep.fates["ranked badly"]) == (10, 10, 0)
-    assert sum(deep.fates.values()) == 450
-    assert deep.fates["found"] == sum(deep.ranks)
+    assert (beside.k, len(deep.ranks), deep.outcomes["ranked badly"]) == (10, 10, 0)
+    assert sum(deep.outcomes.values()) == 450
+    assert deep.outcomes["found"] == sum(deep.ranks)
 
 
 class Page(HTMLParser):
@@ -370,7 +373,7 @@ class Page(HTMLParser):
 
 
 def page_of(results: Results, out: Path) -> tuple[str, Page]:
-    write_results(results, out)
+    write_figures(results, out)
     text = (out / "report.html").read_text(encoding="utf-8")
     page = Page()
     page.feed(text)
@@ -379,7 +382,7 @@ def page_of(results: Results, out: Path) -> tuple[str, Page]:
 
 def test_the_page_needs_nothing_but_itself(results: Results, tmp_path: Path) -> None:
     text, page = page_of(results, tmp_path / "out")
-    assert page.tags.count("svg") == 1 + 3 + 2  # a family, three pairs, ranks and fates
+    assert page.tags.count("svg") == 1 + 3 + 2  # a family, three pairs, ranks and outcomes
     assert "script" not in page.tags
     assert all(link.startswith("#") for link in page.links)
     assert {link[1:] for link in page.links if not link.startswith("#m")} <= page.ids
@@ -460,7 +463,7 @@ def test_what_people_write_is_understood(demo_index: Path) -> None:
     run = {"context-1": {900000001: np.float32(1.5), 900000002: np.int64(1)}}
     results = evaluate(run, numbers, index=demo_index, metrics="mrr@10, recall@5", families="location")  # type: ignore[arg-type]
     assert results.metrics == ("mrr@10", "recall@5")
-    assert results.outcomes[0].ranks["run"] == [1]
+    assert results.items[0].ranks["run"] == [1]
 
 
 def test_what_a_set_has_decided_cannot_be_decided_again(demo_index: Path) -> None:
@@ -505,3 +508,33 @@ def test_options_have_the_documented_defaults() -> None:
         True,
         True,
     )
+
+
+def test_results_can_be_looked_at(results: Results) -> None:
+    value = results.systems["bm25"].overall.values["recall@10"]
+    assert repr(results).startswith(f"<Results of demo, 450 contexts: recall@10 of bm25 {value:.3f}, one-field 0.")
+    page = results._repr_html_()
+    assert page.count("<tr>") == 1 + 3
+    assert f"{value:.3f}" in page
+
+
+def test_a_frame_has_a_row_a_context_and_system(results: Results) -> None:
+    frame = results.contexts_to_frame()
+    assert list(frame.columns) == ["context_id", "system", "location", "citing", "rank", *METRICS]
+    assert len(frame) == 3 * 450
+    bm25 = frame[frame["system"] == "bm25"]
+    assert bm25["recall@10"].mean() == pytest.approx(results.systems["bm25"].overall.values["recall@10"])
+    for row, item in zip(bm25.head(20).itertuples(), results.items, strict=False):
+        found = [rank for rank in item.ranks["bm25"] if rank]
+        assert (row.context_id, row.location) == (item.context_id, item.labels["location"])
+        assert (min(found) if found else None) == (None if row.rank is pd.NA else row.rank)
+
+
+def test_results_of_version_1_can_still_be_read(results: Results, tmp_path: Path) -> None:
+    write_figures(results, tmp_path / "out")
+    path = tmp_path / "out" / "results.json"
+    value = json.loads(path.read_text())
+    for system in value["systems"].values():
+        system["fates"] = system.pop("outcomes")
+    path.write_text(json.dumps({**value, "version": 1}))
+    assert json.dumps(Results.read(tmp_path / "out").to_json()) == json.dumps(results.to_json())

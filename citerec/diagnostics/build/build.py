@@ -38,7 +38,8 @@ from citerec.diagnostics.build.choose import (
 from citerec.diagnostics.build.draw import Cell, Draw, draw_papers
 from citerec.diagnostics.build.options import BuildOptions, Sources
 from citerec.diagnostics.build.quarantine import aside
-from citerec.diagnostics.build.record import FUNNEL, Record
+from citerec.diagnostics.build.record import Record
+from citerec.diagnostics.datasheet import FUNNEL
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.sentences import model_identity
 from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from citerec.diagnostics.datasheet import FUNNEL
 from citerec.diagnostics.families import sampled_families
 from citerec.diagnostics.families.parts_of_speech import part_of_speech, parts_of_speech
 from citerec.diagnostics.strata import strata
@@ -79,8 +80,6 @@ def _bars(axes: "Axes", values: Mapping[str, float], form: str = "{:,.0f}") -> N
 
 def _funnel(record: "Record") -> "Figure":
     from matplotlib.ticker import StrMethodFormatter
-
-    from citerec.diagnostics.build.record import FUNNEL
 
     steps = {FUNNEL[step]: count for step, count in record.steps().items()}
     figure, axes = _figure(0.6 + 0.36 * len(steps), "From papers to contexts")

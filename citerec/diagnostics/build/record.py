@@ -14,24 +14,10 @@ from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.build.choose import CellChoice, Filling
 from citerec.diagnostics.build.draw import Cell, Draw
 from citerec.diagnostics.build.figures import write_figures
+from citerec.diagnostics.datasheet import FUNNEL
 from citerec.diagnostics.sets import CELLS, FIGURES, QUARANTINE, RESERVES
 from citerec.diagnostics.strata import strata
 from citerec.records import Context
-
-FUNNEL = {
-    "papers": "papers of the corpus",
-    "in_strata": "with a field, a year and a citation count of the strata",
-    "texts": "full texts at hand",
-    "cited": "papers that these texts cite",
-    "eligible": "of them in the corpus and the strata, with title, authors and venue",
-    "drawn": "papers drawn",
-    "citing": "citing papers found",
-    "citing_texts": "texts of them found",
-    "sentences": "sentences that cite, in their paragraphs (counted each round)",
-    "usable": "usable sentences that cite a drawn paper",
-    "chosen": "contexts chosen",
-}
-"""The steps of a build, in order, in words."""
 
 _COLUMNS = (
     *("field", "years", "citation_count", "family", "class"),

@@ -1,5 +1,6 @@
 """What every metric of texts takes and gives, and the registry of them."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -43,6 +44,28 @@ class Column:
     def judges(self) -> bool:
         """Whether some values are better than others."""
         return self.better is not None
+
+    @property
+    def title(self) -> str:
+        """The name, what the value is shown in, and ↓ where lower is better."""
+        return self.name + " ×100" * self.share + " ↓" * (self.better == "lower")
+
+    def shown(self, value: float) -> float:
+        """A value as tables and charts show it."""
+        return 100 * value if self.share else value
+
+    def text(self, value: float | None, fewer: int = 0) -> str:
+        """A value in words; some decimals fewer where wanted."""
+        if value is None or math.isnan(value):
+            return "–"
+        return f"{self.shown(value):,.{max(0, self.decimals - fewer)}f}"
+
+    def bound(self, value: float) -> str:
+        """A bound of an interval, short: ".05", "1.0", "20.2"."""
+        text = self.text(value, 1)
+        if self.share or self.decimals < 3:
+            return text
+        return self.text(value, 2) if round(value, 2) >= 1 else text.removeprefix("0")
 
 
 class TextMetric(Protocol):

@@ -1,4 +1,4 @@
-"""What several systems wrote for the same tasks, from files."""
+"""Predictions of several systems for the same tasks, from files."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 
 VARIES = "varies"
-"""What stands for the settings of a system whose texts were written with different ones."""
+"""What stands for the settings of a system whose predictions were made with different ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Predictions:
     Attributes:
         tasks: The tasks.
         systems: By name of the system its texts, in the order of the tasks.
-        upper_bounds: The systems that saw the targets.
+        oracles: The systems that saw the targets: upper bounds.
         asked: How many tasks there are in all files together.
         missing: For each system how many of those it did not answer.
         files: For each system the files that it was read from.
@@ -58,7 +58,7 @@ class Predictions:
 
     tasks: tuple[TextTask, ...]
     systems: Mapping[str, tuple[Written, ...]]
-    upper_bounds: frozenset[str]
+    oracles: frozenset[str]
     asked: int
     missing: Mapping[str, int]
     files: Mapping[str, tuple[ReadFile, ...]] = field(default_factory=dict)
@@ -71,23 +71,23 @@ class Predictions:
 
     def settings(self, system: str) -> Mapping[str, Any] | str:
         """What a system's texts depend on, as its writer says; empty where it says nothing, or `VARIES`."""
-        first, *others = (written.settings for written in self.systems[system])
+        first, *others = (prediction.settings for prediction in self.systems[system])
         return VARIES if any(other != first for other in others) else first
 
 
 def read_predictions(files: Sequence[tuple[str | None, Path]], references: Path | None = None) -> Predictions:
-    """Reads written texts, and finds the tasks that all systems answered.
+    """Reads predictions, and finds the tasks that all systems answered.
 
     A system is the writer that a record names, or else the file. The texts of one system may lie in several files.
 
     Args:
-        files: Files of written texts, each with the name of its system, or None for what its records say.
+        files: Files of predictions, each with the name of its system, or None for what its records say.
         references: Tasks that the texts are for, found by id, and by data set where both name one: what authors wrote
-            is taken from there, and the sources too where a written text comes without.
+            is taken from there, and the sources too where a prediction comes without.
 
     Raises:
         SourceError: A file cannot be read, or is empty.
-        InputError: A record is no written text, a task is answered twice, is not in the references, or has other
+        InputError: A record is no prediction, a task is answered twice, is not in the references, or has other
             targets in another file; or no task is answered by all.
     """
     tasks: dict[Key, TextTask] = {}
@@ -99,29 +99,29 @@ def read_predictions(files: Sequence[tuple[str | None, Path]], references: Path 
     of_system: dict[str, dict[Path, None]] = {}
     for name, path in files:
         writers = set()
-        for written in read_written(path):
+        for prediction in read_written(path):
             if references:
-                written = _joined(written, known, path, references)
-            key = _key(written.task)
-            first = tasks.setdefault(key, written.task)
-            if first.targets != written.task.targets:
+                prediction = _joined(prediction, known, path, references)
+            key = _key(prediction.task)
+            first = tasks.setdefault(key, prediction.task)
+            if first.targets != prediction.task.targets:
                 raise InputError(
                     f"{path}: the target of task {_called(key)} is another one than before",
                     "Ids must mean the same in all files; give --references where records have ids only.",
                 )
-            writers.add(written.writer)
+            writers.add(prediction.writer)
             if name and len(writers) > 1:
                 raise InputError(
                     f"{path} has texts of several writers, such as {' and '.join(sorted(writers)[:2])}",
                     f"Leave the name {name} away: each writer is a system.",
                 )
-            system = name or written.writer or _stem(path)
+            system = name or prediction.writer or _stem(path)
             of_system.setdefault(system, {})[path] = None
             texts = systems.setdefault(system, {})
             if key in texts:
                 raise InputError(f"{path}: {system} answers task {_called(key)} for the second time", _OTHER_NAME)
             # Held once for all systems, where it is the same.
-            texts[key] = replace(written, task=first) if written.task == first else written
+            texts[key] = replace(prediction, task=first) if prediction.task == first else prediction
     read = {path: ReadFile.of(path) for _, path in files}
     return replace(
         _common(tasks, systems),
@@ -144,9 +144,9 @@ def _called(key: Key) -> str:
     return f"{task_id} of {dataset}" if dataset else task_id
 
 
-def _joined(written: Written, known: Mapping[str, Iterable[TextTask]], path: Path, references: Path) -> Written:
-    """A written text with its task: that of its id and data set; where either names no data set, that of its id."""
-    key = _key(written.task)
+def _joined(prediction: Written, known: Mapping[str, Iterable[TextTask]], path: Path, references: Path) -> Written:
+    """A prediction with its task: that of its id and data set; where either names no data set, that of its id."""
+    key = _key(prediction.task)
     of_id = list(known.get(key[1], ()))
     found = [task for task in of_id if _key(task) == key] or [task for task in of_id if not (key[0] and task.dataset)]
     if not found:
@@ -159,7 +159,7 @@ def _joined(written: Written, known: Mapping[str, Iterable[TextTask]], path: Pat
             f"{path}: {key[1]} is the id of tasks of several data sets in {references}",
             f'Name the data set too: {{"id": …, "dataset": "{found[0].dataset}", "prediction": …}}.',
         )
-    return replace(written, task=replace(found[0], sources=written.task.sources or found[0].sources))
+    return replace(prediction, task=replace(found[0], sources=prediction.task.sources or found[0].sources))
 
 
 def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Written]]) -> Predictions:
@@ -172,9 +172,7 @@ def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Wr
     return Predictions(
         tasks=tuple(tasks[key] for key in common),
         systems={name: tuple(texts[key] for key in common) for name, texts in systems.items()},
-        upper_bounds=frozenset(
-            name for name, texts in systems.items() if any(text.is_oracle for text in texts.values())
-        ),
+        oracles=frozenset(name for name, texts in systems.items() if any(text.is_oracle for text in texts.values())),
         asked=len(tasks),
         missing={name: len(tasks) - len(texts) for name, texts in systems.items()},
     )

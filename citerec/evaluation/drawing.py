@@ -6,19 +6,18 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from citerec.evaluation.tables import SYSTEM_COLOURS
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SYSTEM_COLOURS = 8
-"""How many systems the page has colours for; further ones take them again."""
-
 PART_COLOURS = 8
-"""How many parts of a whole the page has colours for: fates of papers, labels of sentences."""
+"""How many parts of a whole the page has colours for: outcomes of cited papers, labels of sentences."""
 
 _VARIABLES = (
     *("ink", "faint", "grid"),
     *(f"system-{number}" for number in range(SYSTEM_COLOURS)),
-    *(f"fate-{number}" for number in range(PART_COLOURS)),
+    *(f"part-{number}" for number in range(PART_COLOURS)),
 )
 _WIDTH = 9.6
 
@@ -33,7 +32,7 @@ def colour(variable: str) -> str:
 
 INK, FAINT = colour("ink"), colour("faint")
 SYSTEMS = tuple(colour(f"system-{number}") for number in range(SYSTEM_COLOURS))
-PARTS = tuple(colour(f"fate-{number}") for number in range(PART_COLOURS))
+PARTS = tuple(colour(f"part-{number}") for number in range(PART_COLOURS))
 
 _STYLE: Any = {
     "text.parse_math": False,  # a $ in the name of a class is a $

@@ -5,8 +5,6 @@ authors wrote, from 1 to 5; the texts of all systems mixed; some texts rated by 
 agree.
 """
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +14,8 @@ import numpy as np
 import orjson
 
 from citerec.errors import BuildError, InputError
-from citerec.evaluation.texts.predictions import Predictions
+from citerec.evaluation.predictions import Predictions
+from citerec.groundwork.tables import Table, left, to_csv
 from citerec.texts.tasks import TextTask, Written
 
 SCALES: Mapping[str, tuple[str, ...]] = {
@@ -45,8 +44,6 @@ _NOT_KNOWN = f"(not known: leave {_COMPARING} empty)"
 _KIND = "citerec-rating-key"
 _VERSION = 1
 _SHOWN = (ITEM, "sources", "written by the authors", "text to rate")
-_BEGINNINGS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-_LONGEST_CELL = 32_000  # spreadsheets cut cells after 32,767 characters, without a word
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +76,12 @@ class Key:
 
     Attributes:
         items: The texts, by what the sheets call them; task by task, systems in the order given.
-        upper_bounds: The systems that saw the targets.
+        oracles: The systems that saw the targets.
         seed: Of what was drawn.
     """
 
     items: Mapping[str, Item]
-    upper_bounds: frozenset[str]
+    oracles: frozenset[str]
     seed: int
 
 
@@ -133,7 +130,7 @@ def write_sheets(
         )
     # Numbered by lot: neither the number of a text nor its place in a sheet says anything.
     names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
-    key = Key(dict(zip(names, (item for item, _ in drawn), strict=True)), predictions.upper_bounds, seed)
+    key = Key(dict(zip(names, (item for item, _ in drawn), strict=True)), predictions.oracles, seed)
     texts = dict(zip(names, (text for _, text in drawn), strict=True))
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -188,14 +185,11 @@ def _drawn(
 
 def _sheet(texts: Mapping[str, Written]) -> str:
     """A sheet as CSV: what raters see of each text, and empty cells for what they say."""
-    table = io.StringIO(newline="")
-    writer = csv.writer(table)
-    writer.writerow([*_SHOWN, *SCALES, NOTE])
+    table = Table(left(*_SHOWN, *SCALES, NOTE))
     for name, text in texts.items():
         wanted = "\n\n".join(text.task.targets) if text.task.targets else _NOT_KNOWN
-        shown = (name, _sources(text.task), wanted, text.text)
-        writer.writerow([*map(_cell, shown), *("" for _ in SCALES), ""])
-    return table.getvalue()
+        table.rows.append([name, _sources(text.task), wanted, text.text, *("" for _ in SCALES), ""])
+    return to_csv(table, spreadsheet=True)
 
 
 def _sources(task: TextTask) -> str:
@@ -203,12 +197,6 @@ def _sources(task: TextTask) -> str:
         f"[{number}] {source.title + '. ' if source.title else ''}{source.text}"
         for number, source in enumerate(task.sources)
     )
-
-
-def _cell(text: str) -> str:
-    """A text that stays one: spreadsheets run what begins as a formula does, and cut what is too long."""
-    text = text if len(text) <= _LONGEST_CELL else f"{text[:_LONGEST_CELL]} […]"
-    return f"'{text}" if text.startswith(_BEGINNINGS_OF_FORMULAS) else text
 
 
 def _instructions() -> str:
@@ -240,6 +228,6 @@ def _to_json(key: Key) -> dict[str, Any]:
         "kind": _KIND,
         "version": _VERSION,
         "seed": key.seed,
-        "upper_bounds": sorted(key.upper_bounds),
+        "upper_bounds": sorted(key.oracles),
         "items": items,
     }

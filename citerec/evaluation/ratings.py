@@ -11,9 +11,13 @@ from typing import Any
 import numpy as np
 
 from citerec.errors import InputError
+from citerec.evaluation.compare import group_scores
+from citerec.evaluation.figures import ALL, DATASET, SystemResult
+from citerec.evaluation.sheets import ITEM, KEY_ENDING, SCALES, Key, read_key
 from citerec.evaluation.statistics import RESAMPLES
-from citerec.evaluation.texts.means import Mean, groups_of, means
-from citerec.evaluation.texts.sheets import ITEM, KEY_ENDING, SCALES, Key, read_key
+from citerec.evaluation.texts import grouping_of
+from citerec.groundwork.tables import Cell, Table, left, right
+from citerec.texts.metrics.base import Column
 
 KIND = "citerec-ratings"
 VERSION = 1
@@ -50,9 +54,8 @@ class Rated:
         rated: How many texts of the key have all their ratings from one rater at least.
         texts: How many texts the key has.
         raters: By rater, how many texts have all their ratings, and how many the sheet has.
-        means: By system and group ("overall", and data sets where there are several) one mean a scale. A text that
-            several people rated counts once, by the mean of its ratings.
-        upper_bounds: The systems that saw the targets.
+        systems: By name, means over all texts, and data sets where there are several, one a scale. A text that several
+            people rated counts once, by the mean of its ratings.
         agreements: Each pair of raters on each scale, where both rated some text.
         seed: Of the intervals.
         resamples: Of the bootstrap over tasks.
@@ -61,8 +64,7 @@ class Rated:
     rated: int
     texts: int
     raters: Mapping[str, tuple[int, int]]
-    means: Mapping[str, Mapping[str, Sequence[Mean]]]
-    upper_bounds: frozenset[str]
+    systems: Mapping[str, SystemResult]
     agreements: tuple[Agreement, ...]
     seed: int
     resamples: int
@@ -75,14 +77,8 @@ class Rated:
             "texts": {"rated": self.rated, "of_key": self.texts},
             "raters": {name: {"rated": rated, "texts": whole} for name, (rated, whole) in self.raters.items()},
             "systems": {
-                system: {
-                    "upper_bound": system in self.upper_bounds,
-                    "means": {
-                        group: {scale: asdict(mean) for scale, mean in zip(SCALES, of_group, strict=True)}
-                        for group, of_group in groups.items()
-                    },
-                }
-                for system, groups in self.means.items()
+                name: {"upper_bound": system.is_oracle, "means": system.means_json()}
+                for name, system in self.systems.items()
             },
             "agreement": [asdict(agreement) for agreement in self.agreements],
             "seed": self.seed,
@@ -123,8 +119,7 @@ def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resam
         rated=len(rated),
         texts=len(key.items),
         raters=raters,
-        means=_means(by_rater, key, seed, resamples),
-        upper_bounds=key.upper_bounds,
+        systems=_systems(by_rater, key, seed, resamples),
         agreements=agreement(by_rater),
         seed=seed,
         resamples=resamples,
@@ -208,16 +203,42 @@ def _rating(cell: str, place: str) -> int:
     return int(whole)
 
 
-def _means(by_rater: Mapping[str, Ratings], key: Key, seed: int, resamples: int) -> dict[str, dict[str, list[Mean]]]:
+def _systems(by_rater: Mapping[str, Ratings], key: Key, seed: int, resamples: int) -> dict[str, SystemResult]:
     found = {}
     for system in dict.fromkeys(item.system for item in key.items.values()):
         mine = {name: item for name, item in key.items.items() if item.system == system}
-        groups = groups_of(
+        grouping = grouping_of(
             [item.dataset for item in mine.values()], [f"{item.dataset}\t{item.task_id}" for item in mine.values()]
         )
         scores = np.array([[_mean_rating(by_rater, name, scale) for scale in SCALES] for name in mine])
-        found[system] = means(scores, groups, seed, resamples)
+        overall, *others = group_scores(scores, list(SCALES), grouping, seed, resamples)
+        classes = {label: of_group for (_, label), of_group in zip(grouping.groups, others, strict=True)}
+        found[system] = SystemResult(
+            "texts", overall, {DATASET: classes} if classes else {}, is_oracle=system in key.oracles
+        )
     return found
+
+
+def ratings_table(rated: Rated) -> Table:
+    """Means by system and data set, a column a scale."""
+    classes = dict.fromkeys(
+        (DATASET, name) for system in rated.systems.values() for name in system.families.get(DATASET, ())
+    )
+    columns = [Column(scale, share=False, metric=scale) for scale in SCALES]
+    table = Table(
+        [*left(*(["data set"] if classes else []), "system"), *right(*(f"{column.name} (n)" for column in columns))]
+    )
+    for group in (ALL, *classes):
+        for place, (name, system) in enumerate(rated.systems.items()):
+            cells: list[Any] = []
+            for column in columns:
+                mean = system.scores(group).means[column.name]
+                bounds = f" [{column.text(mean.ci[0])} {column.text(mean.ci[1])}]" if mean.ci else ""
+                spans = (column.text(mean.value), ""), (f"{bounds}  {mean.n:>3,}", "faint")
+                cells.append(Cell(mean.value, spans))
+            shown = (f"{name} †", "oracle") if system.is_oracle else (name, "")
+            table.rows.append([*([group[1] if place == 0 else ""] if classes else []), Cell(name, (shown,)), *cells])
+    return table
 
 
 def _mean_rating(by_rater: Mapping[str, Ratings], item: str, scale: str) -> float:

@@ -1,4 +1,4 @@
-"""How diagnostic sets look in a terminal."""
+"""How diagnostic sets look in a terminal: sets, families, what became of a build."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,33 +6,30 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from citerec.cli.console import contexts
+from citerec.groundwork.tables import Cell, Column, Span, Table, left, marked, right, show
 from citerec.records import MARKER
 
 if TYPE_CHECKING:
     from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, Sampling, SetManifest
 
 _BAR_WIDTH = 24
-_NOT_TOLD = Text("these data do not tell", style="dim")
+_NOT_TOLD = marked("these data do not tell", "faint")
 
 
 def show_sets(console: Console, sets: "Mapping[Path, SetManifest | str]") -> None:
     """All sets: one line a family, by its id."""
-    table = Table(box=None, padding=(0, 1), pad_edge=False)
-    table.add_column("id", style="bold", no_wrap=True)
-    table.add_column("contexts", justify="right")
-    table.add_column("classes", overflow="fold")
+    table = Table([Column("id", style="strong", wrap=False), *right("contexts", format=","), *left("classes")])
     for path, manifest in sets.items():
         if isinstance(manifest, str):
-            table.add_row(path.name, "", Text(manifest, style="red"))
+            table.rows.append([path.name, "", marked(manifest, "worse")])
             continue
         for name, family in manifest.families.items():
-            shown = sum(family.classes.values())
-            table.add_row(f"{manifest.name}/{name}", f"{shown:,}", _classes(family) if shown else _NOT_TOLD)
-    console.print(table)
+            whole = sum(family.classes.values())
+            table.rows.append([f"{manifest.name}/{name}", whole, _classes(family) if whole else _NOT_TOLD])
+    show(console, table)
     console.print("\nMeasure a system on one:  citerec eval --diagnostic demo/location")
     console.print("Look at one:              citerec diagnostics show demo/location")
 
@@ -41,23 +38,23 @@ def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
     """One set: where it comes from, its bounds, its families."""
     manifest = found.manifest
     console.print(f"[bold]{escape(manifest.name)}[/]  {contexts(manifest.contexts)} of {escape(manifest.source)}")
-    facts = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     fingerprint = f", fingerprint {manifest.corpus_fingerprint}" if manifest.corpus_fingerprint else ""
-    facts.add_row("corpus", f"{manifest.corpus_papers:,} papers{fingerprint}")
-    facts.add_row("strata", f"version {manifest.strata}, by citerec {manifest.citerec}")
-    facts.add_row("parts of speech", manifest.spacy_model or "not told: no spaCy model")
+    facts = {
+        "corpus": f"{manifest.corpus_papers:,} papers{fingerprint}",
+        "strata": f"version {manifest.strata}, by citerec {manifest.citerec}",
+        "parts of speech": manifest.spacy_model or "not told: no spaCy model",
+    }
     bounds = manifest.bounds
     if bounds.length:
-        facts.add_row(
-            "medium length",
+        facts["medium length"] = (
             f"{bounds.length.low:.1f} to {bounds.length.high:.1f} words "
             f"(mean {bounds.length.mean:.1f} ± {bounds.length.deviation:.1f}, "
-            f"{bounds.length.outliers} outliers left out)",
+            f"{bounds.length.outliers} outliers left out)"
         )
     if bounds.field:
         line = "less than 3 % of this corpus" if bounds.field.decided_by == "corpus" else "the benchmark's list"
-        facts.add_row("low-resource fields", f"{len(bounds.field.low_resource)} ({line})")
-    console.print(facts)
+        facts["low-resource fields"] = f"{len(bounds.field.low_resource)} ({line})"
+    show(console, Table(left("", ""), list(facts.items()), headed=False))
     if manifest.sampling:
         show_sampling(console, manifest.sampling)
     show_families(console, manifest)
@@ -97,17 +94,26 @@ def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_
     console.print(f"\nMeasure a system on it:  citerec eval --set {escape(identifier)}", soft_wrap=True)
 
 
+def show_built(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
+    """What became of papers and texts: the funnel, the classes, how full the cells are."""
+    console.print(f"[bold]{escape(str(place))}[/]  {contexts(manifest.contexts)} chosen", soft_wrap=True)
+    if manifest.sampling:
+        show_sampling(console, manifest.sampling)
+    show_families(console, manifest)
+    identifier = manifest.name if is_default_place else str(place)
+    console.print(f"\nWhat it is, with figures:  {place / 'DATASHEET.md'}", soft_wrap=True, markup=False)
+    console.print(f"Look it through:           citerec diagnostics review {escape(identifier)}", soft_wrap=True)
+    console.print("Its papers, to search:     citerec index build PAPERS --out indexes/NAME", soft_wrap=True)
+    console.print(f"Measure a system on it:    citerec eval --set {escape(identifier)}", soft_wrap=True)
+
+
 def show_sampling(console: Console, sampling: "Sampling") -> None:
     """The funnel, and how full the cells are."""
-    from citerec.diagnostics.build.record import FUNNEL
+    from citerec.diagnostics.datasheet import FUNNEL
 
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(justify="right", style="cyan", no_wrap=True)
-    table.add_column()
-    for step, count in sampling.funnel.items():
-        table.add_row(f"{count:,}", FUNNEL.get(step, step))
+    rows = [[count, FUNNEL.get(step, step)] for step, count in sampling.funnel.items()]
     console.print()
-    console.print(table)
+    show(console, Table([*right("", format=",", style="name"), *left("")], rows, headed=False))
     cells = sampling.cells
     console.print(
         f"\nOf {cells['wanted']:,} classes of cells (field × years × citation count) {cells['full']:,} are full, "
@@ -119,29 +125,29 @@ def show_families(console: Console, manifest: "SetManifest") -> None:
     """The families of a set: contexts, classes, what is held constant."""
     from citerec.diagnostics.label import FEW
 
-    table = Table(box=None, padding=(0, 1), pad_edge=False)
-    table.add_column("\nfamily", style="bold", no_wrap=True)
-    table.add_column("\ncontexts", justify="right")
-    table.add_column("\nclasses", overflow="fold")
-    table.add_column("held\nconstant", overflow="fold", style="dim", max_width=30)
+    table = Table(
+        [
+            Column("\nfamily", style="strong", wrap=False),
+            *right("\ncontexts", format=","),
+            *left("\nclasses"),
+            Column("held\nconstant", style="faint", most=30),
+        ]
+    )
     few = 0
     for name, family in manifest.families.items():
-        total = sum(family.classes.values())
-        few += sum(n < FEW for n in family.classes.values()) if total else 0
-        classes = _classes(family) if total else _NOT_TOLD
-        table.add_row(name, f"{total:,}", classes, "; ".join(family.conditions))
+        whole = sum(family.classes.values())
+        few += sum(n < FEW for n in family.classes.values()) if whole else 0
+        table.rows.append([name, whole, _classes(family) if whole else _NOT_TOLD, "; ".join(family.conditions)])
     console.print()
-    console.print(table)
+    show(console, table)
     if few:
         console.print(f"* {few} classes have fewer than {FEW} contexts: too few to say much of them.", style="yellow")
 
 
-def _classes(family: "FamilyOfSet") -> Text:
+def _classes(family: "FamilyOfSet") -> Cell:
     from citerec.diagnostics.label import FEW
 
-    text = Text()
-    for number, (label, n) in enumerate(family.classes.items()):
-        text.append(", " if number else "").append(label).append(f" {n:,}", "cyan")
-        if n < FEW:
-            text.append("*", "yellow")
-    return text
+    spans: list[Span] = []
+    for label, n in family.classes.items():
+        spans += [(", " if spans else "", ""), (label, ""), (f" {n:,}", "name"), ("*" if n < FEW else "", "warning")]
+    return Cell(dict(family.classes), tuple(spans))

@@ -1,0 +1,133 @@
+"""How results look in a terminal, of ranked lists and of texts alike."""
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from citerec.cli.console import notes, output
+from citerec.evaluation.ratings import ratings_table
+from citerec.evaluation.tables import (
+    block_table,
+    blocks,
+    cost_table,
+    counted,
+    discourse_table,
+    legend,
+    outcomes_table,
+    overall_table,
+    robustness_table,
+    rules_text,
+    settings_text,
+    title_of,
+)
+from citerec.groundwork.tables import show, show_lines
+
+if TYPE_CHECKING:
+    from citerec.evaluation.ratings import Rated
+    from citerec.evaluation.results import Results
+
+
+def tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
+    """Writes results to a folder, if one is given, and shows them."""
+    from citerec.errors import CiterecError
+
+    failed: CiterecError | None = None
+    if out is not None:
+        # First to the disk: who reads the output may leave (`| head`). If the disk fails, it is shown all the same.
+        try:
+            results.write(out)
+        except CiterecError as error:
+            failed = error
+    if as_json:
+        import orjson
+
+        click.echo(orjson.dumps(results.to_json(), option=orjson.OPT_INDENT_2))
+    else:
+        show_results(output(), results)
+    for note in results.notes:
+        notes().print(note, markup=False, style="yellow")
+    if failed is not None:
+        raise failed
+    if out is not None:
+        files = "scores.csv" if results.of_texts else "results.csv, runs"
+        notes().print(f"{out}: results.json, {files}, and a page to read: {out}/report.html", markup=False)
+
+
+def show_results(console: Console, results: "Results") -> None:
+    """All of it: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
+    fits = True
+    if results.of_texts:
+        console.print(Text(title_of(results)))
+    else:
+        of_set, index = results.set, results.index
+        about = f"{counted(of_set['counted'], 'context')}, against {index['papers']:,} papers ({index['path']})"
+        about = about if results.alike else "laid side by side, on different contexts"
+        console.print(Text(of_set["name"], "bold").append(f"  {about}", "not bold"), soft_wrap=True)
+        fits = show(console, overall_table(results), lambda: overall_table(results, None))
+    for block in blocks(results):
+        console.print()
+        heading = Text(block.title, "bold").append("" if results.of_texts else f" ({block.name})", "not bold")
+        console.print(heading.append(f"  {block.about}" if block.about else "", "not bold dim"), soft_wrap=True)
+        if results.is_defined(block.columns):
+            narrower = functools.partial(block_table, results, block, None)
+            fits &= show(console, block_table(results, block), narrower)
+        else:
+            console.print("not defined for any of these texts", style="dim")
+    for metric in results.corpus_metrics:
+        console.print()
+        about = settings_text(results.settings[metric])
+        console.print(Text(metric, "bold").append(f"  {about}", "not bold dim"), soft_wrap=True)
+        narrower = functools.partial(discourse_table, results, metric, narrow=True)
+        show(console, discourse_table(results, metric), narrower)
+    if results.of_texts:
+        console.print()
+    show_lines(console, legend(results, "short" if fits else None))
+    if not results.of_texts:
+        _show_ranked(console, results)
+
+
+def _show_ranked(console: Console, results: "Results") -> None:
+    if results.families:
+        console.print("\n[bold]Robustness[/]")
+        show(console, robustness_table(results))
+    console.print("\n[bold]Outcomes of the cited papers[/]")
+    show(console, outcomes_table(results))
+    measured = sum(system.cost is not None for system in results.systems.values())
+    if measured:
+        console.print("\n[bold]Cost[/]")
+        show(console, cost_table(results), functools.partial(cost_table, results))
+    if measured > 1:
+        console.print(
+            "Order matters: the first one pays most of Java's warm-up, later ones hold the memory of those before.",
+            style="dim",
+        )
+    console.print()
+    show_lines(console, rules_text(results), soft_wrap=True)
+
+
+def show_ratings(console: Console, rated: "Rated") -> None:
+    """What people's ratings come to: means by system, and agreement."""
+    show(console, ratings_table(rated))
+    console.print(
+        f"Means from 1 to 5; \\[low high]: 95 % of {rated.resamples:,} bootstrap samples over tasks. n: texts; one "
+        "that several people rated counts once.",
+        style="dim",
+    )
+    if any(system.is_oracle for system in rated.systems.values()):
+        console.print("† saw what the authors wrote: an upper bound, not a system.", style="dim")
+    console.print("\n[bold]Raters[/]")
+    console.print(f"{rated.rated:,} of {rated.texts:,} texts of the key were rated")
+    for rater, (done, whole) in rated.raters.items():
+        console.print(f"{rater} rated {done:,} of {whole:,} texts", markup=False)
+    if not rated.agreements:
+        console.print("No text was rated by two raters: how well they agree is not known.")
+    for one in rated.agreements:
+        kappa = "not defined: both gave all one rating" if one.kappa is None else f"{round(one.kappa, 2) + 0.0:.2f}"
+        console.print(
+            f"{' and '.join(one.raters)}, {one.scale}: quadratic-weighted kappa {kappa} ({counted(one.n, 'text')})",
+            markup=False,
+        )

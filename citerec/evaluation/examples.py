@@ -1,0 +1,254 @@
+"""Contexts and texts that say most about the systems: those that a page can show."""
+
+import re
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from citerec.evaluation.figures import Figures, Floats, Item
+from citerec.evaluation.predictions import Predictions
+from citerec.records import MARKER
+from citerec.texts.anchors import anchors_of, cited_in
+from citerec.texts.metrics.base import Column
+from citerec.texts.tasks import Sentence, Source, TextTask, Written
+
+MOST = 30
+DIFFER, HARDEST, AT_RANDOM = "systems differ most", "hardest for all", "drawn at random"
+_LONGEST_SOURCE = 1500
+_LONGEST_TEXT = 8000
+
+TitlesOf = Callable[[set[str]], Mapping[str, str]]
+TopOf = Callable[[str, str], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Hard:
+    """A hard context, as the page shows it.
+
+    Attributes:
+        item: The context.
+        before: What stands before the marker.
+        after: What stands after it.
+        cited: For each cited paper its id, its title, and its rank by system; None where it was not found.
+        first: By system, titles of the papers that came first.
+    """
+
+    item: Item
+    before: str
+    after: str
+    cited: Sequence[tuple[str, str, Mapping[str, int | None]]]
+    first: Mapping[str, Sequence[str]]
+
+
+def hardest(results: Figures, titles_of: TitlesOf, top_of: TopOf) -> list[Hard]:
+    """The contexts of ranked lists where all systems together did worst by the first metric.
+
+    Contexts none of whose cited papers is in the index are left out: nobody could find those.
+    """
+    items = results.items
+    scores = sum((scores[:, 0] for scores in items.scores.values()), np.zeros(len(items)))
+    best = np.zeros(len(items))
+    for ranks in items.ranks.values():
+        best = np.maximum(best, np.where(ranks > 0, 1 / np.maximum(ranks, 1), 0.0).max(axis=1, initial=0.0))
+    # Many are equally hard. A checksum of the id takes some from all over the file, always the same ones.
+    order = sorted(
+        np.flatnonzero(items.in_index).tolist(),
+        key=lambda place: (scores[place], best[place], zlib.crc32(items.ids[place].encode())),
+    )
+    chosen = [items[place] for place in order[:MOST]]
+    top = {item.context_id: {name: top_of(name, item.context_id) for name in item.ranks} for item in chosen}
+    wanted = {paper_id for item in chosen for paper_id in item.cited}
+    wanted |= {paper_id for by_system in top.values() for ids in by_system.values() for paper_id in ids}
+    titles = titles_of(wanted)
+
+    def hard(item: Item) -> Hard:
+        before, _, after = item.text.partition(MARKER)
+        cited = [
+            (paper_id, titles.get(paper_id, ""), {name: ranks[slot] or None for name, ranks in item.ranks.items()})
+            for slot, paper_id in enumerate(item.cited)
+        ]
+        first = {name: [titles.get(one) or one for one in ids] for name, ids in top[item.context_id].items()}
+        return Hard(item, before, after, cited, first)
+
+    return [hard(item) for item in chosen]
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A task whose texts are worth reading.
+
+    Attributes:
+        place: Its place among the tasks.
+        why: Why it was chosen.
+    """
+
+    place: int
+    why: str
+
+
+def examples(results: Figures, most: int = MOST) -> list[Example]:
+    """A third where systems differ most, a third where all are worst, and a third at random, against cherry-picking.
+
+    By the first value that judges; upper bounds do not count. Ties, and what is random, go by a checksum of the task's
+    id: always the same ones.
+
+    Args:
+        results: Of texts.
+        most: How many, at most.
+    """
+    scores = _judged(results)
+    pairs = zip(results.items.labels, results.items.ids, strict=True)
+    checksums = [zlib.crc32(f"{labels['dataset']}\t{task_id}".encode()) for labels, task_id in pairs]
+    known = [place for place in range(len(checksums)) if scores.size and not np.isnan(scores[place]).any()]
+    orders = {AT_RANDOM: sorted(range(len(checksums)), key=lambda place: (checksums[place], place))}
+    if known:
+        means, spreads = scores.mean(axis=1), np.ptp(scores, axis=1)
+        orders = {HARDEST: sorted(known, key=lambda place: (means[place], checksums[place])), **orders}
+        if scores.shape[1] > 1 and (spreads[known] > 0).any():
+            orders = {DIFFER: sorted(known, key=lambda place: (-spreads[place], checksums[place])), **orders}
+    share = -(-most // len(orders))
+    chosen: dict[int, str] = {}
+    for why, order in orders.items():
+        left = [place for place in order if place not in chosen]
+        chosen |= dict.fromkeys(left[: min(share, most - len(chosen))], why)
+    return [Example(place, why) for place, why in chosen.items()]
+
+
+def _judged(results: Figures) -> Floats:
+    """Tasks × systems: the first value that judges, higher is better; without columns where nothing does."""
+    column = next((number for number, column in enumerate(results.columns) if column.judges), None)
+    systems = [name for name, system in results.systems.items() if not system.is_oracle] or list(results.systems)
+    if column is None:
+        return np.empty((len(results.items), 0))
+    sign = -1 if results.columns[column].better == "lower" else 1
+    return sign * np.stack([results.items.scores[name][:, column] for name in systems], axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A piece of a text: plain, or a citation.
+
+    Attributes:
+        text: As it is written.
+        kind: "", "citation", or "unknown" where no source stands behind it.
+    """
+
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What one system wrote for a task.
+
+    Attributes:
+        system: The system.
+        parts: The text: pieces up to the end of a sentence, and numbers of the sources behind it.
+        unknown: Citations that stand for no source.
+        values: Columns with the values of this text.
+    """
+
+    system: str
+    parts: Sequence[tuple[Sequence[Piece], Sequence[int]]]
+    unknown: Sequence[str]
+    values: Sequence[tuple[Column, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class SideBySide:
+    """A task with what authors and systems wrote for it."""
+
+    task: TextTask
+    why: str
+    sources: Sequence[tuple[str, str]]
+    targets: Sequence[Sequence[Piece]]
+    cards: Sequence[Card]
+
+
+def side_by_side(results: Figures) -> list[SideBySide]:
+    """The examples with all texts that were written for them; none where results were read back without the texts."""
+    if results.predictions is None:
+        return []
+    return [_side_by_side(results, results.predictions, one) for one in examples(results)]
+
+
+def _side_by_side(results: Figures, predictions: Predictions, one: Example) -> SideBySide:
+    task = predictions.tasks[one.place]
+    return SideBySide(
+        task=task,
+        why=one.why,
+        sources=[(source.title, cut(source.text, _LONGEST_SOURCE)) for source in task.sources],
+        targets=[pieces_of(cut(target, _LONGEST_TEXT), task.sources) for target in task.targets],
+        cards=[_card(results, name, texts[one.place], one.place) for name, texts in predictions.systems.items()],
+    )
+
+
+def _card(results: Figures, system: str, written: Written, place: int) -> Card:
+    sources = written.task.sources
+    text = cut(written.text, _LONGEST_TEXT) if written.text.strip() else ""
+    said_unknown = [name for one in written.sentences for name in one.unknown if name in written.text]
+    values = zip(results.columns, results.items.scores[system][place].tolist(), strict=True)
+    return Card(
+        system,
+        parts_of(text, written.sentences, sources),
+        list(dict.fromkeys([*sorted(cited_in(written.text, sources).outside), *said_unknown])),
+        [(column, value) for column, value in values if column.judges],
+    )
+
+
+def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[Piece]:
+    """A text in pieces: its citations, and what stands between them.
+
+    Args:
+        text: The text.
+        sources: What it could be written from.
+        unknown: Citations in it that are known to stand for no source, as they are written, whatever their style.
+    """
+    spans = [(anchor.start, anchor.end) for anchor in anchors_of(text)]
+    spans += [found.span() for name in unknown if name for found in re.finditer(re.escape(name), text)]
+    pieces, done = [], 0
+    for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= done:
+            pieces.append(Piece(text[done:start], ""))
+            citation = text[start:end]
+            outside = citation in unknown or cited_in(citation, sources).outside
+            pieces.append(Piece(citation, "unknown" if outside else "citation"))
+            done = end
+    return [piece for piece in (*pieces, Piece(text[done:], "")) if piece.text]
+
+
+def parts_of(
+    text: str, sentences: Sequence[Sentence], sources: Sequence[Source]
+) -> list[tuple[list[Piece], tuple[int, ...]]]:
+    """A text parted after each sentence of which something is said.
+
+    Args:
+        text: What was measured: it is all there, and nothing else.
+        sentences: Its sentences in order; one that the text does not have is passed over, as are numbers of no source.
+        sources: What it could be written from.
+
+    Returns:
+        Pieces, and numbers of the sources behind their last sentence.
+    """
+    anchors = [(anchor.start, anchor.end) for anchor in anchors_of(text)]
+    parts: list[tuple[list[Piece], tuple[int, ...]]] = []
+    done = searched = 0
+    for sentence in sentences:
+        # Lines may be broken elsewhere.
+        pattern = r"\s+".join(map(re.escape, sentence.text.split()))
+        if not pattern or not (found := re.compile(pattern).search(text, searched)):
+            continue
+        # A dot in a citation ends no sentence here.
+        end = searched = next((end for start, end in anchors if start < found.end() < end), found.end())
+        behind = tuple(number for number in sentence.drawn_from if 0 <= number < len(sources))
+        if behind or sentence.unknown:
+            parts.append((pieces_of(text[done:end], sources, sentence.unknown), behind))
+            done = end
+    return [*parts, (pieces_of(text[done:], sources), ())] if text[done:] else parts
+
+
+def cut(text: str, longest: int) -> str:
+    """A text, or its beginning where it is too long."""
+    return text if len(text) <= longest else f"{text[:longest]} … ({len(text) - longest:,} more characters)"

@@ -1,0 +1,456 @@
+"""What an evaluation found, as data: systems × groups × columns, for ranked lists and for texts alike."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.diagnostics.label import FEW
+from citerec.evaluation.cost import Cost
+from citerec.texts.metrics.base import Column
+
+if TYPE_CHECKING:
+    from citerec.evaluation.predictions import Predictions, ReadFile
+    from citerec.evaluation.rank import Ranking
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int32]
+Flags = npt.NDArray[np.bool_]
+
+OVERALL = "overall"
+DATASET = "dataset"
+"""The family whose classes are data sets."""
+
+UNNAMED = "no name"
+"""What texts without the name of a data set stand under, where others have one."""
+
+SIGNIFICANT = 0.05
+"""Differences whose corrected p is lower are marked, in tables and in charts."""
+
+Interval = tuple[float, float] | None
+Group = tuple[str, str]
+"""A family and a class of it; "overall" twice for all items."""
+
+ALL: Group = (OVERALL, OVERALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Mean:
+    """A mean over the items of a group.
+
+    Attributes:
+        n: Over how many: those for which the value is defined.
+        value: The mean; None where n is 0.
+        ci: Bounds of 95 %; None where the items are of fewer than two citing papers.
+    """
+
+    n: int
+    value: float | None
+    ci: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """Means over the items of one class, or over all.
+
+    Attributes:
+        n: How many items.
+        means: By column.
+    """
+
+    n: int
+    means: Mapping[str, Mean]
+
+    @property
+    def values(self) -> dict[str, float | None]:
+        """The mean by column; None where there is no item."""
+        return {name: mean.value for name, mean in self.means.items()}
+
+    @property
+    def ci(self) -> dict[str, Interval]:
+        """The interval by column."""
+        return {name: mean.ci for name, mean in self.means.items()}
+
+    @property
+    def few(self) -> bool:
+        """Whether there are too few items to say much."""
+        return self.n < FEW
+
+
+@dataclass(frozen=True, slots=True)
+class Robustness:
+    """How even a system is over the classes, by one metric.
+
+    Only classes that are not too small take part, if there are such.
+
+    Attributes:
+        metric: The metric.
+        worst_family: Family of the class where the system is worst.
+        worst_class: That class.
+        worst: What it reaches there.
+        best_family: Family of the class where it is best.
+        best_class: That class.
+        best: What it reaches there.
+        spread: Best less worst.
+        drop: Overall less worst.
+    """
+
+    metric: str
+    worst_family: str
+    worst_class: str
+    worst: float
+    best_family: str
+    best_class: str
+    best: float
+    spread: float
+    drop: float
+
+
+def robustness(metric: str, overall: Scores, families: Mapping[str, Mapping[str, Scores]]) -> Robustness:
+    """How even scores are over classes; over those that are not too small, if there are such."""
+    classes = [
+        (scores.means[metric].value or 0.0, family, label, scores.few)
+        for family, labels in families.items()
+        for label, scores in labels.items()
+        if scores.n
+    ]
+    classes = [entry for entry in classes if not entry[-1]] or classes
+    worst, best = min(classes, key=lambda entry: entry[0]), max(classes, key=lambda entry: entry[0])
+    return Robustness(
+        metric=metric,
+        worst_family=worst[1],
+        worst_class=worst[2],
+        worst=worst[0],
+        best_family=best[1],
+        best_class=best[2],
+        best=best[0],
+        spread=best[0] - worst[0],
+        drop=(overall.means[metric].value or 0.0) - worst[0],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SystemResult:
+    """One system.
+
+    Attributes:
+        kind: "citerec", "function" or "run"; "texts" for a system that writes.
+        overall: Over all items.
+        families: By family and class, in order.
+        settings: Of a built-in system, or what a writer says that its texts depend on; None or empty where unknown.
+        is_oracle: Whether it saw the targets: an upper bound, no system. It is never the best, and takes no part in
+            tests.
+        robustness: Of ranked lists, one line a metric; none without classes.
+        outcomes: Of ranked lists, how many cited papers had each of `citerec.evaluation.rank.OUTCOMES`.
+        ranks: Of ranked lists, how many cited papers came at each rank from 1 to k.
+        empty: Items for which nothing was found or written; they count.
+        removed: Lines of a run that broke a leak rule, by rule.
+        cost: What the answers cost; None for a run made elsewhere, and for texts.
+        missing: Tasks that the writer did not answer; nobody's texts for them count.
+        summaries: By metric of whole systems and group, what that found.
+        files: What its texts were read from.
+    """
+
+    kind: str
+    overall: Scores
+    families: Mapping[str, Mapping[str, Scores]]
+    settings: Mapping[str, Any] | str | None = None
+    is_oracle: bool = False
+    robustness: Sequence[Robustness] = ()
+    outcomes: Mapping[str, int] = field(default_factory=dict)
+    ranks: Sequence[int] = ()
+    empty: int = 0
+    removed: Mapping[str, int] = field(default_factory=dict)
+    cost: Cost | None = None
+    missing: int = 0
+    summaries: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
+    files: "Sequence[ReadFile]" = ()
+
+    def scores(self, group: Group) -> Scores:
+        """Its scores on a group."""
+        return self.overall if group == ALL else self.families[group[0]][group[1]]
+
+    def means_json(self) -> dict[str, dict[str, Any]]:
+        """Its means by group, "overall" and data sets, and column, as a JSON object."""
+        of_groups = {OVERALL: self.overall, **self.families.get(DATASET, {})}
+        return {
+            group: {name: asdict(mean) for name, mean in scores.means.items()} for group, scores in of_groups.items()
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two systems on one class, or on all items, by one column.
+
+    Attributes:
+        first: A system.
+        second: Another.
+        metric: The column.
+        family: The family, or "overall".
+        label: The class, or "overall".
+        n: How many items: those for which both have a value.
+        difference: First less second.
+        p: Of the paired randomisation test, two-sided.
+        p_holm: Corrected for the number of questions that belong together.
+    """
+
+    first: str
+    second: str
+    metric: str
+    family: str
+    label: str
+    n: int
+    difference: float
+    p: float
+    p_holm: float
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One context with what each system reached on it.
+
+    Attributes:
+        context_id: Its id.
+        text: Its sentence.
+        labels: Its classes.
+        citing: Number of its citing paper; contexts of one paper have one number.
+        in_index: Whether a paper that it cites is in the index.
+        cited: Ids of the papers that it cites.
+        ranks: Ranks of those papers by system; 0 for not found.
+        scores: By system and column.
+    """
+
+    context_id: str
+    text: str
+    labels: Mapping[str, str]
+    citing: int
+    in_index: bool
+    cited: Sequence[str]
+    ranks: Mapping[str, Sequence[int]]
+    scores: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Items(Sequence[Item]):
+    """The contexts or tasks that counted, in columns; made into records as they are looked at.
+
+    A hundred thousand records of several systems take seconds to make: most readers want a few, or none.
+
+    Attributes:
+        ids: Of each its id; of a task with several data sets its data set is a label.
+        labels: Of each its classes by family.
+        citing: Of each the number of its citing paper.
+        scores: By system, items × columns; NaN where a value is not defined.
+        columns: Names of the columns.
+        texts: Of contexts, their sentences.
+        cited: Of contexts, ids of the papers that they cite.
+        in_index: Of contexts, whether a paper that they cite is in the index.
+        ranks: Of contexts, by system the ranks of the cited papers, contexts × slots; 0 for not found.
+    """
+
+    ids: Sequence[str] = ()
+    labels: Sequence[Mapping[str, str]] = ()
+    citing: Ints = field(default_factory=lambda: np.empty(0, np.int32))
+    scores: Mapping[str, Floats] = field(default_factory=dict)
+    columns: Sequence[str] = ()
+    texts: Sequence[str] = ()
+    cited: Sequence[Sequence[str]] = ()
+    in_index: Sequence[bool] = ()
+    ranks: Mapping[str, Ints] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, items: Sequence[Item], systems: Sequence[str], columns: Sequence[str]) -> "Items":
+        """Records as columns."""
+        most = max((len(item.cited) for item in items), default=0)
+        return cls(
+            ids=[item.context_id for item in items],
+            labels=[item.labels for item in items],
+            citing=np.array([item.citing for item in items], np.int32),
+            scores={
+                name: np.array([[item.scores[name][column] for column in columns] for item in items], np.float64)
+                for name in systems
+            },
+            columns=columns,
+            texts=[item.text for item in items],
+            cited=[item.cited for item in items],
+            in_index=[item.in_index for item in items],
+            ranks={
+                name: np.array([[*item.ranks[name], *[-1] * (most - len(item.cited))] for item in items], np.int32)
+                for name in systems
+            },
+        )
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(_equal, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @overload
+    def __getitem__(self, index: int) -> Item: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Item]: ...
+    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        cited = list(self.cited[index]) if self.cited else []
+        return Item(
+            context_id=self.ids[index],
+            text=self.texts[index] if self.texts else "",
+            labels=self.labels[index],
+            citing=int(self.citing[index]),
+            in_index=not self.in_index or bool(self.in_index[index]),
+            cited=cited,
+            ranks={name: ranks[index, : len(cited)].tolist() for name, ranks in self.ranks.items()},
+            scores={
+                name: dict(zip(self.columns, values[index].tolist(), strict=True))
+                for name, values in self.scores.items()
+            },
+        )
+
+
+def _equal(one: object, other: object) -> bool:
+    return one == other
+
+
+@dataclass(frozen=True, slots=True)
+class FamilyInfo:
+    """A family: how it is called, what it holds constant, its classes in order."""
+
+    title: str
+    conditions: Sequence[str]
+    classes: Sequence[str]
+
+
+def members_of(labels: Sequence[Mapping[str, str]], groups: Sequence[Group]) -> Flags:
+    """Who belongs where.
+
+    Args:
+        labels: Of each item its classes by family.
+        groups: Groups besides that of all items.
+
+    Returns:
+        Items × groups, all items first.
+    """
+    numbers = {group: column for column, group in enumerate(groups, 1)}
+    members = np.zeros((len(labels), 1 + len(groups)), bool)
+    members[:, 0] = True
+    for row, of_item in enumerate(labels):
+        for family, label in of_item.items():
+            if (number := numbers.get((family, label or UNNAMED))) is not None:
+                members[row, number] = True
+    return members
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What an evaluation found, of ranked lists or of texts.
+
+    Attributes:
+        columns: The values of each item; the first one first in every chart.
+        families: The families, by name.
+        systems: The systems, by name, in the order given.
+        seed: Of everything random.
+        resamples: Of the bootstrap.
+        set: What was given to the systems. For ranked lists `name`, `source`, `fingerprint`, `contexts` given, of them
+            `outside` (no cited paper in the index) and `counted`, `citing_papers`, `bounds`, `spacy_model`; `alike` is
+            false where results of other contexts were laid beside, and what is said here is of the first of them only.
+            For texts `asked`, `compared`, `left_out`, `citing_paper_known`, `references`, `groups`.
+        index: For ranked lists the pool: `path`, `fingerprint`, `papers`, `bytes`.
+        rules: For ranked lists what was left out, and how contexts outside the index counted.
+        k: For ranked lists how many hits of each context counted; 0 for texts.
+        settings: For texts, by metric all that its values depend on.
+        targets: For texts what describes them, of those that authors wrote; None where no text has a target.
+        comparisons: Every pair of systems.
+        items: Every context or task with its scores.
+        notes: What the reader should know besides.
+        context_ids: For ranked lists ids of the contexts by their number in the rankings; in memory only.
+        rankings: For ranked lists every system's run under the rules; in memory only.
+        predictions: For texts what was evaluated; in memory only.
+    """
+
+    columns: Sequence[Column]
+    families: Mapping[str, FamilyInfo]
+    systems: Mapping[str, SystemResult]
+    seed: int
+    resamples: int
+    set: Mapping[str, Any]
+    index: Mapping[str, Any] = field(default_factory=dict)
+    rules: Mapping[str, Any] = field(default_factory=dict)
+    k: int = 0
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    targets: SystemResult | None = None
+    comparisons: Sequence[Comparison] = ()
+    items: Items = field(default_factory=Items)
+    notes: Sequence[str] = ()
+    context_ids: Sequence[str] = ()
+    rankings: "Mapping[str, Ranking]" = field(default_factory=dict)
+    predictions: "Predictions | None" = None
+
+    @property
+    def of_texts(self) -> bool:
+        """Whether texts were measured, not ranked lists."""
+        return not self.k
+
+    @property
+    def alike(self) -> bool:
+        """Whether all systems were given the same contexts or tasks."""
+        return bool(self.set.get("alike", True))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics that score items one by one, in order."""
+        return tuple(dict.fromkeys(column.metric for column in self.columns))
+
+    @property
+    def corpus_metrics(self) -> tuple[str, ...]:
+        """The metrics that look at all texts of a system together, in order."""
+        return tuple(name for name in self.settings if name not in self.metrics)
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """All items, then every class of every family."""
+        return (ALL, *((name, label) for name, info in self.families.items() for label in info.classes))
+
+    @property
+    def first(self) -> str | None:
+        """The system that others are compared with in tables: the first one that is no upper bound."""
+        return next((name for name, system in self.systems.items() if not system.is_oracle), None)
+
+    def rows(self) -> Iterator[tuple[str, str, str, Scores]]:
+        """System, family, class and scores: overall first, then class by class."""
+        for name, system in self.systems.items():
+            for group in self.groups:
+                yield name, *group, system.scores(group)
+
+    def mean(self, system: str, group: Group, column: Column) -> Mean:
+        """A system's mean on a group."""
+        return self.systems[system].scores(group).means[column.name]
+
+    def best(self, group: Group, column: Column) -> frozenset[str]:
+        """The systems with the best mean; none where no value is better than another, or none has a worse one."""
+        sign = -1 if column.better == "lower" else 1
+        means = {
+            name: sign * value
+            for name, system in self.systems.items()
+            if not system.is_oracle and (value := self.mean(name, group, column).value) is not None
+        }
+        # Sums of the same numbers in another order differ in their last digits.
+        best = {name for name, value in means.items() if math.isclose(value, max(means.values()), rel_tol=1e-9)}
+        return frozenset(best) if column.judges and len(best) < len(means) else frozenset()
+
+    def against_first(self, system: str, group: Group, column: Column) -> Comparison | None:
+        """A system compared with the first one, where the difference is significant."""
+        wanted = (self.first, system, *group, column.name)
+        found = (c for c in self.comparisons if (c.first, c.second, c.family, c.label, c.metric) == wanted)
+        return next((c for c in found if c.p_holm < SIGNIFICANT), None)
+
+    def is_defined(self, columns: Sequence[Column]) -> bool:
+        """Whether any system has a value in some columns."""
+        every = (self.mean(name, group, column) for name in self.systems for group in self.groups for column in columns)
+        return any(mean.value is not None for mean in every)

@@ -1,0 +1,145 @@
+"""The page of results, of ranked lists or of texts: tables, charts, and examples to read."""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from citerec.evaluation.charts import against_chart, means_chart, outcomes_chart, ranks_chart, shares_chart
+from citerec.evaluation.drawing import PART_COLOURS
+from citerec.evaluation.examples import TitlesOf, TopOf, cut, hardest, side_by_side
+from citerec.evaluation.figures import SIGNIFICANT, Figures
+from citerec.evaluation.predictions import ReadFile
+from citerec.evaluation.rank import OUTCOMES
+from citerec.evaluation.tables import (
+    SYSTEM_COLOURS,
+    block_table,
+    blocks,
+    comparisons_table,
+    cost_table,
+    counted,
+    discourse_table,
+    legend,
+    name_cell,
+    outcome_names,
+    outcomes_table,
+    overall_table,
+    robustness_table,
+    rules_text,
+    said,
+    settings_text,
+)
+from citerec.groundwork.tables import Table, left, marked, to_html
+from citerec.records import MARKER
+from citerec.version import __version__
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+_MOST_PAIRS = 15
+_LONGEST_SETTING = 200
+
+
+def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf) -> None:
+    """Writes the page: one file, which needs nothing else.
+
+    Args:
+        results: What it shows.
+        path: Where to.
+        titles_of: Gives titles of papers by id.
+        top_of: Gives the ids of the first hits for a context id by a system's name.
+    """
+    ranked = not results.of_texts
+    pairs = list(itertools.combinations([name for name, one in results.systems.items() if not one.is_oracle], 2))
+    shown = pairs[: _MOST_PAIRS if ranked else None] if results.comparisons else []
+    page = (
+        _templates()
+        .get_template("page.html.j2")
+        .render(
+            results=results,
+            version=__version__,
+            title=results.set["name"] if ranked else "Written texts",
+            legend=list(legend(results, "long")),
+            part_colours=PART_COLOURS,
+            significant=SIGNIFICANT,
+            overall=overall_table(results, "long") if ranked else None,
+            robustness=robustness_table(results) if ranked and results.families else None,
+            blocks=[(one, means_chart(results, one), block_table(results, one, "long")) for one in blocks(results)],
+            discourse={name: list(_discourse(results, name)) for name in results.corpus_metrics},
+            discourse_tables={name: discourse_table(results, name, missing=True) for name in results.corpus_metrics},
+            pairs=[
+                (
+                    *pair,
+                    against_chart(results, *pair) if ranked and results.families else "",
+                    comparisons_table(results, *pair),
+                )
+                for pair in shown
+            ],
+            more_pairs=len(pairs) - len(shown) if results.comparisons else 0,
+            ranks=ranks_chart(results) if ranked else "",
+            outcomes=(outcomes_chart(results), outcomes_table(results)) if ranked else None,
+            outcome_names=[outcome_names(results)[name] for name in OUTCOMES],
+            cost=cost_table(results) if ranked else None,
+            hardest=hardest(results, titles_of, top_of) if ranked else [],
+            rules=list(rules_text(results)) if ranked else [],
+            side_by_side=side_by_side(results),
+            settings=[] if ranked else [_settings(results), _writers(results)],
+            marker=MARKER,
+        )
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def _discourse(results: Figures, metric: str) -> Iterator[tuple[str, str]]:
+    """For each group its name, and a chart of shares."""
+    for _, group in results.groups:
+        by_system = {name: system.summaries[metric][group] for name, system in results.systems.items()}
+        targets = next(iter(by_system.values()))["targets"]
+        shares = {"target": targets} if targets else {}
+        shares |= {name: summary["system"] for name, summary in by_system.items()}
+        title = f"{metric}: shares of labels, {group}"
+        yield group, shares_chart(shares, results.settings[metric]["labels"], title)
+
+
+def _settings(results: Figures) -> Table:
+    rows = [
+        [metric if number == 0 else "", name, said(value)]
+        for metric, settings in results.settings.items()
+        for number, (name, value) in enumerate(settings.items())
+    ]
+    return Table(left("metric", "setting", "value"), rows)
+
+
+def _writers(results: Figures) -> Table:
+    table = Table(left("system", "files", "settings of the writer"))
+    for name, system in results.systems.items():
+        settings = system.settings
+        words = f"{settings} from text to text" if isinstance(settings, str) else "not known"
+        if settings and not isinstance(settings, str):
+            words = " · ".join(f"{key}: {cut(said(value), _LONGEST_SETTING)}" for key, value in settings.items())
+        files = ", ".join(map(_file, system.files))
+        table.rows.append([name_cell(results, name), files, marked(words, "faint")])
+    return table
+
+
+def _file(file: ReadFile) -> str:
+    return f"{file.name} ({file.bytes:,} bytes, sha256 {file.sha256[:12]}…)"
+
+
+def _templates() -> "Environment":
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    def as_html(table: Table) -> Any:
+        return Markup(to_html(table))
+
+    templates = Environment(
+        loader=PackageLoader("citerec.evaluation"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters.update(table=as_html, settings=settings_text, counted=counted, file=_file)
+    templates.globals.update(colours=SYSTEM_COLOURS)
+    return templates

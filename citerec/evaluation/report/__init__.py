@@ -1,1 +1,0 @@
-"""The page of results: one file of HTML, with charts in it."""

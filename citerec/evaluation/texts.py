@@ -1,0 +1,187 @@
+"""Systems that write, measured on the same tasks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+
+from citerec.errors import InputError
+from citerec.evaluation.compare import Grouping, compare, group_scores
+from citerec.evaluation.figures import ALL, DATASET, UNNAMED, FamilyInfo, Floats, Items, SystemResult, members_of
+from citerec.evaluation.predictions import Predictions, citing_paper
+from citerec.evaluation.results import Results
+from citerec.evaluation.statistics import RESAMPLES
+from citerec.evaluation.tables import counted
+from citerec.groundwork.progress import Progress, no_progress
+from citerec.texts.anchors import cited_in
+from citerec.texts.metrics.base import Column, CorpusMetric, TextMetric, default_metrics
+from citerec.texts.metrics.citations import Citations
+from citerec.texts.tasks import Written
+
+_TARGET = "target"
+
+
+def evaluate_texts(
+    predictions: Predictions,
+    text_metrics: Sequence[TextMetric],
+    corpus_metrics: Sequence[CorpusMetric] = (),
+    *,
+    seed: int = 0,
+    resamples: int = RESAMPLES,
+    on_progress: Progress = no_progress,
+) -> Results:
+    """Measures what systems wrote, over all texts and data set by data set.
+
+    Means come with percentile bootstrap intervals, pairs of systems with paired randomisation tests; both draw citing
+    papers where these are known, else tasks. Upper bounds take no part in tests.
+
+    Args:
+        predictions: What they wrote.
+        text_metrics: Score texts one by one.
+        corpus_metrics: Look at all texts of a system on a data set together.
+        seed: Of intervals and tests.
+        resamples: Of the bootstrap.
+        on_progress: Called as the work goes on.
+
+    Raises:
+        InputError: There is no metric, or too few samples.
+        ModelError: The model that a metric needs cannot be opened.
+    """
+    if not text_metrics and not corpus_metrics:
+        raise InputError("there is no metric", f"Name some: --metrics {','.join(default_metrics())}")
+    if resamples < 100 or seed < 0:
+        raise InputError(f"{resamples} samples from seed {seed}", "Draw at least 100, from a seed of at least 0.")
+    tasks = predictions.tasks
+    columns = tuple(replace(one, metric=metric.name) for metric in text_metrics for one in metric.columns)
+    names = [column.name for column in columns]
+    labels = [{DATASET: task.dataset} for task in tasks]
+    # A number that no name can be, where the citing paper is not known: the task stands for itself.
+    citing = [citing_paper(task) or f"\0{number}" for number, task in enumerate(tasks)]
+    grouping = grouping_of([task.dataset for task in tasks], citing)
+    scores = {
+        name: _scores(text_metrics, texts, columns, f"{name}: ", on_progress)
+        for name, texts in predictions.systems.items()
+    }
+
+    def system(scores: Floats, **fields: Any) -> SystemResult:
+        overall, *of_classes = group_scores(scores, names, grouping, seed, resamples)
+        classes = {label: found for (_, label), found in zip(grouping.groups, of_classes, strict=True)}
+        return SystemResult("texts", overall, {DATASET: classes} if classes else {}, **fields)
+
+    systems = {
+        name: system(
+            scores[name],
+            settings=predictions.settings(name),
+            is_oracle=name in predictions.oracles,
+            missing=predictions.missing[name],
+            empty=sum(not text.text.strip() for text in texts),
+            summaries={metric.name: _summaries(metric, texts, grouping, on_progress) for metric in corpus_metrics},
+            files=predictions.files.get(name, ()),
+        )
+        for name, texts in predictions.systems.items()
+    }
+    of_targets = _target_scores(predictions, text_metrics, columns, on_progress)
+    tested = {name: scores[name] for name in scores if name not in predictions.oracles}
+    sizes = grouping.members.sum(axis=0).tolist()
+    results = Results(
+        columns=columns,
+        families={DATASET: FamilyInfo("Data sets", (), [label for _, label in grouping.groups])}
+        if grouping.groups
+        else {},
+        systems=systems,
+        seed=seed,
+        resamples=resamples,
+        set={
+            "asked": predictions.asked,
+            "compared": len(tasks),
+            "left_out": predictions.left_out,
+            "citing_paper_known": sum(citing_paper(task) is not None for task in tasks),
+            "references": asdict(predictions.references) if predictions.references else None,
+            "groups": dict(zip((label for _, label in (ALL, *grouping.groups)), sizes, strict=True)),
+        },
+        settings={
+            **{metric.name: metric.settings for metric in text_metrics},
+            **{metric.name: metric.settings for metric in corpus_metrics},
+        },
+        targets=None if of_targets is None else system(of_targets),
+        comparisons=compare(tested, names, grouping, seed, together="pairs", on_progress=on_progress),
+        items=Items([task.task_id for task in tasks], labels, grouping.clusters, scores, names),
+        predictions=predictions,
+    )
+    return replace(results, notes=tuple(_notes(results, predictions)))
+
+
+def grouping_of(datasets: Sequence[str], citing: Sequence[str]) -> Grouping:
+    """Groups of texts: the data sets, where there are several.
+
+    Args:
+        datasets: Of each text the name of its data set; it may be empty.
+        citing: Of each text what its citing paper is called.
+    """
+    names = list(dict.fromkeys(name or UNNAMED for name in datasets))
+    groups = [(DATASET, name) for name in names] if len(names) > 1 else []
+    _, clusters = np.unique(np.array(citing, dtype=object), return_inverse=True)
+    return Grouping(groups, members_of([{DATASET: name} for name in datasets], groups), clusters.astype(np.int32))
+
+
+def _scores(
+    metrics: Sequence[TextMetric], texts: Sequence[Written], columns: Sequence[Column], of: str, on_progress: Progress
+) -> Floats:
+    """Texts × columns, all metrics side by side; NaN for columns of metrics that are not asked."""
+    scores = np.full((len(texts), len(columns)), np.nan)
+    for metric in metrics:
+        mine = [number for number, column in enumerate(columns) if column.metric == metric.name]
+        scores[:, mine] = metric.scores(texts, lambda doing, done, whole: on_progress(of + doing, done, whole))
+    return scores
+
+
+def _summaries(
+    metric: CorpusMetric, texts: Sequence[Written], grouping: Grouping, on_progress: Progress
+) -> dict[str, Mapping[str, Any]]:
+    return {
+        name: metric.summary([text for text, inside in zip(texts, members, strict=True) if inside], on_progress)
+        for (_, name), members in zip((ALL, *grouping.groups), grouping.members.T.tolist(), strict=True)
+    }
+
+
+def _target_scores(
+    predictions: Predictions, metrics: Sequence[TextMetric], columns: Sequence[Column], on_progress: Progress
+) -> Floats | None:
+    """What describes texts, of the first targets: what a system's figures are to be held against."""
+    describing = [metric for metric in metrics if not any(column.judges for column in metric.columns)]
+    known = np.array([bool(task.targets) for task in predictions.tasks])
+    if not describing or not known.any():
+        return None
+    texts = [Written(task, task.targets[0] if task.targets else "", _TARGET) for task in predictions.tasks]
+    scores = _scores(describing, texts, columns, f"{_TARGET}: ", on_progress)
+    scores[~known] = np.nan
+    return scores
+
+
+def _notes(results: Results, predictions: Predictions) -> list[str]:
+    notes = []
+    if predictions.left_out:
+        lacking = ", ".join(f"{name}: {number:,}" for name, number in predictions.missing.items() if number)
+        left_out = counted(predictions.left_out, "task")
+        notes.append(f"{left_out} of {predictions.asked:,} left out: not every system answered ({lacking}).")
+    without = sum(not task.targets for task in predictions.tasks)
+    if without:
+        notes.append(f"{counted(without, 'task')} without a target: what compares with one is not defined there.")
+    for name, system in results.systems.items():
+        if system.empty:
+            notes.append(f"{name} wrote nothing for {counted(system.empty, 'task')}.")
+    if Citations.name in results.metrics:
+        silent = {name: _silent(results, predictions, name) for name in results.systems}
+        if any(silent.values()):
+            of_systems = ", ".join(f"{name}: {number:,}" for name, number in silent.items())
+            notes.append(f"citations: texts that cite nothing, as their target does, count as 1 ({of_systems}).")
+    return notes
+
+
+def _silent(results: Results, predictions: Predictions, system: str) -> int:
+    """How many texts have the best citation score for citing nothing."""
+    f1 = next(number for number, column in enumerate(results.columns) if column.name == Citations.columns[0].name)
+    best = zip(predictions.systems[system], results.items.scores[system][:, f1] == 1, strict=True)
+    found = [cited_in(written.text, written.task.sources) for written, is_best in best if is_best]
+    return sum(not cited.sources and not cited.outside for cited in found)

@@ -1,0 +1,223 @@
+"""Tables as data, and the one way to show them: in a terminal, as CSV, as HTML."""
+
+import csv
+import html
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+# By what is meant: how a terminal shows it. HTML has a class of that name.
+_STYLES = {
+    "faint": "not bold dim",
+    "strong": "bold",
+    "better": "green",
+    "worse": "red",
+    "warning": "yellow",
+    "name": "cyan",
+    "oracle": "not bold italic",
+}
+_BEGINNINGS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
+_LONGEST_CELL = 32_000  # spreadsheets cut cells after 32,767 characters, without a word
+_WIDEST = 1000
+
+Span = tuple[str, str]
+"""A piece of text and its style: "", one of `faint`, `strong`, `better`, `worse`, `warning`, `name`, `oracle`, or
+`system-3`, which HTML shows as a dot in the colour of that number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What stands in a cell.
+
+    Attributes:
+        value: What CSV has of it.
+        spans: How people read it.
+    """
+
+    value: Any
+    spans: tuple[Span, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column.
+
+    Attributes:
+        heading: Its name.
+        align: Numbers stand right.
+        format: How numbers are shown: what follows the colon in Python's format strings.
+        style: Of all its cells.
+        least: The least width in a terminal.
+        most: The greatest width in a terminal; 0 for any.
+        wrap: Whether long cells are broken in a terminal; None for those that stand left.
+    """
+
+    heading: str
+    align: Literal["left", "right"] = "left"
+    format: str = ""
+    style: str = ""
+    least: int = 0
+    most: int = 0
+    wrap: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table.
+
+    Attributes:
+        columns: Its columns.
+        rows: Its rows, each a sequence of cells, or of plain values that their column formats; None is shown as a dash.
+        title: What it shows.
+        footnotes: What stands below it.
+        headed: Whether the names of the columns are shown.
+    """
+
+    columns: Sequence[Column]
+    rows: list[Any] = field(default_factory=list)
+    title: str = ""
+    footnotes: Sequence[str] = ()
+    headed: bool = True
+
+
+def left(*headings: str, **options: Any) -> list[Column]:
+    """Columns of texts."""
+    return [Column(heading, **options) for heading in headings]
+
+
+def right(*headings: str, **options: Any) -> list[Column]:
+    """Columns of numbers."""
+    return [Column(heading, "right", **options) for heading in headings]
+
+
+def marked(text: str, style: str) -> Cell:
+    """A cell in a style."""
+    return Cell(text, ((text, style),))
+
+
+def spans_of(cell: Any, column: Column) -> tuple[Span, ...]:
+    """How people read a cell."""
+    if isinstance(cell, Cell):
+        return cell.spans
+    if cell is None:
+        return (("–", ""),)
+    return ((cell if isinstance(cell, str) else format(cell, column.format), ""),)
+
+
+def to_rich(table: Table) -> "RichTable":
+    """A table for a terminal. Nothing in it is taken for markup."""
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    made = RichTable(box=None, padding=(0, 1), pad_edge=False, header_style="dim", show_header=table.headed)
+    for column in table.columns:
+        wraps = column.align == "left" if column.wrap is None else column.wrap
+        made.add_column(
+            Text(column.heading),
+            justify=column.align,
+            style=_STYLES.get(column.style, ""),
+            no_wrap=not wraps,
+            overflow="fold",
+            min_width=column.least or None,
+            max_width=column.most or None,
+        )
+    for row in table.rows:
+        made.add_row(*(_text(spans_of(cell, column)) for cell, column in zip(row, table.columns, strict=True)))
+    return made
+
+
+def _text(spans: Iterable[Span]) -> "Text":
+    from rich.text import Text
+
+    return Text.assemble(*((text, _STYLES.get(style, "")) for text, style in spans))
+
+
+def show(console: "Console", table: Table, narrower: Callable[[], Table] | None = None) -> bool:
+    """Prints a table; a narrower one where the terminal is too narrow for it. Nothing is too narrow in a pipe.
+
+    Args:
+        console: Where to.
+        table: The table, with its title above and its footnotes below.
+        narrower: Makes the same with less in it.
+
+    Returns:
+        Whether the table itself fitted.
+    """
+    from rich.text import Text
+
+    if table.title:
+        console.print(Text(table.title, "bold"))
+    made = to_rich(table)
+    width = console.measure(made, options=console.options.update(max_width=_WIDEST)).maximum
+    if narrower and not console.is_terminal:
+        console.width = max(console.width, width)
+    fits = width <= console.width
+    console.print(made if fits or not narrower else to_rich(narrower()))
+    for note in table.footnotes:
+        console.print(note, style="dim", markup=False)
+    return fits
+
+
+def show_lines(console: "Console", lines: Iterable[Span], *, soft_wrap: bool = False) -> None:
+    """Prints lines, each in its style."""
+    for text, style in lines:
+        console.print(text, style=_STYLES.get(style, ""), markup=False, soft_wrap=soft_wrap)
+
+
+def to_html(table: Table) -> str:
+    """A table as an element of a page."""
+    parts = [f"<h3>{html.escape(table.title)}</h3>"] if table.title else []
+    parts.append('<div class="scroll"><table>')
+    if table.headed:
+        cells = (f"<th{_class(column)}>{html.escape(column.heading)}</th>" for column in table.columns)
+        parts.append(f"<tr>{''.join(cells)}</tr>")
+    for row in table.rows:
+        cells = (
+            f"<td{_class(column)}>{''.join(map(_span, spans_of(cell, column)))}</td>"
+            for cell, column in zip(row, table.columns, strict=True)
+        )
+        parts.append(f"<tr>{''.join(cells)}</tr>")
+    parts.append("</table></div>")
+    parts += [f'<p class="faint">{html.escape(note)}</p>' for note in table.footnotes]
+    return "\n".join(parts)
+
+
+def _class(column: Column) -> str:
+    return ' class="n"' if column.align == "right" else ""
+
+
+def _span(span: Span) -> str:
+    text, style = html.escape(span[0]), span[1]
+    if style.startswith("system-"):
+        return f'<span class="key" style="background: var(--{style})"></span>{text}'
+    return f'<span class="{style}">{text}</span>' if style and text.strip() else text
+
+
+def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
+    """A table as CSV: values as they are, nothing where there is none.
+
+    Args:
+        table: The table.
+        spreadsheet: Whether people open it in a spreadsheet program, which runs what begins as a formula does, and cuts
+            what is too long: both are prevented, at the cost of a character.
+    """
+    written = io.StringIO(newline="")
+    writer = csv.writer(written, lineterminator="\r\n" if spreadsheet else "\n")
+    writer.writerow([column.heading for column in table.columns])
+    for row in table.rows:
+        values = [cell.value if isinstance(cell, Cell) else cell for cell in row]
+        writer.writerow([_plain(value) if spreadsheet else value for value in values])
+    return written.getvalue()
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = value if len(value) <= _LONGEST_CELL else f"{value[:_LONGEST_CELL]} […]"
+    return f"'{text}" if text.startswith(_BEGINNINGS_OF_FORMULAS) else text

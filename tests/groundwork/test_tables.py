@@ -1,0 +1,97 @@
+"""Tables as data: what a terminal, HTML and CSV make of them."""
+
+import csv
+import io
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from citerec.groundwork.tables import Cell, Column, Table, left, marked, right, show, to_csv, to_html
+
+EVIL = "<script>alert('x')</script> & [red]\\d, \"quoted\""
+
+
+@pytest.fixture
+def table() -> Table:
+    rows = [
+        [Cell("bm25", (("", "system-3"), ("bm25", "strong"))), 1234, 0.5],
+        [EVIL, None, Cell(0.25, (("0.250", ""), (" ▼", "worse")))],
+    ]
+    return Table([*left("system <b>"), *right("n", format=","), *right("recall", format=".3f")], rows, "Scores", ["*"])
+
+
+def printed(table: Table, narrower: Table | None = None, **options: object) -> tuple[str, bool]:
+    console = Console(file=io.StringIO(), highlight=False, no_color=True, **options)  # type: ignore[arg-type]
+    fits = show(console, table, (lambda: narrower) if narrower else None)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue(), fits
+
+
+def test_a_terminal_shows_values_as_their_columns_say_and_no_markup(table: Table) -> None:
+    text, fits = printed(table, width=120)
+    assert fits
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert lines[0] == "Scores"
+    assert lines[2].split() == ["bm25", "1,234", "0.500"]
+    assert EVIL in lines[3]
+    assert lines[3].split()[-3:] == ["–", "0.250", "▼"]
+    assert lines[4] == "*"
+
+
+def test_a_narrow_terminal_gets_the_narrower_table_and_a_pipe_all_of_it(table: Table) -> None:
+    narrower = Table(left("short"), [["x"]])
+    assert printed(table, narrower, width=20, force_terminal=True)[1] is False
+    assert "short" in printed(table, narrower, width=20, force_terminal=True)[0]
+    assert EVIL in printed(table, narrower, width=20, force_terminal=False)[0]
+
+
+class Texts(HTMLParser):
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.cells: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cells and data.strip():
+            self.cells[-1] += data
+
+
+def test_html_escapes_whatever_stands_there(table: Table) -> None:
+    page = to_html(table)
+    found = Texts(page)
+    assert "script" not in found.tags
+    assert found.cells[:3] == ["system <b>", "n", "recall"]
+    assert found.cells[6] == EVIL
+    assert '<span class="key" style="background: var(--system-3)"></span><span class="strong">bm25</span>' in page
+    assert '<td class="n">0.250<span class="worse"> ▼</span></td>' in page
+
+
+def test_csv_has_values_and_nothing_where_there_is_none(table: Table) -> None:
+    rows = list(csv.reader(io.StringIO(to_csv(table))))
+    assert rows == [["system <b>", "n", "recall"], ["bm25", "1234", "0.5"], [EVIL, "", "0.25"]]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")), min_size=1, max_size=4))
+def test_any_text_comes_back_from_csv(texts: list[str]) -> None:
+    written = to_csv(Table([Column(str(number)) for number in range(len(texts))], [texts]))
+    assert list(csv.reader(io.StringIO(written, newline="")))[1:] == [texts]
+
+
+def test_a_spreadsheet_runs_nothing_and_cuts_nothing_silently() -> None:
+    table = Table(left("a", "b", "c"), [["=1+1", "@x", "y" * 40_000]])
+    (_, row) = csv.reader(io.StringIO(to_csv(table, spreadsheet=True)))
+    assert row[:2] == ["'=1+1", "'@x"]
+    assert row[2].endswith("[…]") and len(row[2]) < 32_767
+
+
+def test_a_marked_cell_is_its_text() -> None:
+    assert to_csv(Table(left("a"), [[marked("x", "warning")]])) == "a\nx\n"
