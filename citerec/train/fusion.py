@@ -12,11 +12,12 @@ from pathlib import Path
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.evaluation.metrics import parse_metrics
+from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.settings import Fusion, RetrievalSettings, find_recipe
-from citerec.train.groups import PROGRESS_EVERY, lot, tell
+from citerec.train.groups import PROGRESS_EVERY, tell
 
 _LISTS = ("lucene", "dense")
 _NO_PAPER = "\0"
@@ -76,7 +77,9 @@ def tune_fusion(
     """
     settings = RetrievalSettings.load(find_recipe("hybrid"))
     parse_metrics(metric, settings.fusion.depth)
-    drawn = heapq.nsmallest(limit, read_contexts(contexts, cited=True), key=lambda one: lot(seed, one.context_id))
+    drawn = heapq.nsmallest(
+        limit, read_contexts(contexts, cited=True), key=lambda one: hash_sample(seed, one.context_id)
+    )
     runs = []
     for name in _LISTS:
         advance = functools.partial(tell, on_progress, f"searching, {name}", len(drawn))

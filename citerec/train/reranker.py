@@ -17,9 +17,9 @@ from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
 from citerec.rerank.reranker import citance_texts
 from citerec.retrieve.protocol import Candidate
 from citerec.settings import RetrievalSettings
+from citerec.train.checkpoint import checkpoint_directory, facts_of, plan_of
 from citerec.train.groups import Choice, Group, Groups, mine_groups, without_rerankers
 from citerec.train.loop import Schedule, learn
-from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def train_reranker(
         model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
         given = {**asdict(options), "text": options.text.model_dump()}
         plan = plan_of(choice, recommender, given, schedule, model.model.device.type)
-        with workplace(out, plan) as folder:
+        with checkpoint_directory(out, plan) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
             learner = _Learner(model, train, dev, recommender, options, schedule.seed, on_progress)
             state = learn(learner, schedule, folder / "checkpoints", on_progress, note)

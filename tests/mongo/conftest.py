@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from citerec.corpus.documents import Documents, documents_beside
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
+from citerec.diagnostics.build.documents import COLLECTIONS
 from tests.conftest import free_port as free_port
 
 REAL = "CITEREC_TEST_MONGODB_URI"
@@ -58,6 +60,11 @@ def new_store(where: Callable[[], str | Path]) -> Iterator[NewStore]:
     yield new
     for store in stores:
         store.close()
+
+
+def kept_by(store: PaperStore) -> Documents:
+    """The collections of a diagnostic set's builder beside the papers of a store."""
+    return documents_beside(store, COLLECTIONS)
 
 
 @pytest.fixture
