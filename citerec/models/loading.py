@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from citerec.errors import InputError, ModelError, first_fault
+from citerec.groundwork.writing import recover
 
 MANIFEST = "manifest.json"
 
@@ -70,6 +71,7 @@ def read_model_manifest(folder: Path, kind: type[Read], what: str, again: str) -
     Raises:
         ModelError: It is broken, or of another version.
     """
+    recover(folder)
     path = folder / MANIFEST
     if not path.is_file():
         return None

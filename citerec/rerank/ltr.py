@@ -10,6 +10,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.errors import ModelError, first_fault
+from citerec.groundwork.writing import recover
 from citerec.records import Paper, Reason
 from citerec.rerank.features import FEATURES, KINDS, features_of
 from citerec.rerank.reranker import Asked, in_new_order
@@ -47,6 +48,7 @@ class LtrManifest(BaseModel):
         Raises:
             ModelError: There is none, or it is broken, or of another version.
         """
+        recover(folder)
         remedy = "Train it: citerec train ltr --contexts FILE --index INDEX"
         try:
             return cls.model_validate_json((folder / MANIFEST).read_bytes())

@@ -126,3 +126,11 @@ def test_only_one_is_alone(tmp_path: Path) -> None:
         pass
     with alone(lock, "busy"):
         pass
+
+
+def test_a_model_whose_exchange_was_cut_short_is_found(tmp_path: Path) -> None:
+    from citerec.models.find import find_model
+
+    write(tmp_path / ".model.previous", "old")
+    assert find_model(str(tmp_path / "model")) == str(tmp_path / "model")
+    assert word_in(tmp_path / "model") == "old"
