@@ -21,9 +21,9 @@ from citerec.corpus.result_lines import (
     writing_lines,
     writing_records,
 )
-from citerec.errors import BuildError, InputError
-from citerec.groundwork.resume import Step
-from citerec.groundwork.writing import alone, beside
+from citerec.errors import InputError
+from citerec.groundwork.resume import Step, alone_in
+from citerec.groundwork.writing import beside, write_failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +81,15 @@ def extract_shards(
     if out.exists() and any(out.samefile(shard) for shard in shards):
         raise InputError(f"{out} is one of the sources", "Give another --out.")
     work = beside(out, "work")
-    with alone(work / "lock", f"another process is writing {out}"):
-        try:
-            parameters = {"single": rules.single, "split": rules.split, "split_is": splitter_identity(rules.split)}
-            made = run_over_texts(
-                work, shards, _EXTRACT, parameters, max_bad=max_bad, workers=workers, on_progress=on_progress
-            )
-            with writing_records(out) as (write, set_aside):
-                for result in made.results:
-                    for line in reading_lines(result.path):
-                        (set_aside if line.startswith(QUARANTINE) else write)(line.removeprefix(QUARANTINE))
-        except OSError as error:
-            raise BuildError(
-                f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
-            ) from error
+    with alone_in(work, f"another process is writing {out}"), write_failures(out):
+        parameters = {"single": rules.single, "split": rules.split, "split_is": splitter_identity(rules.split)}
+        made = run_over_texts(
+            work, shards, _EXTRACT, parameters, max_bad=max_bad, workers=workers, on_progress=on_progress
+        )
+        with writing_records(out) as (write, set_aside):
+            for result in made.results:
+                for line in reading_lines(result.path):
+                    (set_aside if line.startswith(QUARANTINE) else write)(line.removeprefix(QUARANTINE))
     return Extracted(
         texts=made.counts["texts"],
         contexts=made.counts["contexts"],

@@ -17,8 +17,8 @@ from citerec.errors import BuildError, InputError
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.resume import Result, Step
-from citerec.groundwork.writing import alone, beside
+from citerec.groundwork.resume import Result, Step, alone_in
+from citerec.groundwork.writing import beside
 from citerec.retrieve.index import open_store
 from citerec.retrieve.manifest import Manifest
 from citerec.version import __version__
@@ -128,7 +128,7 @@ def build_pairs(
     def advance(done: float, whole: float) -> None:
         on_progress("reading", done, whole)
 
-    with alone(work / "lock", f"another process is writing {out}"):
+    with alone_in(work, f"another process is writing {out}"):
         parameters = {**plan.parameters, "index": str(index.resolve()), "fingerprint": fingerprint}
         made = run_over_texts(
             work, shards, plan.step, parameters, max_bad=max_bad, workers=workers, on_progress=advance

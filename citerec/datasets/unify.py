@@ -12,6 +12,7 @@ from citerec.corpus.result_lines import quarantine_line, quarantine_of, writing_
 from citerec.datasets.citebench import files_read, read_source
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.groundwork.progress import Progress, no_progress
+from citerec.groundwork.writing import write_failures
 from citerec.texts.write import task_record
 
 _TOLD_EVERY = 1000
@@ -66,34 +67,29 @@ def unify(
     counts: Counter[str] = Counter()
     seen = bad = 0
     first = b""
-    try:
-        with writing_records(out) as (write, set_aside):
-            for path in sources:
-                for item in read_source(path, format_name, as_published=as_published):
-                    seen += 1
-                    if seen % _TOLD_EVERY == 0:
-                        on_progress("citation texts", seen, 0)
-                    if isinstance(item.task, BadRecord):
-                        bad += 1
-                        line = quarantine_line(path, item.line, item.task)
-                        first = first or line
-                        set_aside(line)
-                        continue
-                    counts[item.format] += 1
-                    # The number counts bad records too: an id stays what it is when another record is mended.
-                    task = replace(item.task, task_id=f"{item.format}-{seen}", dataset=item.format)
-                    write(orjson.dumps(task_record(task)))
-            if not seen:
-                raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
-            if bad > max_bad * seen:
-                shown = orjson.loads(first)
-                raise BuildError(
-                    f"{bad:,} of {seen:,} records are bad, more than {max_bad:.0%}, such as {shown['shard']}, "
-                    f"line {shown['line']}: {shown['reason']}",
-                    "Is the format right? Allow more with --max-bad 0.5",
-                )
-    except OSError as error:
-        raise BuildError(
-            f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
-        ) from error
+    with write_failures(out), writing_records(out) as (write, set_aside):
+        for path in sources:
+            for item in read_source(path, format_name, as_published=as_published):
+                seen += 1
+                if seen % _TOLD_EVERY == 0:
+                    on_progress("citation texts", seen, 0)
+                if isinstance(item.task, BadRecord):
+                    bad += 1
+                    line = quarantine_line(path, item.line, item.task)
+                    first = first or line
+                    set_aside(line)
+                    continue
+                counts[item.format] += 1
+                # The number counts bad records too: an id stays what it is when another record is mended.
+                task = replace(item.task, task_id=f"{item.format}-{seen}", dataset=item.format)
+                write(orjson.dumps(task_record(task)))
+        if not seen:
+            raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
+        if bad > max_bad * seen:
+            shown = orjson.loads(first)
+            raise BuildError(
+                f"{bad:,} of {seen:,} records are bad, more than {max_bad:.0%}, such as {shown['shard']}, "
+                f"line {shown['line']}: {shown['reason']}",
+                "Is the format right? Allow more with --max-bad 0.5",
+            )
     return Unified(dict(counts), bad, quarantine if bad else None)

@@ -8,12 +8,12 @@ from pathlib import Path
 import orjson
 
 from citerec.corpus.json_lines import raw_lines, whole_lines
-from citerec.errors import BuildError, InputError
+from citerec.errors import InputError
 from citerec.generate.writer import Writer
 from citerec.groundwork.hashing import identity
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import alone, beside
+from citerec.groundwork.writing import alone, beside, write_failures
 from citerec.texts.read import read_tasks
 from citerec.texts.write import written_record
 
@@ -59,18 +59,16 @@ def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = No
         raise InputError(f"{out} is a folder", "Give a file to --out.")
     whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
     plan = {"tasks": identity(path), "writer": writer.name, "settings": dict(writer.settings), "limit": limit}
-    try:
-        with alone(beside(out, "lock"), f"another process writes {out}", "Wait for it, or give another file to --out."):
-            folder = Journal(beside(out, "work"), plan).folder
-            texts = folder / "texts.jsonl"
-            _write(path, writer, texts, limit, whole, on_progress)
-            done = _counted(texts)
-            texts.replace(out)
-            shutil.rmtree(folder)
-    except OSError as error:
-        raise BuildError(
-            f"cannot write {out}: {error.strerror or error}", "Give another path, or make room; it then goes on."
-        ) from error
+    with (
+        write_failures(out, "Give another path, or make room; it then goes on."),
+        alone(beside(out, "lock"), f"another process writes {out}", "Wait for it, or give another file to --out."),
+    ):
+        folder = Journal(beside(out, "work"), plan).folder
+        texts = folder / "texts.jsonl"
+        _write(path, writer, texts, limit, whole, on_progress)
+        done = _counted(texts)
+        texts.replace(out)
+        shutil.rmtree(folder)
     return done
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import orjson
 
-from citerec.errors import BuildError, InputError
-from citerec.groundwork.writing import beside, exchange, recover
+from citerec.errors import InputError
+from citerec.groundwork.writing import beside, exchange, recover, write_failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,10 @@ class Kind:
         out = out.resolve()
         partial = beside(out, "writing")
         try:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            yield partial
-            exchange(partial, out)
-        except OSError as error:
-            raise BuildError(
-                f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
-            ) from error
+            with write_failures(out):
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir(parents=True)
+                yield partial
+                exchange(partial, out)
         finally:
             shutil.rmtree(partial, ignore_errors=True)

@@ -5,6 +5,7 @@ stage (`run_stage`) keeps the results of many shards in a folder, each with a ch
 side. A step states its own version: it rises when the same input would give another result.
 """
 
+import contextlib
 import functools
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,10 +15,11 @@ from typing import Any
 
 import orjson
 
+from citerec.errors import InputError
 from citerec.groundwork.hashing import digest_of, file_digest, identity
 from citerec.groundwork.processes import Workers
 from citerec.groundwork.processors import available_processors
-from citerec.groundwork.writing import write_json
+from citerec.groundwork.writing import alone, write_json
 from citerec.version import __version__
 
 JOURNAL = "journal.json"
@@ -91,6 +93,22 @@ class Result:
     shard: Path
     path: Path
     counts: Mapping[str, Any]
+
+
+@contextlib.contextmanager
+def alone_in(work: Path, busy: str) -> Iterator[None]:
+    """Keeps a folder of results to one process; it is made where it is not there.
+
+    Raises:
+        BuildError: Another process is at work there, as `busy` says.
+        InputError: Nothing can be written there.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(alone(work / "lock", busy))
+        except OSError as error:
+            raise InputError(f"cannot write {work}: {error.strerror or error}", "Give another --out.") from error
+        yield
 
 
 def run_stage(

@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 from filelock import FileLock, Timeout
 
-from citerec.errors import BuildError, InputError
+from citerec.errors import BuildError
 
 _TRIES = 100
 
@@ -79,6 +79,19 @@ def writing_file(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def write_failures(out: Path, remedy: str = "Make room, or give another --out.") -> Iterator[None]:
+    """Turns what the disk cannot do into one line.
+
+    Raises:
+        BuildError: There is no room, or nothing may be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise BuildError(f"cannot write {out}: {error.strerror or error}", remedy) from error
+
+
 def write_json(path: Path, value: object) -> None:
     """Writes a JSON value, durably and whole."""
     with writing_file(path) as partial:
@@ -97,7 +110,7 @@ def alone(lock: Path, busy: str, remedy: str = "Wait for it, or stop it.", patie
 
     Raises:
         BuildError: Another process is at work.
-        InputError: Nothing can be written there.
+        OSError: Nothing can be written there.
     """
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -105,8 +118,6 @@ def alone(lock: Path, busy: str, remedy: str = "Wait for it, or stop it.", patie
         held.acquire(timeout=patience)
     except Timeout:
         raise BuildError(busy, remedy) from None
-    except OSError as error:
-        raise InputError(f"cannot write {lock.parent}: {error.strerror or error}", "Give another --out.") from error
     try:
         yield
     finally:

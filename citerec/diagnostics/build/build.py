@@ -46,8 +46,8 @@ from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifes
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.groundwork.hashing import digest_of, identity
 from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal, Result, Step, run_stage
-from citerec.groundwork.writing import alone, beside
+from citerec.groundwork.resume import Journal, Result, Step, alone_in, run_stage
+from citerec.groundwork.writing import beside
 from citerec.records import Context
 
 
@@ -379,7 +379,7 @@ def _fields(bounds: Bounds) -> tuple[str, ...]:
 @contextlib.contextmanager
 def _kept_work(work: Path) -> Iterator[None]:
     """A build at work; what the disk or the database cannot do ends it in one line."""
-    with alone(work / "lock", "another process is building this set"):
+    with alone_in(work, "another process is building this set"):
         try:
             yield
         except (OSError, sqlite3.Error) as error:
