@@ -17,7 +17,6 @@ import pytest
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
 from citerec.errors import BuildError, InputError, SourceError
-from citerec.groundwork.hashing import digest_of
 from citerec.groundwork.resume import Journal, Result, Step, run_stage
 from tests.conftest import ROOT
 
@@ -338,8 +337,3 @@ def test_lines_are_the_same_bytes_wherever_they_are_written(tmp_path: Path) -> N
 def test_a_line_of_a_quarantine_says_where_and_why(tmp_path: Path) -> None:
     line = quarantine_line(tmp_path / "s2orc-0.gz", 7, BadRecord("no corpusid", '{"x"'))
     assert orjson.loads(line) == {"shard": "s2orc-0.gz", "line": 7, "reason": "no corpusid", "beginning": '{"x"'}
-
-
-def test_a_digest_does_not_hang_on_the_order_of_keys() -> None:
-    assert digest_of({"a": 1, "b": [2, None]}) == digest_of({"b": [2, None], "a": 1})
-    assert digest_of({"a": 1}) != digest_of({"a": "1"})
