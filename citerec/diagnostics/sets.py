@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -15,7 +15,7 @@ from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.datasheet import write_datasheet
-from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import Labelled
 from citerec.diagnostics.strata import strata
 from citerec.errors import InputError, first_fault
@@ -159,6 +159,21 @@ class DiagnosticSet:
     manifest: SetManifest
     contexts: tuple[Context, ...]
 
+    def __iter__(self) -> Iterator[Context]:
+        return iter(self.contexts)
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+
+def load_set(name: str) -> DiagnosticSet:
+    """A diagnostic set by name or folder: an iterable of contexts with their classes.
+
+    Raises:
+        InputError: There is none, or it is broken.
+    """
+    return read_set(find_set(name))
+
 
 def read_set(path: Path) -> DiagnosticSet:
     """Reads a set and checks that it is whole.
@@ -260,7 +275,7 @@ def write_set(
         beside(partial)
         if (out / REVIEWS).is_dir() and not (partial / REVIEWS).exists():
             shutil.copytree(out / REVIEWS, partial / REVIEWS)  # what people judged is never thrown away
-        titles = {name: FAMILIES[name].title for name in manifest.families}
+        titles = {name: title_of(name) for name in manifest.families}
         write_datasheet(partial / DATASHEET, manifest.model_dump(), titles)
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest

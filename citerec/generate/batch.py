@@ -9,7 +9,7 @@ import orjson
 
 from citerec.corpus.json_lines import raw_lines, whole_lines
 from citerec.errors import InputError
-from citerec.generate.writer import Writer
+from citerec.generate.writers.base import Writer
 from citerec.groundwork.hashing import identity
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal

@@ -4,12 +4,12 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from citerec.contexts.query import Query
+from citerec.contexts.topic import Topic
 from citerec.errors import FilterError
+from citerec.records import Filters
 from citerec.retrieve import lucene_fields as fields
-from citerec.retrieve.jvm import cast, java_class
-from citerec.retrieve.protocol import Filters
-from citerec.settings import RetrievalSettings
+from citerec.retrieve.jvm import java_class, java_text
+from citerec.retrieve.lucene_settings import LuceneSettings
 
 ENGINE_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.ABSTRACT}
 """Lucene's field for each field that a weight can be given to."""
@@ -28,7 +28,7 @@ class Parsers:
     weighted, as one flat disjunction that Lucene can cut short.
     """
 
-    def __init__(self, settings: RetrievalSettings) -> None:
+    def __init__(self, settings: LuceneSettings) -> None:
         weights = settings.weights
         paper = {engine: getattr(weights, name) for name, engine in ENGINE_FIELDS.items()}
         self._longest = settings.max_query_words
@@ -37,21 +37,21 @@ class Parsers:
         citance = {fields.CITANCE: 1.0 if weights.citances else 0.0}  # the weight itself is applied to the scores
         self._citances = [_parser(_scaled(citance, factor)) for factor in factors]
 
-    def papers(self, query: Query) -> Any | None:
+    def papers(self, topic: Topic) -> Any | None:
         """The query over papers; None where it has no word."""
-        return self._parse(query, self._papers)
+        return self._parse(topic, self._papers)
 
-    def citances(self, query: Query) -> Any | None:
+    def citances(self, topic: Topic) -> Any | None:
         """The query over citances; None where it has no word."""
-        return self._parse(query, self._citances)
+        return self._parse(topic, self._citances)
 
     def reach(self, *, citances: bool) -> bool:
         """Whether any field has a weight, the citing sentences among them if there are any."""
         return bool(self._papers[0] or (citances and self._citances[0]))
 
-    def _parse(self, query: Query, parsers: Sequence[Any | None]) -> Any | None:
-        neighbours = " ".join(query.neighbours.split()[: self._longest])
-        texts = (query.text, neighbours, query.citing_title)
+    def _parse(self, topic: Topic, parsers: Sequence[Any | None]) -> Any | None:
+        neighbours = " ".join(topic.neighbours.split()[: self._longest])
+        texts = (topic.text, neighbours, topic.citing_title)
         parts = [
             parsed for parser, text in zip(parsers, texts, strict=True) if text and (parsed := _parsed(parser, text))
         ]
@@ -61,8 +61,8 @@ class Parsers:
 def _parsed(parser: Any | None, text: str) -> Any | None:
     if parser is None:
         return None
-    query = parser.parse(text)
-    return None if query.getClass().getName().endswith("MatchNoDocsQuery") else query
+    query = parser.parse(java_text(text))
+    return None if isinstance(query, java_class("org.apache.lucene.search.MatchNoDocsQuery")) else query
 
 
 def _scaled(weights: dict[str, float], factor: float) -> dict[str, float]:
@@ -74,12 +74,11 @@ def _parser(weights: dict[str, float]) -> Any | None:
     number = java_class("java.lang.Float")
     for name, weight in weights.items():
         if weight > 0:
-            boxed = number(weight)
-            by_field.put(name, boxed)
+            by_field.put(name, number(weight))
     if by_field.isEmpty():
         return None
     parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
-    return parser(fields.analyzer(), cast("java.util.Map", by_field), _WHITESPACE_OPERATOR)
+    return parser(fields.analyzer(), by_field, _WHITESPACE_OPERATOR)
 
 
 def _either(*queries: Any) -> Any:
@@ -155,18 +154,18 @@ def _phrase(field: str, text: str) -> Any:
     return phrase
 
 
-def query_terms(query: Query, settings: RetrievalSettings) -> dict[str, tuple[str, float]]:
+def query_terms(topic: Topic, settings: LuceneSettings) -> dict[str, tuple[str, float]]:
     """Term → (word as written, how often it counts)."""
     analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
     terms: dict[str, tuple[str, float]] = {}
     weighted = (
-        (query.text, 1.0),
-        (query.neighbours, settings.neighbours),
-        (query.citing_title, settings.citing_title),
+        (topic.text, 1.0),
+        (topic.neighbours, settings.neighbours),
+        (topic.citing_title, settings.citing_title),
     )
     for text, weight in weighted:
         for word in text.split() if weight else ():
-            for term in analyze(fields.analyzer(), word).toArray():
+            for term in map(str, analyze(fields.analyzer(), java_text(word))):
                 shown, times = terms.get(term, (word.strip(".,;:!?()[]\"'“”"), 0.0))
                 terms[term] = (shown, times + weight)
     return terms

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from citerec.errors import InputError
 from citerec.groundwork.writing import write_failures, writing_file
-from citerec.retrieve.protocol import Candidate
+from citerec.retrieve.base import Candidate
 
 _LARGEST = 3e38
 """Scores beyond it have no place in single precision; a little below its end, so that there are steps left."""

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.conftest import DEMO, ROOT, Citerec, s2ag_paper, write_lines
@@ -134,8 +135,8 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["--year-from", 2010, "--year-to", 2000], ["turned round", "--year-from 2000 --year-to 2010"]),
         (["--field", "Biologie"], ["no field of study 'Biologie'", "Did you mean 'Biology'?"]),
         (["--min-citations", -1], ["out of range"]),
-        (["--set", "bm25.k2=1"], ["no setting", "Did you mean bm25.k1?"]),
-        (["--recipe", "none"], ["no recipe 'none'", "bm25-one-field"]),
+        (["--set", "lucene.bm25.k2=1"], ["no setting", "Did you mean lucene.bm25.k1?"]),
+        (["--system", "none"], ["no system 'none'", "bm25-one-field"]),
         (["--jsno"], ["No such option", "--json"]),
         (["--json", "--bibtex"], ["exclude each other"]),
         (["--contexts", "x"], ["give one of SENTENCE, --file and --contexts"]),
@@ -143,7 +144,7 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["--tag", "x"], ["--tag goes with --trec only"]),
         (["--trec", "r", "--tag", "my run"], ["has white space"]),
         (["--min-citations", 3_000_000_000], ["out of range"]),
-        (["--set", "bm25.k1=inf"], ["bm25.k1"]),
+        (["--set", "lucene.bm25.k1=inf"], ["lucene.bm25.k1"]),
         (["--trec", "/proc/none/run"], ["cannot write /proc/none/run"]),
     ],
 )
@@ -310,9 +311,13 @@ def test_the_processes_of_a_killed_build_do_not_stay(citerec: Citerec, tmp_path:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    time.sleep(1.2)
+    while len(others := psutil.Process(process.pid).children()) < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
     process.kill()
     process.communicate(timeout=60)  # ends only when nobody holds the other end of the pipe
+    _, alive = psutil.wait_procs(others, timeout=60)
+    assert alive == []
 
 
 def test_help_is_light(citerec: Citerec) -> None:
@@ -320,7 +325,7 @@ def test_help_is_light(citerec: Citerec) -> None:
         "import sys; sys.argv = ['citerec', '--help']\n"
         "from citerec.cli.main import main\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "heavy = {'torch', 'transformers', 'jnius', 'pyserini', 'pydantic', 'numpy', 'rich'} & set(sys.modules)\n"
+        "heavy = {'torch', 'transformers', 'jpype', 'pyserini', 'pydantic', 'numpy', 'rich'} & set(sys.modules)\n"
         "print(sorted(heavy))"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

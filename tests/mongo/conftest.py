@@ -12,7 +12,6 @@ from citerec.corpus.documents import Documents, documents_beside
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.build.documents import COLLECTIONS
-from tests.conftest import free_port as free_port
 
 REAL = "CITEREC_TEST_MONGODB_URI"
 KINDS = ("sqlite", "nx-27017", "mongodb")

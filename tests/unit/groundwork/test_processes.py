@@ -31,9 +31,25 @@ def test_what_a_dead_process_left_undone_is_done_here(count: int, workers: int) 
     assert told[0] == 0 and told[-1] == count and told == sorted(told)
 
 
-def test_errors_come_through() -> None:
+@pytest.mark.parametrize("bad", [0, 1199])
+def test_errors_come_through(bad: int) -> None:
+    numbers = list(range(1, 1201))
+    numbers[bad] = 0
     with pytest.raises(ZeroDivisionError):
-        in_processes(halved, [0, *range(1, 1200)], 2, lambda _: None)
+        in_processes(halved, numbers, 2, lambda _: None)
+
+
+def test_a_dead_process_leaves_no_thread_that_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one fails, it speaks on standard error and leaves processes behind."""
+    failed: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", failed.append)
+    before = set(threading.enumerate()), multiprocessing.active_children()
+    numbers = list(range(1200))
+    assert in_processes(doubled_here_only, numbers, 2, lambda _: None) == [2 * number for number in numbers]
+    for thread in set(threading.enumerate()) - before[0]:
+        thread.join()
+    assert failed == []
+    assert set(multiprocessing.active_children()) <= set(before[1])
 
 
 def counted(number: int) -> Iterator[int]:

@@ -1,0 +1,109 @@
+"""The one function from a context to its topic, and the cleaning that citing sentences share with it."""
+
+import html
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from citerec.corpus.store import PaperStore
+from citerec.records import MARKER, Context, Paper, citing_name
+
+# Every pattern is linear: no part can match what the next one matches, and repeats are bounded.
+_MARKUP = re.compile(r"</?[A-Za-z][A-Za-z0-9:]{0,30}(?:\s[^<>]{0,300})?/?>")
+# As pandoc reads it: no space inside the dollars, no digit after them: "$5 … $10" is money.
+_MATH = re.compile(r"\$\$[^$]{1,500}\$\$|\$(?!\s)[^$]{1,500}(?<!\s)\$(?!\d)|\\\([^$]{1,300}?\\\)|\\\[[^$]{1,300}?\\\]")
+_LATEX_CITATION = re.compile(r"~?\\(?:no)?[cC]ite[a-zA-Z]*\*?(?:\[[^\]]{0,100}\]){0,2}\{[^{}]{0,500}\}")
+_LATEX_COMMAND = re.compile(r"\\[a-zA-Z]+\*?")
+_NUMBERED = re.compile(r"\[\s?\d{1,4}(?:\s?[,;–—-]\s?\d{1,4}){0,50}\s?\]")
+# Names, "and", "et al." and nothing else before the first year.
+_NAME = r"(?:[A-Z][^\s(),;]{0,40}|and|&|et|al\.?|de|la|van|von|der|den)"
+_AUTHOR_YEAR = re.compile(
+    rf"\((?:(?:see|e\.g\.|cf\.|i\.e\.),?\s)?(?:{_NAME}(?:,\s?|\s)){{1,12}}(?:1[89]|20)\d\d[^()]{{0,300}}\)"
+)
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S{1,300}")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A context made ready to be searched for, once.
+
+    Attributes:
+        text: The words of the sentence.
+        neighbours: The words of the sentences around it; they weigh less.
+        citing_title: The words of the citing paper's title, where it is known.
+        citing_id: The citing paper, where the context says that it is in the index.
+        citing_name: What the citing paper and its citing sentences stand under in an index (`citing_name`).
+        citing_year: The year of the citing paper, as the context has it, or else the index; None where it is unknown.
+        citing: The record of the citing paper, where the index has it.
+        cited_before: Ids of the papers that the same text cited before this place, in order of first mention.
+        context: The context.
+    """
+
+    text: str
+    neighbours: str = ""
+    citing_title: str = ""
+    citing_id: str | None = None
+    citing_name: str | None = None
+    citing_year: int | None = None
+    citing: Paper | None = None
+    cited_before: tuple[str, ...] = ()
+    context: Context = field(default_factory=lambda: Context(""), repr=False)
+
+    @property
+    def passage(self) -> str:
+        """The sentence, then those around it, as one text: what models read. The sentence is cut last."""
+        return f"{self.text} {self.neighbours}".strip()
+
+
+def topic_of(context: Context, citing: Paper | None = None, *, neighbours: bool = True) -> Topic:
+    """The topic of a context. Recommending, evaluation, training and serving all ask this function.
+
+    Args:
+        context: A sentence, with or without `<REF>`.
+        citing: The record of the citing paper, where the index has it.
+        neighbours: Whether the sentences before and after take part.
+    """
+    around = f"{context.before} {context.after}" if neighbours else ""
+    title = (citing.title if citing else context.citing_title) or ""
+    year = context.citing_year
+    return Topic(
+        text=clean(context.text),
+        neighbours=clean(around),
+        citing_title=clean(title),
+        citing_id=context.citing_id,
+        citing_name=citing_name(context.citing_id, context.citing_key),
+        citing_year=citing.year if year is None and citing else year,
+        citing=citing,
+        cited_before=context.cited_before,
+        context=context,
+    )
+
+
+def topics_of(contexts: Sequence[Context], store: PaperStore, *, neighbours: bool = True) -> list[Topic]:
+    """The topics of contexts, with the records of their citing papers as a store has them."""
+    names = [citing_name(context.citing_id, context.citing_key) or "" for context in contexts]
+    citing = store.papers({name for name in names if name})
+    return [
+        topic_of(context, citing.get(name), neighbours=neighbours)
+        for context, name in zip(contexts, names, strict=True)
+    ]
+
+
+def clean(text: str) -> str:
+    """A text without markers, citations, mathematics, markup and addresses, white space folded."""
+    text = text.replace(MARKER, " ")
+    if "&" in text:
+        text = html.unescape(text)
+    if "<" in text:
+        text = _MARKUP.sub(" ", text)
+    if "\\" in text or "$" in text:
+        text = _LATEX_CITATION.sub(" ", text)
+        text = _MATH.sub(" ", text)
+        text = _LATEX_COMMAND.sub(" ", text)
+    if "[" in text:
+        text = _NUMBERED.sub(" ", text)
+    if "(" in text:
+        text = _AUTHOR_YEAR.sub(" ", text)
+    if "://" in text or "www." in text:
+        text = _ADDRESS.sub(" ", text)
+    return " ".join(text.split())

@@ -1,0 +1,362 @@
+"""A writer that asks a chat endpoint: any that speaks as OpenAI's does, such as a vLLM or llama.cpp server nearby."""
+
+import ipaddress
+import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import SplitResult, urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import orjson
+
+from citerec.errors import InputError, WriterError
+from citerec.generate.check import traced
+from citerec.generate.parallel import in_order
+from citerec.generate.writers.base import WRITERS, Kind, WriterPart, check_names, checked
+from citerec.generate.writers.prompts import answer_of, messages, prompt_digest
+from citerec.texts.read import read_tasks
+from citerec.texts.tasks import TextTask, Written
+
+URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
+_EXAMPLE_URL = "http://localhost:8000/v1"
+# Room for an answer, and for what some models think before it: ours.
+_MAX_TOKENS: Mapping[Kind, int] = {"citation": 1024, "tldr": 512, "related-work": 4096}
+# Between these, models that reason put what they thought, where the server does not take it out.
+_THOUGHTS = ("<think>", "</think>")
+_SAID_LENGTH = 200
+_ANSWER = ("temperature", "seed", "max_tokens")
+_PATIENCE = ("timeout", "retries", "threads")
+_EXAMPLES = "examples"
+_MOST_SECONDS, _MOST_THREADS, _MOST_NUMBER = 86_400, 256, 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ChatOptions:
+    """How a chat endpoint is asked.
+
+    Attributes:
+        temperature: 0 for the likeliest words.
+        seed: Of what is drawn; not all servers heed it.
+        max_tokens: The longest answer; as the kind of text needs by default.
+
+    Raises:
+        InputError: A value is out of its range.
+    """
+
+    temperature: float = 0.0
+    seed: int = 0
+    max_tokens: int | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.temperature < math.inf:
+            raise InputError(f"temperature is {self.temperature}", "Give a number from 0.")
+        if not 0 <= self.seed <= _MOST_NUMBER:
+            raise InputError(f"seed is {self.seed}", f"Give 0 to {_MOST_NUMBER}.")
+        if self.max_tokens is not None and not 1 <= self.max_tokens <= _MOST_NUMBER:
+            raise InputError(f"max_tokens is {self.max_tokens}", f"Give 1 to {_MOST_NUMBER}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """How to reach an endpoint, and with how much patience. None of it decides what is written.
+
+    Attributes:
+        url: Its address, up to and with `/v1`.
+        key: Its key; empty where it needs none. It is sent to the endpoint and shown nowhere.
+        timeout: Seconds to wait for an answer, each time.
+        retries: How often to ask again: where it cannot be reached, is too slow, too busy (429) or fails (5xx).
+        threads: How many questions at once.
+
+    Raises:
+        InputError: The address is none, the key cannot be sent, or a number is out of its range.
+    """
+
+    url: str
+    key: str = ""
+    timeout: float = 120.0
+    retries: int = 3
+    threads: int = 4
+
+    def __post_init__(self) -> None:
+        parts = _split(self.url)
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise InputError("the address of the chat endpoint holds more than an address", f"Give the key in {KEY}.")
+        if not (self.key.isascii() and self.key.isprintable() and " " not in self.key):
+            raise InputError(f"the key in {KEY} holds what no key holds", "Give letters, digits and signs of ASCII.")
+        if not (0 < self.timeout <= _MOST_SECONDS and self.retries >= 0 and 1 <= self.threads <= _MOST_THREADS):
+            raise InputError(
+                f"a chat endpoint cannot be asked with timeout {self.timeout}, retries {self.retries}, threads "
+                f"{self.threads}",
+                f"Give a timeout above 0 up to {_MOST_SECONDS}, retries from 0, threads from 1 to {_MOST_THREADS}.",
+            )
+
+    @property
+    def local(self) -> bool:
+        """Whether it leads to this machine."""
+        host = _split(self.url).hostname or ""
+        try:
+            return ipaddress.ip_address(host).is_loopback
+        except ValueError:
+            return host == "localhost" or host.endswith(".localhost")
+
+    @property
+    def place(self) -> str:
+        """The address, and the proxy of the environment through which it is reached, if there is one, for errors."""
+        parts, proxies = _split(self.url), getproxies()
+        proxy = proxies.get(parts.scheme) or proxies.get("all")
+        if not proxy or self.local or proxy_bypass(parts.hostname or ""):
+            return self.url
+        return f"{self.url} (through the proxy {proxy.rpartition('@')[2]})"  # it may hold a password
+
+    def __repr__(self) -> str:
+        return f"Connection(url={self.url!r})"
+
+
+class ChatWriter:
+    """Writes by asking a chat endpoint. Where it is and how it is asked comes from `from_environment`, or as here.
+
+    Attributes:
+        name: The model.
+        settings: All that its texts depend on, as far as the endpoint lets us know.
+        cut: How many of the texts given so far end because they were too long.
+
+    Args:
+        connection: How to reach it.
+        model: Which of its models.
+        kind: What it is to write.
+        options: How it is asked.
+        examples: Tasks with targets to learn from, in the prompt.
+
+    Raises:
+        InputError: An example has no target, or the environment names a proxy that cannot be used.
+    """
+
+    is_oracle = False
+
+    def __init__(
+        self,
+        connection: Connection,
+        model: str,
+        kind: Kind,
+        options: ChatOptions | None = None,
+        examples: Sequence[TextTask] = (),
+    ) -> None:
+        if without := [example.task_id for example in examples if not answer_of(example)]:
+            raise InputError(f"the example {without[0]} has no target", "Give tasks with what authors wrote.")
+        options = options or ChatOptions()
+        self.name = model
+        self.cut = 0
+        self._connection = connection
+        self._kind: Kind = kind
+        self._examples = examples
+        self._asked = {**asdict(options), "max_tokens": options.max_tokens or _MAX_TOKENS[kind]}
+        self.settings: Mapping[str, Any] = {
+            "writer": model,
+            "url": connection.url,
+            "kind": kind,
+            **self._asked,
+            "prompt": prompt_digest(kind, examples),
+            "examples": [example.task_id for example in examples],
+        }
+        self._client = _client(connection)
+
+    @classmethod
+    def from_environment(
+        cls,
+        *,
+        task: Kind = "citation",
+        model: str | None = None,
+        options: Mapping[str, Any] | None = None,
+        **more: Any,
+    ) -> Self:
+        """The writer that the environment describes.
+
+        `CITEREC_CHAT_URL` says where the endpoint is, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL`
+        the model. Where the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` do; a key of OpenAI's is never
+        sent to an address of ours.
+
+        Args:
+            task: What it is to write.
+            model: Which model; the environment's by default.
+            options: Those of `ChatOptions`; `timeout`, `retries`, `threads` of `Connection`; and `examples`, a file of
+                tasks with targets: few-shot. Texts will do; an empty one is as by default.
+            more: Options by keyword.
+
+        Raises:
+            InputError: Address or model is missing, there is no such option, or one is out of its range.
+            SourceError: The file of examples cannot be read.
+        """
+        given = {**(options or {}), **more}
+        check_names(given, (*_ANSWER, *_PATIENCE, _EXAMPLES), "a chat writer")
+        given = {name: value for name, value in given.items() if value != ""}
+        url, key = os.environ.get(URL, ""), os.environ.get(KEY, "")
+        if not url:
+            url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
+        if not url:
+            raise InputError(
+                "there is no chat endpoint", f"Say where one is: export {URL}={_EXAMPLE_URL} (docs/neural-writers.md)."
+            )
+        model = model or os.environ.get(MODEL)
+        if not model:
+            raise InputError("no model of the chat endpoint is named", f"Name one: export {MODEL}=NAME.")
+        answer = checked(ChatOptions, {name: given[name] for name in _ANSWER if name in given}, "a chat writer")
+        patience = {name: given[name] for name in _PATIENCE if name in given}
+        connection = checked(Connection, {"url": url, "key": key.strip(), **patience}, "a chat writer")
+        examples = given.get(_EXAMPLES)
+        shown = list(read_tasks(Path(examples).expanduser())) if examples else []
+        return cls(connection, model, task, answer, shown)
+
+    @property
+    def remark(self) -> str:
+        """How many texts end because they were too long."""
+        return f"{self.cut:,} texts of this run were cut at {self._asked['max_tokens']:,} tokens." if self.cut else ""
+
+    def write(self, task: TextTask) -> Written:
+        """A text, and for each sentence the sources that it was drawn from.
+
+        Raises:
+            WriterError: The endpoint cannot be reached, refuses, is too slow, or answers with nothing.
+        """
+        return next(self.write_many([task]))
+
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+        """Texts for many tasks, in their order; several at once. The first error ends it: errors as for `write`."""
+        for written, cut in in_order(self._written, tasks, self._connection.threads):
+            self.cut += cut
+            yield written
+
+    def _written(self, task: TextTask) -> tuple[Written, bool]:
+        """A text, and whether it was too long."""
+        answer, cut = self._answer(task)
+        return traced(task, answer, self.name), cut
+
+    def _answer(self, task: TextTask) -> tuple[str, bool]:
+        said = self._said(task)
+        begins, ends = _THOUGHTS
+        try:
+            choice = orjson.loads(said)["choices"][0]
+            text = (choice["message"]["content"] or "").rpartition(ends)[2]
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            raise WriterError(
+                f"{self._connection.place} answers with what is no chat completion",
+                f"Check that {URL} ends as its server says, mostly in /v1.",
+            ) from error
+        cut = choice.get("finish_reason") == "length"
+        answer, still_thinking, _ = text.partition(begins)
+        if not answer.strip():
+            raise WriterError(
+                f"{self.name} wrote nothing about {task.task_id}",
+                f"Raise max_tokens above {self._asked['max_tokens']}."
+                if cut or still_thinking
+                else "Ask again, or another model.",
+            )
+        return answer.strip(), cut
+
+    def _said(self, task: TextTask) -> str:
+        """The endpoint's answer, as it came."""
+        import openai
+
+        # No task is an example to itself.
+        examples = [example for example in self._examples if example.sources != task.sources]
+        asked: Any = messages(task, self._kind, examples)
+        where, retries = self._connection.place, self._connection.retries
+        try:
+            answer = self._client.chat.completions.with_raw_response.create(
+                model=self.name, messages=asked, **self._asked
+            )
+            return str(answer.text)
+        except openai.APITimeoutError as error:
+            raise WriterError(
+                f"{where} did not answer within {self._connection.timeout:g} s, {_times(retries + 1)}",
+                "Give it more time, or fewer threads.",
+            ) from error
+        except openai.APIConnectionError as error:
+            raise WriterError(
+                f"no server answers at {where}, {_times(retries + 1)}", f"Start it, or set {URL}."
+            ) from error
+        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+            # What it says may hold the key.
+            raise WriterError(
+                f"{where} refuses the key ({error.status_code})", f"Set {KEY} to one that it takes."
+            ) from None
+        except openai.RateLimitError as error:
+            raise WriterError(
+                f"{where} is too busy (429), {_times(retries + 1)}", "Ask later, or with fewer threads."
+            ) from error
+        except openai.NotFoundError as error:
+            raise WriterError(
+                f"{where} has no model {self.name}, or no chat ({self._told(error)})", f"Set {MODEL} and {URL}."
+            ) from error
+        except openai.APIStatusError as error:
+            raise WriterError(
+                f"{where} fails with {error.status_code}: {self._told(error)}",
+                "Give shorter sources if that is what it says; else see the server's log.",
+            ) from error
+
+    def _told(self, error: Any) -> str:
+        """The server's own words, short, in one line, and without the key."""
+        words = " ".join(str(error.message).split())
+        if self._connection.key:
+            words = words.replace(self._connection.key, "…")
+        return words[:_SAID_LENGTH]
+
+
+def _times(number: int) -> str:
+    return "asked once" if number == 1 else f"asked {number} times"
+
+
+def _split(url: str) -> SplitResult:
+    """The parts of an address that can be asked."""
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "").encode("idna")  # as Python's sockets take it: no empty part, none too long
+        sound = parts.scheme in ("http", "https") and host and url.isprintable() and " " not in url
+        if sound and parts.port != 0:
+            return parts
+    except ValueError:
+        pass
+    raise _no_address()
+
+
+def _no_address() -> InputError:
+    return InputError("the address of the chat endpoint is none", f"Give one such as {_EXAMPLE_URL} in {URL}.")
+
+
+def _client(connection: Connection) -> Any:
+    """OpenAI's client for an endpoint, without what the environment holds for OpenAI's own."""
+    import openai
+
+    try:
+        # A proxy does not lead to this machine.
+        web = openai.DefaultHttpxClient(trust_env=not connection.local)
+    except Exception as error:  # an address that is none, a kind that httpx does not know, a package that is missing
+        raise InputError(
+            "a proxy that the environment names cannot be used",
+            "Set HTTP_PROXY, HTTPS_PROXY and ALL_PROXY to others, or to nothing; and NO_PROXY to hosts with commas.",
+        ) from error
+    try:
+        client = openai.OpenAI(
+            base_url=connection.url,
+            api_key=connection.key or "none",  # the client wants one; servers that need none do not look at it
+            admin_api_key="",
+            timeout=connection.timeout,
+            max_retries=connection.retries,
+            http_client=web,
+        )
+    except Exception as error:  # httpx knows more about addresses than we do; which httpx, openai's version decides
+        raise _no_address() from error
+    client.organization = client.project = None
+    client._custom_headers = {}  # of OPENAI_CUSTOM_HEADERS, which may hold another key
+    return client
+
+
+def _open(
+    _name: str, kind: Kind, chat_model: str | None = None, options: Mapping[str, Any] | None = None
+) -> ChatWriter:
+    return ChatWriter.from_environment(task=kind, model=chat_model, options=options)
+
+
+WRITERS.register(WriterPart("chat", _open, order=100))

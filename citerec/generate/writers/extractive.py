@@ -1,0 +1,206 @@
+"""Extractive writers: sentences of the sources, as they stand there."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from citerec.generate.mentions import mentions
+from citerec.generate.writers.base import WRITERS, Kind, WriterPart
+from citerec.texts.sentences import sentences_of
+from citerec.texts.tasks import Sentence, Source, TextTask, Written
+
+LEAD_SENTENCES = 3
+"""How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
+
+_HEURISTIC = re.compile(r"propose|introduce|in this paper", re.IGNORECASE)
+# Surest first: what authors write when they say what they have done.
+_WE = r"\b(?:we|i|this (?:paper|work|article|study))\b"
+_MADE = r"(?:propose|introduce|present|develop)"
+_DID = r"(?:show|demonstrate|describe|study|investigate|explore|provide|design|prove|derive|address|analy[sz]e)"
+_CONTRIBUTIONS = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"{_WE} (?:\w+ )?{_MADE}s?\b",
+        r"\b(?:in this (?:paper|work|article|study)|here,? we|paper,? we)\b|propose|introduce",
+        rf"{_WE}.*\b(?:{_MADE}|{_DID})",
+        r"\bwe\b",
+    )
+]
+# Closing quotes and brackets may follow what ends a sentence.
+_END = re.compile(r"([.?!]?)([\"'”’)\]]*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """A sentence that a writer takes.
+
+    Attributes:
+        text: The sentence.
+        drawn_from: Numbers of the sources it stands in: several where it runs over the end of one.
+    """
+
+    text: str
+    drawn_from: tuple[int, ...]
+
+
+Pick = Callable[[TextTask], Sequence[Picked]]
+Phrase = Callable[[Picked, TextTask], str]
+
+
+class ExtractiveWriter:
+    """Writes what it picks out of the sources.
+
+    Args:
+        name: What it is called.
+        pick: Picks the sentences, in the order in which they are to stand.
+        phrase: What becomes of a sentence; it stays as it is by default.
+        is_oracle: Whether it looks at the targets.
+        settings: What `pick` depends on.
+    """
+
+    remark = ""
+
+    def __init__(
+        self,
+        name: str,
+        pick: Pick,
+        *,
+        phrase: Phrase | None = None,
+        is_oracle: bool = False,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.is_oracle = is_oracle
+        self.settings: Mapping[str, Any] = {"writer": name, **(settings or {})}
+        self._pick = pick
+        self._phrase = phrase or as_it_is
+
+    def write(self, task: TextTask) -> Written:
+        """What it picks; nothing where it finds nothing to pick."""
+        picked = self._pick(task)
+        sentences = tuple(self._sentence(one, task) for one in picked)
+        text = " ".join(sentence.text for sentence in sentences)
+        return Written(task, text, self.name, sentences, self.is_oracle)
+
+    def _sentence(self, picked: Picked, task: TextTask) -> Sentence:
+        text = self._phrase(picked, task)
+        ours = () if self._phrase is as_it_is else picked.drawn_from
+        # What a sentence cited where it stood is none of our sources, whatever its number.
+        others = [
+            text[mention.start : mention.end]
+            for mention in mentions(text, task.sources)
+            if not mention.sources or mention.unknown or not set(mention.sources) <= set(ours)
+        ]
+        return Sentence(text, picked.drawn_from, tuple(dict.fromkeys(others)))
+
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+        """Texts for many tasks, in their order."""
+        return map(self.write, tasks)
+
+
+def source_sentences(source: Source) -> tuple[str, ...]:
+    """The sentences of a source: as its data set has them, else split by rule."""
+    return source.sentences or sentences_of(source.text)
+
+
+def all_sentences(task: TextTask) -> list[Picked]:
+    """The sentences of all sources, in order."""
+    return lead_each(task, sentences=None)
+
+
+def lead(task: TextTask, sentences: int = LEAD_SENTENCES) -> list[Picked]:
+    """LEAD: the first sentences of the sources, one after another (CiteBench)."""
+    return all_sentences(task)[:sentences]
+
+
+def lead_each(task: TextTask, sentences: int | None = 1) -> list[Picked]:
+    """The first sentences of each source: LEAD of OARelatedWork, EXT-LEAD of CiteSum where there is one source.
+
+    Args:
+        task: The task.
+        sentences: How many of each; all if None.
+    """
+    return [
+        Picked(sentence, (number,))
+        for number, source in enumerate(task.sources)
+        for sentence in source_sentences(source)[:sentences]
+    ]
+
+
+def heuristic_each(task: TextTask) -> list[Picked]:
+    """EXT-HEURISTIC: the first sentence of each source that tells its contribution, else its first.
+
+    It tells it by "propose", "introduce" or "in this paper" (CiteSum, Mao et al. 2022, section 3.1).
+    """
+    return [
+        Picked(_first(_HEURISTIC, sentences) or sentences[0], (number,))
+        for number, source in enumerate(task.sources)
+        if (sentences := source_sentences(source))
+    ]
+
+
+def contribution_each(task: TextTask) -> list[Picked]:
+    """The sentence of each source that says most surely what its authors did, else its first.
+
+    EXT-HEURISTIC with more of what authors write there, the surest first. It was made on SciTLDR's training part:
+    docs/generation.md says what it gains.
+    """
+    return [
+        Picked(next(filter(None, (_first(cue, sentences) for cue in _CONTRIBUTIONS)), sentences[0]), (number,))
+        for number, source in enumerate(task.sources)
+        if (sentences := source_sentences(source))
+    ]
+
+
+def _first(cue: re.Pattern[str], sentences: Sequence[str]) -> str | None:
+    return next((sentence for sentence in sentences if cue.search(sentence)), None)
+
+
+def as_it_is(picked: Picked, _task: TextTask) -> str:
+    """A sentence as it stands in its source."""
+    return picked.text
+
+
+def cited(picked: Picked, _task: TextTask) -> str:
+    """A sentence with its citation before the full stop: "… [0]."; what it cites itself is left out."""
+    sentence = without_own_citations(picked.text)
+    ended = _END.search(sentence)
+    assert ended is not None  # it matches the empty end
+    citations = "".join(f" [{number}]" for number in picked.drawn_from)
+    return f"{sentence[: ended.start()]}{ended[2]}{citations}{ended[1] or '.'}"
+
+
+def without_own_citations(sentence: str) -> str:
+    """A sentence without the citations in brackets of its source: their numbers are of another list."""
+    parts, done = [], 0
+    for mention in mentions(sentence, ()):
+        if sentence[mention.start] in "([\\【":
+            parts.append(sentence[done : mention.start].rstrip(" "))
+            done = mention.end
+    return "".join([*parts, sentence[done:]])
+
+
+def register(
+    name: str,
+    pick: Pick,
+    order: int,
+    *,
+    phrase: Phrase | None = None,
+    is_oracle: bool = False,
+    default_for: tuple[Kind, ...] = (),
+    **settings: Any,
+) -> None:
+    """Registers an extractive writer; more of its settings by keyword."""
+
+    def opened(name: str, _kind: Kind) -> ExtractiveWriter:
+        return ExtractiveWriter(name, pick, phrase=phrase, is_oracle=is_oracle, settings=settings)
+
+    WRITERS.register(WriterPart(name, opened, is_oracle, default_for, order))
+
+
+register("contribution", contribution_each, 20, default_for=("tldr",))
+register("lead", lead, 30, sentences=LEAD_SENTENCES)
+register("lead-each", lead_each, 40, phrase=cited)
+register("ext-lead", lead_each, 50)
+register("ext-heuristic", heuristic_each, 60)

@@ -1,0 +1,118 @@
+"""How encoder-decoders write: lengths, beams and what is done with their words; the published recipes."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from citerec.errors import InputError
+from citerec.generate.writers.base import Kind, checked
+
+PostProcessing = Literal["ref"]
+_MOST = 10_000_000  # more than any model reads or writes
+_MOST_PENALTY = 10  # the power to which lengths are raised: with much more, that is no number any more
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """How a model writes. Lengths are in its own tokens, special ones and the prompt included.
+
+    Attributes:
+        max_input_tokens: How much it reads.
+        min_tokens: How much it writes at least.
+        max_tokens: How much it writes at most.
+        beams: Beginnings that are gone on with at once; 1 for the likeliest token each time.
+        length_penalty: Above 0, the greater, the longer the texts that are preferred; for several beams.
+        no_repeat_ngram: How many tokens in a row may not come twice; 0 for any.
+        early_stopping: Whether to end as soon as there are as many whole texts as beams.
+        prompt: With what each text begins: "This paper" (CiTES).
+        post_processing: `ref` makes "This paper" of a leading REF and takes out all others (CiTES).
+
+    Raises:
+        InputError: A value is out of its range.
+    """
+
+    max_input_tokens: int
+    min_tokens: int
+    max_tokens: int
+    beams: int
+    length_penalty: float
+    no_repeat_ngram: int
+    early_stopping: bool
+    prompt: str | None = None
+    post_processing: PostProcessing | None = None
+
+    def __post_init__(self) -> None:
+        least = {"max_input_tokens": 8, "min_tokens": 0, "max_tokens": 2, "beams": 1, "no_repeat_ngram": 0}
+        for name, value in least.items():
+            if not value <= getattr(self, name) <= _MOST:
+                raise InputError(f"{name} is {getattr(self, name)}", f"Give at least {value}, at most {_MOST}.")
+        if not -_MOST_PENALTY <= self.length_penalty <= _MOST_PENALTY:
+            raise InputError(
+                f"length_penalty is {self.length_penalty}", f"Give a number from -{_MOST_PENALTY} to {_MOST_PENALTY}."
+            )
+        if self.min_tokens > self.max_tokens:
+            raise InputError(f"min_tokens is {self.min_tokens}, max_tokens {self.max_tokens}", "Give less, or more.")
+
+    def changed(self, changes: Mapping[str, Any]) -> "Generation":
+        """The same but for some options, whose values may be texts: "4", "true"; an empty one is None: no prompt.
+
+        Raises:
+            InputError: There is no such option, or a value is out of its range.
+        """
+        values = {name: None if value == "" else value for name, value in changes.items()}
+        return checked(Generation, {**asdict(self), **values}, "a seq2seq writer")
+
+    def within(self, max_input_tokens: int | None, max_output_tokens: int | None) -> "Generation":
+        """The same, no longer than a model can."""
+        most = min(self.max_tokens, max_output_tokens or self.max_tokens)
+        return replace(
+            self,
+            max_input_tokens=min(self.max_input_tokens, max_input_tokens or self.max_input_tokens),
+            max_tokens=most,
+            min_tokens=min(self.min_tokens, most),
+        )
+
+
+# Funkquist et al. 2023 (CiteBench), appendix A.2: LED.
+_LED = Generation(4096, 0, 1024, beams=2, length_penalty=2.0, no_repeat_ngram=3, early_stopping=True)
+# As BART's authors write XSum, whose summaries are one sentence long (fairseq's examples/bart): 6 beams, length penalty
+# 1, no trigram twice. As much as it can, in and out: ours.
+_BART = Generation(1024, 0, 1024, beams=6, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True)
+# 8 beams, as PEGASUS's authors have it (Zhang et al. 2020); the rest: ours.
+_PEGASUS = Generation(1024, 0, 1024, beams=8, length_penalty=0.8, no_repeat_ngram=0, early_stopping=True)
+# Docekal et al. 2024 (OARelatedWork), section 6.1.4: 8,192 tokens in, 2,048 out, 4 beams. The rest as LED, but no
+# preference for long texts: ours.
+_PRIMERA = Generation(8192, 0, 2048, beams=4, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True)
+# An encoder-decoder of a kind for which there is no recipe: ours.
+_OTHER = Generation(1024, 0, 512, beams=4, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True)
+_FAMILIES: Mapping[str, Generation] = {"led": _LED, "bart": _BART, "pegasus": _PEGASUS, "primera": _PRIMERA}
+
+# Mao et al. 2022 (CiteSum): a TLDR has 10 to 45 tokens.
+_LENGTHS: Mapping[Kind, Mapping[str, Any]] = {"tldr": {"min_tokens": 10, "max_tokens": 45}}
+
+
+def recipe(family: str, kind: Kind) -> Generation:
+    """The published recipe for a kind of model and of text, as near as there is one: docs/neural-writers.md.
+
+    Args:
+        family: What `Seq2seqModel.family` says.
+        kind: What is to be written.
+    """
+    return replace(_FAMILIES.get(family, _OTHER), **_LENGTHS.get(kind, {}))
+
+
+def processed(text: str, processing: PostProcessing | None) -> str:
+    """A text that a model wrote, as it is to be read (Mao et al. 2022, section 4.1)."""
+    if processing == "ref":
+        text = re.sub(r"^\s*REF\b", "This paper", text)
+        text = re.sub(r"\s*\bREF\b", "", text)
+    return text.strip()
+
+
+def as_citation(target: str) -> str:
+    """A TLDR as models that learnt from citation texts know them: "We show" becomes "This paper REF show".
+
+    Mao et al. 2022, section 4.1: for what few examples teach, not for what is measured.
+    """
+    return re.sub(r"^\s*We\b", "This paper REF", target)

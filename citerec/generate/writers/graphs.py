@@ -1,0 +1,133 @@
+"""TextRank and LexRank: the sentences that resemble most of the others."""
+
+import functools
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from citerec.generate.writers.base import WRITERS, Kind, WriterPart
+from citerec.generate.writers.extractive import LEAD_SENTENCES, ExtractiveWriter, Picked, all_sentences, cited, register
+from citerec.texts.tasks import TextTask
+
+TEXTRANK_SHARE = 0.2
+"""Share of the sentences that summa takes if nothing else is said."""
+WORDS = 150
+"""How many words a text has of which nothing is said."""
+LEXRANK_THRESHOLD = 0.1
+"""Cosine from which two sentences are alike (Erkan and Radev, JAIR 2004, section 5.1)."""
+_DAMPING = 0.85
+_TOLERANCE = 1e-9
+
+
+def textrank(task: TextTask, share: float = TEXTRANK_SHARE) -> list[Picked]:
+    """TextRank of all sources together, by `summa` (Mihalcea and Tarau, EMNLP 2004; CiteBench ran it so).
+
+    Of fewer than five sentences it takes none, as a fifth of them is less than one.
+    """
+    text = " ".join(source.text for source in task.sources)
+    ends: list[int] = []
+    for source in task.sources:
+        ends.append((ends[-1] + 1 if ends else 0) + len(source.text))
+    picked: list[Picked] = []
+    done = 0
+    for sentence in _summa(text, ratio=share):
+        # In the order of the text: what stands there twice is found in its turn.
+        start = max(text.find(sentence, done), 0)
+        done = start + 1
+        first, last = (_source_at(ends, place) for place in (start, start + len(sentence) - 1))
+        picked.append(Picked(sentence, tuple(range(first, last + 1))))
+    return picked
+
+
+def textrank_each(task: TextTask, words: int | None = None) -> list[Picked]:
+    """TextRank of each source apart, each with its share of the words (OARelatedWork, section 6.1.3).
+
+    Args:
+        task: The task.
+        words: How many in all; those of the first target by default, which OARelatedWork gives to every system, or
+            `WORDS` where there is none.
+    """
+    words = words or (len(task.targets[0].split()) if task.targets else WORDS)
+    share = max(1, round(words / max(1, len(task.sources))))
+    return [
+        Picked(sentence, (number,))
+        for number, source in enumerate(task.sources)
+        # Where its share is less than a sentence, a source still has its best: it is to be cited.
+        for sentence in _summa(source.text, words=share) or _best(source.text)
+    ]
+
+
+def _best(text: str) -> list[str]:
+    """The sentence that TextRank puts first."""
+    ranked = _summa(text, ratio=1.0, scores=True)
+    return [max(ranked, key=lambda pair: pair[1])[0]] if ranked else []
+
+
+def _summa(text: str, **options: Any) -> list[Any]:
+    from summa.summarizer import summarize
+
+    # Of one sentence it makes none: its graph has no edge.
+    found: list[Any] = summarize(text, split=True, **options) if text.strip() else []
+    return found
+
+
+def _source_at(ends: Sequence[int], place: int) -> int:
+    return next((number for number, end in enumerate(ends) if place < end), len(ends) - 1)
+
+
+def lexrank(task: TextTask, sentences: int = LEAD_SENTENCES, threshold: float = LEXRANK_THRESHOLD) -> list[Picked]:
+    """LexRank: the sentences most central among those of all sources (Erkan and Radev, JAIR 2004).
+
+    PageRank over the graph in which sentences are neighbours whose cosine, words weighted by tf · idf, is above a
+    threshold; idf is over the sentences of the task. They come in the order of the sources.
+    """
+    import numpy as np
+
+    candidates = all_sentences(task)
+    if len(candidates) <= sentences:
+        return candidates
+    scores = _centrality([_words(candidate.text) for candidate in candidates], threshold)
+    best = np.argsort(-scores, kind="stable")[:sentences]
+    return [candidates[place] for place in sorted(best.tolist())]
+
+
+def _centrality(sentences: Sequence[Sequence[str]], threshold: float) -> Any:
+    import numpy as np
+    from scipy.sparse import csr_array, diags_array
+
+    numbers = {word: number for number, word in enumerate(sorted({word for words in sentences for word in words}))}
+    cells = [
+        (row, numbers[word], times) for row, words in enumerate(sentences) for word, times in Counter(words).items()
+    ]
+    if not cells:
+        return np.zeros(len(sentences))
+    rows, columns, counts = (np.array(part) for part in zip(*cells, strict=True))
+    idf = np.log(len(sentences) / np.bincount(columns))
+    weights = csr_array((counts * idf[columns], (rows, columns)), shape=(len(sentences), len(numbers)))
+    lengths = np.sqrt(weights.multiply(weights).sum(axis=1))
+    weights = diags_array(1 / np.maximum(lengths, _TOLERANCE)) @ weights
+    alike = (weights @ weights.T > threshold).astype(np.float64).tolil()
+    alike.setdiag(1.0)  # a sentence is like itself, even if all its words are everywhere
+    steps = alike.tocsr()
+    steps = diags_array(1 / steps.sum(axis=1)) @ steps
+    scores = np.full(len(sentences), 1 / len(sentences))
+    while True:
+        after = _DAMPING * (scores @ steps) + (1 - _DAMPING) / len(sentences)
+        if np.abs(after - scores).sum() < _TOLERANCE:
+            # What differs by rounding only is equal: then the first counts.
+            return np.round(after, 9)
+        scores = after
+
+
+def _words(sentence: str) -> list[str]:
+    return "".join(letter if letter.isalnum() else " " for letter in sentence.lower()).split()
+
+
+def _open_each(name: str, _kind: Kind, words: int | None = None) -> ExtractiveWriter:
+    pick = functools.partial(textrank_each, words=words)
+    return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
+
+
+register("textrank", textrank, 70, share=TEXTRANK_SHARE)
+WRITERS.register(WriterPart("textrank-each", _open_each, order=80))
+register("lexrank", lexrank, 90, sentences=LEAD_SENTENCES, threshold=LEXRANK_THRESHOLD)
