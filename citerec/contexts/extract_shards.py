@@ -1,6 +1,5 @@
 """Contexts of many full texts: shards of S2ORC to one file of JSON Lines, in several processes, resumable by shard."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,14 +8,22 @@ from typing import Any
 import orjson
 
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.repeats import list_texts, lost_lines, repeated, write_repeated
+from citerec.contexts.repeats import lost_lines, run_over_texts
 from citerec.contexts.s2orc import find_texts, read_s2orc
 from citerec.contexts.split import splitter, splitter_identity
 from citerec.contexts.write import as_record
 from citerec.corpus.json_lines import BadRecord, bad_record
-from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.shard_work import alone_in, run_stage
-from citerec.errors import BuildError, InputError
+from citerec.corpus.result_lines import (
+    QUARANTINE,
+    quarantine_line,
+    quarantine_of,
+    reading_lines,
+    writing_lines,
+    writing_records,
+)
+from citerec.errors import InputError
+from citerec.groundwork.resume import Step, alone_in
+from citerec.groundwork.writing import beside, write_failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,50 +80,24 @@ def extract_shards(
     shards = find_texts(sources)
     if out.exists() and any(out.samefile(shard) for shard in shards):
         raise InputError(f"{out} is one of the sources", "Give another --out.")
-    work = out.parent / f".{out.name}.work"
-    with alone_in(work, f"another process is writing {out}"):
-        try:
-            listed = run_stage(work, shards, list_texts, {}, workers=workers, on_progress=lambda *_: on_progress(0, 1))
-            parameters = {
-                "single": rules.single,
-                "split": rules.split,
-                "split_is": splitter_identity(rules.split),
-                "repeated": str(write_repeated(repeated(listed), work)),
-            }
-            results = run_stage(work, shards, _extract, parameters, workers=workers, on_progress=on_progress)
-            bad = sum(result.counts["bad"] for result in results)
-            texts = sum(result.counts["texts"] for result in results)
-            if bad > max_bad * (bad + texts):
-                raise BuildError(
-                    f"{bad:,} of {bad + texts:,} texts are bad, more than {max_bad:.0%}",
-                    "Are these shards of S2ORC? Allow more with --max-bad 0.5",
-                )
-            quarantine = out.parent / f"{out.name}.quarantine.jsonl"
-            partial, aside = work / "contexts", work / "quarantine"
-            with partial.open("wb") as file, aside.open("wb") as aside_file:
-                for result in results:
-                    for line in reading_lines(result.path):
-                        of_quarantine = line.startswith(QUARANTINE)
-                        (aside_file if of_quarantine else file).write(line.removeprefix(QUARANTINE) + b"\n")
-            quarantine.unlink(missing_ok=True)
-            if aside.stat().st_size:
-                aside.replace(quarantine)
-            partial.replace(out)
-        except OSError as error:
-            raise BuildError(
-                f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
-            ) from error
-    fates: Counter[str] = Counter()
-    for result in results:
-        fates.update(result.counts["fates"])
+    work = beside(out, "work")
+    with alone_in(work, f"another process is writing {out}"), write_failures(out):
+        parameters = {"single": rules.single, "split": rules.split, "split_is": splitter_identity(rules.split)}
+        made = run_over_texts(
+            work, shards, _EXTRACT, parameters, max_bad=max_bad, workers=workers, on_progress=on_progress
+        )
+        with writing_records(out) as (write, set_aside):
+            for result in made.results:
+                for line in reading_lines(result.path):
+                    (set_aside if line.startswith(QUARANTINE) else write)(line.removeprefix(QUARANTINE))
     return Extracted(
-        texts=texts,
-        contexts=sum(result.counts["contexts"] for result in results),
-        sentences=sum(result.counts["sentences"] for result in results),
-        fates=dict(fates.most_common()),
-        bad=bad,
-        faults=sum(result.counts["faults"] for result in results),
-        quarantine=quarantine if quarantine.exists() else None,
+        texts=made.counts["texts"],
+        contexts=made.counts["contexts"],
+        sentences=made.counts["sentences"],
+        fates=dict(made.fates.most_common()),
+        bad=made.counts["bad"],
+        faults=made.counts["faults"],
+        quarantine=quarantine if (quarantine := quarantine_of(out)).exists() else None,
     )
 
 
@@ -138,3 +119,6 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
             for context in extract_contexts(line.record, rules, tally=tally):
                 write(orjson.dumps(as_record(context)))
     return {**tally.as_counts(), "bad": bad, "faults": faults}
+
+
+_EXTRACT = Step(_extract, version=1)

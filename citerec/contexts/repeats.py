@@ -1,9 +1,11 @@
-"""Full texts that come more than once: of several with one corpusid the last counts."""
+"""Steps over full texts. Some come more than once: of several with one corpusid the last counts."""
 
 import functools
 import heapq
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +14,25 @@ import orjson
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
-from citerec.corpus.shard_work import Result, digest_of
+from citerec.errors import BuildError
+from citerec.groundwork.hashing import digest_of
+from citerec.groundwork.resume import Result, Step, run_stage
 
 TEXT = b"\x02"
 """Begins a line of a result that tells where a text stands."""
 
 
 def list_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Work for `run_stage`: writes which texts a shard of S2ORC has."""
+    """Writes which texts a shard of S2ORC has."""
     places = [
         (line.record.paper_id, line.number) for line in read_s2orc(shard) if not isinstance(line.record, BadRecord)
     ]
     with writing_lines(out) as write:
         write_texts(places, write)
     return {"texts": len(places)}
+
+
+LIST_TEXTS = Step(list_texts, version=1)
 
 
 def write_texts(places: Sequence[tuple[str, int]], write: Write) -> None:
@@ -49,6 +56,56 @@ def write_repeated(lost: Mapping[str, list[int]], folder: Path) -> Path:
     path = folder / f"repeated-{digest_of(lost)}"
     path.write_bytes(orjson.dumps(lost))
     return path.resolve()
+
+
+@dataclass(frozen=True, slots=True)
+class OfTexts:
+    """What a step made of full texts.
+
+    Attributes:
+        results: Of each shard.
+        counts: The counts of all shards together: `texts`, `bad`, and what else the step counts.
+        fates: Why sentences or sections were left out.
+        kept: Files of this run in the folder of its work.
+    """
+
+    results: Sequence[Result]
+    counts: "Counter[str]"
+    fates: "Counter[str]"
+    kept: frozenset[str]
+
+
+def run_over_texts(
+    work: Path,
+    shards: Sequence[Path],
+    step: Step,
+    parameters: Mapping[str, Any],
+    *,
+    max_bad: float,
+    workers: int | None,
+    on_progress: Callable[[float, float], None],
+) -> OfTexts:
+    """Runs a step over shards of S2ORC, which finds in its parameters, as `repeated`, what `lost_lines` wants.
+
+    Raises:
+        BuildError: More than `max_bad` of the texts are bad.
+    """
+    listed = run_stage(work, shards, LIST_TEXTS, {}, workers=workers, on_progress=lambda *_: on_progress(0, 1))
+    lost = write_repeated(repeated(listed), work)
+    whole = {**parameters, "repeated": str(lost)}
+    results = run_stage(work, shards, step, whole, workers=workers, on_progress=on_progress)
+    counts, fates = Counter[str](), Counter[str]()
+    for result in results:
+        fates.update(result.counts["fates"])
+        counts.update({name: value for name, value in result.counts.items() if name != "fates"})
+    bad, texts = counts["bad"], counts["texts"]
+    if bad > max_bad * (bad + texts):
+        raise BuildError(
+            f"{bad:,} of {bad + texts:,} texts are bad, more than {max_bad:.0%}",
+            "Are these shards of S2ORC? Allow more with --max-bad 0.5",
+        )
+    names = {result.path.name for result in (*listed, *results)}
+    return OfTexts(results, counts, fates, frozenset({*names, *(f"{name}.json" for name in names), lost.name}))
 
 
 def lost_lines(path: str, shard: Path) -> frozenset[int]:

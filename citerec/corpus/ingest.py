@@ -1,26 +1,25 @@
 """From shards to the paper store: several shards at once, what cannot be read set aside, resumable by shard."""
 
-import multiprocessing
-import queue
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+import functools
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from multiprocessing.context import SpawnContext
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.shard_work import begin_worker, ctrl_c_held
+from citerec.corpus.ledger import Ledger, ShardCounts, ledger_of
 from citerec.corpus.sources import READERS, Shard
-from citerec.corpus.store import NumberedRecord, PaperStore, ShardCounts, place_of
-from citerec.errors import BuildError, CiterecError
+from citerec.corpus.store import NumberedRecord, PaperStore, place_of
+from citerec.errors import BuildError
+from citerec.groundwork.processes import Workers
 from citerec.groundwork.processors import available_processors
 from citerec.groundwork.progress import Progress
 from citerec.records import Abstract, Citation, Paper, Tldr
 
 _BATCH = 1000
-_QUEUED_BATCHES = 16
 # Below this, starting processes costs more than they save.
 _SMALL_BYTES = 8_000_000
 _SOON = 1000  # records after which a corpus that is mostly bad stops the work, long before its end
@@ -37,8 +36,7 @@ class _Batch:
     read: int
     without_context: int
     bytes_read: int
-    finished: bool = False
-    failure: CiterecError | None = None
+    finished: bool
 
 
 def ingest(
@@ -64,44 +62,43 @@ def ingest(
         SourceError: A shard cannot be opened, or its gzip stream is broken.
         BuildError: More than `max_bad` of the records are bad.
     """
-    finished = store.finished_shards(first)
+    ledger = ledger_of(store)
+    finished = ledger.finished_shards(first)
     todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
     sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
     done = {number: sizes[number] if number in finished else 0 for number in sizes}
     tally = {number: counts for number, counts in finished.items() if number in sizes}
     wanted = min(workers or available_processors(), len(todo))
     small = sum(sizes[number] for number, _ in todo) < _SMALL_BYTES
-    batches = _read_here(todo, store) if wanted <= 1 or small else _read_in_processes(todo, store, wanted)
-    for batch in batches:
-        if batch.failure:
-            raise batch.failure
-        store.write(batch.encoded)
-        shard = shards[batch.shard - first]
-        before = tally.get(batch.shard) or ShardCounts(str(shard.path), shard.format, sizes[batch.shard], 0, 0, 0)
-        tally[batch.shard] = ShardCounts(
-            before.path,
-            before.format,
-            before.bytes,
-            before.read + batch.read,
-            before.bad + len(batch.bad),
-            before.without_context + batch.without_context,
-        )
-        if batch.bad:
-            store.set_aside(batch.shard, batch.bad)
-        if batch.finished:
-            store.finish_shard(batch.shard, tally[batch.shard])
-        done[batch.shard] = sizes[batch.shard] if batch.finished else batch.bytes_read
-        _stop_if_mostly_bad(store, tally, max_bad, share_read=sum(done.values()) / max(1, sum(sizes.values())))
-        on_progress("reading", sum(done.values()), sum(sizes.values()))
-    _stop_if_mostly_bad(store, tally, max_bad, share_read=1.0)
+    with contextlib.closing(_read(todo, store.encode, 1 if small else wanted)) as batches:
+        for batch in batches:
+            store.write(batch.encoded)
+            shard = shards[batch.shard - first]
+            before = tally.get(batch.shard) or ShardCounts(str(shard.path), shard.format, sizes[batch.shard], 0, 0, 0)
+            tally[batch.shard] = ShardCounts(
+                before.path,
+                before.format,
+                before.bytes,
+                before.read + batch.read,
+                before.bad + len(batch.bad),
+                before.without_context + batch.without_context,
+            )
+            if batch.bad:
+                ledger.set_aside(batch.shard, batch.bad)
+            if batch.finished:
+                ledger.finish_shard(batch.shard, tally[batch.shard])
+            done[batch.shard] = sizes[batch.shard] if batch.finished else batch.bytes_read
+            _stop_if_mostly_bad(ledger, tally, max_bad, share_read=sum(done.values()) / max(1, sum(sizes.values())))
+            on_progress("reading", sum(done.values()), sum(sizes.values()))
+    _stop_if_mostly_bad(ledger, tally, max_bad, share_read=1.0)
 
 
-def write_quarantine(store: PaperStore, path: Path) -> int:
+def write_quarantine(ledger: Ledger, path: Path) -> int:
     """Writes the records set aside from finished shards as JSON Lines; returns how many. No file if there are none."""
-    shards = store.finished_shards()
+    shards = ledger.finished_shards()
     count = 0
     with path.open("wb") as file:
-        for shard, line, reason, beginning in store.quarantine():
+        for shard, line, reason, beginning in ledger.quarantine():
             if shard in shards:  # others were left half read
                 row = {"shard": shards[shard].path, "line": line, "reason": reason, "beginning": beginning}
                 count += 1
@@ -111,13 +108,13 @@ def write_quarantine(store: PaperStore, path: Path) -> int:
     return count
 
 
-def _stop_if_mostly_bad(store: PaperStore, tally: dict[int, ShardCounts], max_bad: float, *, share_read: float) -> None:
+def _stop_if_mostly_bad(ledger: Ledger, tally: dict[int, ShardCounts], max_bad: float, *, share_read: float) -> None:
     """Stops at the end, or as soon as there are more bad records than the whole corpus, going by its size, may have."""
     bad = sum(counts.bad for counts in tally.values())
     total = bad + sum(counts.read for counts in tally.values())
     if bad > max_bad * total / share_read and (share_read == 1 or total >= _SOON):
         worst = min(number for number, counts in tally.items() if counts.bad)
-        first = store.first_bad(worst)
+        first = ledger.first_bad(worst)
         assert first, "a shard is counted as bad after its bad records were set aside"
         raise BuildError(
             f"{bad:,} of {total:,} records are bad, more than {max_bad:.0%}; "
@@ -126,83 +123,43 @@ def _stop_if_mostly_bad(store: PaperStore, tally: dict[int, ShardCounts], max_ba
         )
 
 
-def _read_here(todo: list[tuple[int, Shard]], store: PaperStore) -> Iterator[_Batch]:
-    for number, shard in todo:
-        yield from _batches(number, shard, store.encode)
-
-
-def _read_in_processes(todo: list[tuple[int, Shard]], store: PaperStore, workers: int) -> Iterator[_Batch]:
-    # spawn: forking a process that may hold a Java machine and its threads is not safe.
-    context = multiprocessing.get_context("spawn")
-    tasks: Any = context.SimpleQueue()
-    results: Any = context.Queue(_QUEUED_BATCHES)
-    for task in [*todo, *[None] * workers]:
-        tasks.put(task)
-    with ctrl_c_held():
-        processes = [_started(context, tasks, results, store.encode) for _ in range(workers)]
-    unfinished = {number for number, _ in todo}
-    try:
-        while unfinished:
-            try:
-                batch: _Batch = results.get(timeout=1)
-            except queue.Empty:
-                if not any(process.is_alive() for process in processes):
-                    raise BuildError(
-                        "the processes that read the shards died",
-                        "Was there too little memory? Run again with --workers 1: it goes on where it stopped.",
-                    ) from None
-                continue
-            if batch.finished:
-                unfinished.discard(batch.shard)
+def _read(todo: list[tuple[int, Shard]], encode: Encode, workers: int) -> Generator[_Batch]:
+    work = functools.partial(_batches, encode=encode)
+    if workers <= 1:
+        for task in todo:
+            yield from work(task)
+        return
+    with Workers(workers) as processes:
+        for _, batch in processes.outcomes(work, todo):
             yield batch
-    finally:
-        for process in processes:
-            process.terminate()
-            process.join()
 
 
-def _started(context: SpawnContext, tasks: Any, results: Any, encode: Encode) -> Any:
-    process = context.Process(target=_work, args=(tasks, results, encode), daemon=True)
-    process.start()
-    return process
-
-
-def _work(tasks: Any, results: Any, encode: Encode) -> None:
-    begin_worker()
-    while (task := tasks.get()) is not None:
-        number, shard = task
-        for batch in _batches(number, shard, encode):
-            results.put(batch)
-
-
-def _batches(number: int, shard: Shard, encode: Encode) -> Iterator[_Batch]:
+def _batches(task: tuple[int, Shard], encode: Encode) -> Iterator[_Batch]:
+    number, shard = task
     whole_records = not shard.format.startswith("s2ag-")
     records: list[NumberedRecord] = []
     read = 0
     bad: list[tuple[int, BadRecord]] = []
     without_context = bytes_read = 0
 
-    def taken(*, finished: bool = False) -> _Batch:
+    def taken(*, finished: bool) -> _Batch:
         return _Batch(number, encode(records), bad, read, without_context, bytes_read, finished)
 
-    try:
-        for line in READERS[shard.format](shard.path):
-            bytes_read = line.bytes_read
-            if isinstance(line.record, BadRecord):
-                bad.append((line.number, line.record))
-            else:
-                place = place_of(number, line.number)
-                records.append(NumberedRecord(place, line.record))
-                read += 1
-                if whole_records and isinstance(line.record, Paper):
-                    # Such a record is all there is of its paper: what it lacks, the paper has lost.
-                    records.append(NumberedRecord(place, Abstract(line.record.paper_id, line.record.abstract)))
-                    records.append(NumberedRecord(place, Tldr(line.record.paper_id, line.record.tldr)))
-                if isinstance(line.record, Citation) and not (line.record.cited_id and line.record.contexts):
-                    without_context += 1
-            if read + len(bad) >= _BATCH:
-                yield taken()
-                records, bad, read, without_context = [], [], 0, 0
-        yield taken(finished=True)
-    except CiterecError as error:
-        yield _Batch(number, encode([]), [], 0, 0, bytes_read, failure=error)
+    for line in READERS[shard.format](shard.path):
+        bytes_read = line.bytes_read
+        if isinstance(line.record, BadRecord):
+            bad.append((line.number, line.record))
+        else:
+            place = place_of(number, line.number)
+            records.append(NumberedRecord(place, line.record))
+            read += 1
+            if whole_records and isinstance(line.record, Paper):
+                # Such a record is all there is of its paper: what it lacks, the paper has lost.
+                records.append(NumberedRecord(place, Abstract(line.record.paper_id, line.record.abstract)))
+                records.append(NumberedRecord(place, Tldr(line.record.paper_id, line.record.tldr)))
+            if isinstance(line.record, Citation) and not (line.record.cited_id and line.record.contexts):
+                without_context += 1
+        if read + len(bad) >= _BATCH:
+            yield taken(finished=False)
+            records, bad, read, without_context = [], [], 0, 0
+    yield taken(finished=True)

@@ -1,4 +1,4 @@
-"""A MongoDB database as `mongo_store.py` uses it: opening, reading in pages, upserts, and failures told in one line.
+"""A MongoDB database as store, ledger and collections use it: reading in pages, upserts, failures told in one line.
 
 Whatever is streamed is read in pages by `_id`, never with one long cursor: a server drops a cursor that rests for ten
 minutes, and building an index takes longer. The index of `_id` gives the order, which is that of UTF-8 bytes.
@@ -127,6 +127,10 @@ class MongoDatabase:
                 expected = later and errors and all(each["code"] == _DUPLICATE_KEY for each in errors)
                 if not expected or error.details["writeConcernErrors"]:
                     raise
+
+    def replace(self, collection: str, documents: Iterable[Fields]) -> None:
+        """Puts documents, each in place of the one with its `_id`."""
+        self.upsert(collection, (({"_id": fields["_id"]}, to_bson(fields)) for fields in documents), later=False)
 
     def clear(self, collection: str) -> None:
         """Removes all documents of a collection."""

@@ -3,12 +3,10 @@
 import heapq
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.mongo_database import Fields, MongoDatabase, parts, to_bson
 from citerec.corpus.rows import (
     COLUMNS,
@@ -16,27 +14,19 @@ from citerec.corpus.rows import (
     KEYS,
     Row,
     digest,
-    document_batches,
     json_text,
     paper_of,
     rows_of,
 )
 from citerec.corpus.store import (
-    COLLECTIONS,
     CensusRow,
     Counts,
     NumberedRecord,
-    Quarantined,
     SearchableCitance,
     SearchableText,
-    ShardCounts,
-    known_collection,
-    place_of,
 )
-from citerec.errors import InputError
 from citerec.records import Paper
 
-_DOCUMENTS_PAGE = 100  # they may be full texts
 _FILTERABLE = ("year", "venue", "fields_of_study", "citation_count")
 
 Encoded = dict[str, list[tuple[str, int, bytes]]]
@@ -56,13 +46,7 @@ class MongoStore:
     """
 
     def __init__(self, uri: str, *, name: str, credentials: Mapping[str, str]) -> None:
-        self._database = MongoDatabase(uri, name=name, credentials=credentials)
-        try:
-            for collection in COLLECTIONS:
-                self._database.index(collection, "cited_id")
-        except BaseException:
-            self._database.close()
-            raise
+        self.database = MongoDatabase(uri, name=name, credentials=credentials)
 
     @staticmethod
     def encode(records: Sequence[NumberedRecord]) -> Encoded:
@@ -80,26 +64,26 @@ class MongoStore:
         """Upserts documents by id; what stands there from a later place stays."""
         for table, documents in encoded.items():
             no_later = [({"_id": key, "place": {"$lte": place}}, bson) for key, place, bson in documents]
-            self._database.upsert(table, no_later, later=True)
+            self.database.upsert(table, no_later, later=True)
 
     def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
         """Full records, by id; unknown ids are left out."""
         found: dict[str, Paper] = {}
         for ids in parts(paper_ids):
             abstracts, tldrs = self._texts("abstracts", ids), self._texts("tldrs", ids)
-            for paper_id, fields in self._database.by_id("papers", ids).items():
+            for paper_id, fields in self.database.by_id("papers", ids).items():
                 row = _row("papers", fields)
                 found[paper_id] = paper_of(row, abstracts.get(paper_id), tldrs.get(paper_id))
         return found
 
     def _texts(self, table: str, ids: list[str]) -> dict[str, str | None]:
-        return {paper_id: fields["text"] for paper_id, fields in self._database.by_id(table, ids, "text").items()}
+        return {paper_id: fields["text"] for paper_id, fields in self.database.by_id(table, ids, "text").items()}
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
         """Years by id, without the rest of the record; unknown ids are left out."""
         found: dict[str, int | None] = {}
         for ids in parts(paper_ids):
-            papers = self._database.by_id("papers", ids, "year")
+            papers = self.database.by_id("papers", ids, "year")
             found.update((paper_id, fields["year"]) for paper_id, fields in papers.items())
         return found
 
@@ -109,23 +93,23 @@ class MongoStore:
         year, citation_count, field = ({"$ifNull": [name, ""]} for name in names)
         # One text, not an object of three fields: nx-27017, on which the tests run, takes that for a constant.
         key = {"$concat": [year, "/", citation_count, "/", field]}
-        rows = [_census_row(text, papers) for text, papers in self._database.groups("papers", key)]
+        rows = [_census_row(text, papers) for text, papers in self.database.groups("papers", key)]
         # As SQLite orders: what is missing comes first.
         return iter(sorted(rows, key=lambda row: [(value is not None, value) for value in row]))
 
     def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
         """All papers with an id above `after`, in order of id, changed at or after a place."""
-        for page in self._changed(after, changed_since) if changed_since else self._database.pages("papers", after):
+        for page in self._changed(after, changed_since) if changed_since else self.database.pages("papers", after):
             abstracts = self._texts("abstracts", [fields["_id"] for fields in page])
             for fields in page:
                 yield _searchable(fields, title=fields["title"], abstract=abstracts.get(fields["_id"]) or "")
 
     def _changed(self, after: str, since: int) -> Iterator[list[Fields]]:
         """The papers that changed themselves or whose abstract did."""
-        changed = [self._database.ids(table, after, {"place": {"$gte": since}}) for table in ("papers", "abstracts")]
+        changed = [self.database.ids(table, after, {"place": {"$gte": since}}) for table in ("papers", "abstracts")]
         # Python orders strings as their UTF-8 bytes are ordered.
         for ids in parts(paper_id for paper_id, _ in itertools.groupby(heapq.merge(*changed))):
-            papers = self._database.by_id("papers", ids)
+            papers = self.database.by_id("papers", ids)
             yield [papers[paper_id] for paper_id in ids if paper_id in papers]
 
     def searchable_citances(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableCitance]:
@@ -148,9 +132,9 @@ class MongoStore:
     def _joined(self, after: str) -> Iterator[tuple[Fields, Fields, Fields]]:
         """(citation, cited paper, citing paper or nothing) in order, where the cited paper is in the store."""
         # "!" comes next after the space that ends a cited id: see _id.
-        for page in self._database.pages("citations", f"{after}!"):
+        for page in self.database.pages("citations", f"{after}!"):
             ids = {fields[name] for fields in page for name in ("cited_id", "citing_id")}
-            papers = self._database.by_id("papers", ids, *_FILTERABLE, "place")
+            papers = self.database.by_id("papers", ids, *_FILTERABLE, "place")
             for fields in page:
                 if cited := papers.get(fields["cited_id"]):
                     yield fields, cited, papers.get(fields["citing_id"], {})
@@ -159,7 +143,7 @@ class MongoStore:
         """The sentences in which one paper cites another."""
         pair = {"_id": {"$gte": f"{cited_id} {citing_id} ", "$lt": f"{cited_id} {citing_id}!"}}
         return tuple(
-            text for fields in self._database.sorted("citations", pair, "contexts") for text in fields["contexts"]
+            text for fields in self.database.sorted("citations", pair, "contexts") for text in fields["contexts"]
         )
 
     def counts(self) -> Counts:
@@ -167,7 +151,7 @@ class MongoStore:
         with_abstract, unmatched_abstracts = self._matched("abstracts")
         with_tldr, unmatched_tldrs = self._matched("tldrs")
         citances = with_citances = unmatched = 0
-        for part in parts(self._database.groups("citations", "$cited_id", sentences={"$size": "$contexts"})):
+        for part in parts(self.database.groups("citations", "$cited_id", sentences={"$size": "$contexts"})):
             known = self._known([cited_id for cited_id, *_ in part])
             for cited_id, citations, sentences in part:
                 if cited_id in known:
@@ -176,10 +160,10 @@ class MongoStore:
                 else:
                     unmatched += citations
         return Counts(
-            papers=self._database.count("papers", {}),
+            papers=self.database.count("papers", {}),
             with_abstract=with_abstract,
             with_tldr=with_tldr,
-            with_year=self._database.count("papers", {"year": {"$ne": None}}),
+            with_year=self.database.count("papers", {"year": {"$ne": None}}),
             citances=citances,
             with_citances=with_citances,
             unmatched=unmatched_abstracts + unmatched_tldrs + unmatched,
@@ -189,21 +173,21 @@ class MongoStore:
         """How many papers have a text, and how many records of texts, empty ones too, have no paper."""
         with_text = without_paper = 0
         for operator, counted in (("$ne", 1), ("$eq", 0)):
-            for ids in parts(self._database.ids(table, only={"text": {operator: None}})):
+            for ids in parts(self.database.ids(table, only={"text": {operator: None}})):
                 known = len(self._known(ids))
                 with_text += known * counted
                 without_paper += len(ids) - known
         return with_text, without_paper
 
     def _known(self, ids: Iterable[str]) -> set[str]:
-        return set(self._database.by_id("papers", ids, "_id"))
+        return set(self.database.by_id("papers", ids, "_id"))
 
     def histogram(self, attribute: str) -> dict[Any, int]:
         """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
         if attribute == "fields_of_study":
-            groups = self._database.groups("papers", "$fields_of_study", {"$unwind": "$fields_of_study"})
+            groups = self.database.groups("papers", "$fields_of_study", {"$unwind": "$fields_of_study"})
         elif attribute in ("venue", "year"):
-            groups = self._database.groups("papers", f"${attribute}", {"$match": {attribute: {"$ne": None}}})
+            groups = self.database.groups("papers", f"${attribute}", {"$match": {attribute: {"$ne": None}}})
         else:
             raise ValueError(f"no histogram of {attribute}")
         found: dict[Any, int] = dict(sorted((value, papers) for value, papers in groups))
@@ -214,90 +198,11 @@ class MongoStore:
         return digest((table, self._rows(table)) for table in COLUMNS)
 
     def _rows(self, table: str) -> Iterator[Row]:
-        return (_row(table, fields) for page in self._database.pages(table, "") for fields in page)
-
-    def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
-        """What the shards that were read to their end held, by number, in order, from a number on."""
-        found = self._database.sorted("shards", {"_id": {"$gte": first}})
-        return {fields.pop("_id"): ShardCounts(**fields) for fields in found}
-
-    def next_shard(self) -> int:
-        """The number of the next shard to be read, from 1."""
-        return max(self.finished_shards(), default=0) + 1
-
-    def finish_shard(self, number: int, counts: ShardCounts) -> None:
-        """Notes that a shard was read to its end: it will not be read again."""
-        self._put("shards", [{"_id": number, **asdict(counts)}])
-
-    def set_aside(self, shard: int, bad: Sequence[tuple[int, BadRecord]]) -> None:
-        """Puts bad records, each with its line, into the quarantine, in place of what stood there from that line."""
-        places = {place_of(shard, line): (line, record) for line, record in bad}
-        self._put(
-            "quarantine",
-            [
-                {"_id": place, "shard": shard, "line": line, **asdict(record)}
-                for place, (line, record) in places.items()
-            ],
-        )
-
-    def quarantine(self) -> Iterator[Quarantined]:
-        """The records set aside, in order of shard and line."""
-        return (_quarantined(fields) for page in self._database.pages("quarantine", 0) for fields in page)
-
-    def first_bad(self, shard: int) -> Quarantined | None:
-        """The first record of a shard that was set aside."""
-        lines = {"_id": {"$gte": place_of(shard), "$lt": place_of(shard + 1)}}
-        return next(map(_quarantined, self._database.sorted("quarantine", lines, limit=1)), None)
-
-    def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
-        """Keeps documents, each in place of the one with its id; returns how many were given."""
-        known_collection(collection)
-        count = 0
-        for batch in document_batches(documents):
-            latest = {document.document_id: document.json for document in batch}
-            self._put(collection, map(_kept, latest.values()))
-            count += len(batch)
-        return count
-
-    def _put(self, collection: str, documents: Iterable[Fields]) -> None:
-        replacements = (({"_id": fields["_id"]}, to_bson(fields)) for fields in documents)
-        self._database.upsert(collection, replacements, later=False)
-
-    def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
-        """The documents of a collection in order of id; only those of one cited paper where it is given."""
-        if cited_id is None:
-            pages = self._database.pages(known_collection(collection), "", size=_DOCUMENTS_PAGE)
-        else:
-            pages = self._of_cited(known_collection(collection), cited_id)
-        return (_given_back(fields) for page in pages for fields in page)
-
-    def _of_cited(self, collection: str, cited_id: str) -> Iterator[list[Fields]]:
-        # Ids first: paging through the index of cited_id would sort all documents of the paper for every page.
-        ids = [fields["_id"] for fields in self._database.sorted(collection, {"cited_id": cited_id}, "_id")]
-        for part in parts(ids, _DOCUMENTS_PAGE):
-            documents = self._database.by_id(collection, part)
-            yield [documents[document_id] for document_id in part if document_id in documents]
-
-    def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Documents by id; unknown ids are left out."""
-        known_collection(collection)
-        found: dict[str, dict[str, Any]] = {}
-        for part in parts(ids):
-            documents = self._database.by_id(collection, part)
-            found.update((document_id, _given_back(fields)) for document_id, fields in documents.items())
-        return found
-
-    def count(self, collection: str) -> int:
-        """How many documents a collection has."""
-        return self._database.count(known_collection(collection), {})
-
-    def clear(self, collection: str) -> None:
-        """Removes all documents of a collection."""
-        self._database.clear(known_collection(collection))
+        return (_row(table, fields) for page in self.database.pages(table, "") for fields in page)
 
     def integrity_faults(self) -> list[str]:
         """What MongoDB finds wrong with the collections of papers; empty where nothing is."""
-        return [f"{table}: {fault}" for table in COLUMNS for fault in self._database.faults(table)]
+        return [f"{table}: {fault}" for table in COLUMNS for fault in self.database.faults(table)]
 
     def finish(self) -> None:
         """Closes: MongoDB has acknowledged every write."""
@@ -305,7 +210,7 @@ class MongoStore:
 
     def close(self) -> None:
         """Lets go of the connections."""
-        self._database.close()
+        self.database.close()
 
 
 def _id(table: str, row: Row) -> str:
@@ -356,24 +261,6 @@ def _citing_year(pair: list[tuple[Fields, Fields, Fields]]) -> int | None:
         return int(citing["year"])
     given = [citation["citing_year"] for citation, _, _ in pair if citation.get("citing_year") is not None]
     return max(given, default=None)
-
-
-def _quarantined(fields: Fields) -> Quarantined:
-    return Quarantined._make(fields[name] for name in Quarantined._fields)
-
-
-def _kept(json: bytes) -> Fields:
-    fields = orjson.loads(json)
-    if odd := next((name for name in fields if name.startswith("$")), None):
-        raise InputError(
-            f"the document {fields['id']!r:.80} has a field {odd!r:.80}",
-            "MongoDB keeps none that begins with $: rename it.",
-        )
-    return {"_id": fields.pop("id"), **fields}
-
-
-def _given_back(fields: Fields) -> dict[str, Any]:
-    return {"id": fields.pop("_id"), **fields}
 
 
 def _census_row(text: str, papers: int) -> CensusRow:

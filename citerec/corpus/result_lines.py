@@ -1,18 +1,20 @@
-"""Results of shards as files: compressed lines, equal bytes for equal lines."""
+"""Results as files of lines: those of shards, compressed; those that stay, with their quarantine beside them."""
 
 import contextlib
 import gzip
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
+from citerec.groundwork.writing import writing_file
 
 QUARANTINE = b"\x00"
 """Begins a line of a result that tells of a bad record."""
 
-Write = Callable[[bytes], None]
+Write = Callable[[bytes], object]
 
 
 @contextlib.contextmanager
@@ -32,6 +34,33 @@ def reading_lines(path: Path) -> Iterator[bytes]:
     with gzip.open(path, "rb") as file:
         for line in file:
             yield line.rstrip(b"\n")
+
+
+def quarantine_of(out: Path) -> Path:
+    """Where the quarantine of a file stands."""
+    return out.with_name(f"{out.name}.quarantine.jsonl")
+
+
+@contextlib.contextmanager
+def writing_records(out: Path) -> Iterator[tuple[Write, Write]]:
+    """Gives functions that write a line to a file, and one to its quarantine: both are written whole or not at all.
+
+    Where nothing is bad, there is no quarantine.
+    """
+
+    def to(file: BinaryIO) -> Write:
+        return lambda line: file.write(line + b"\n")
+
+    quarantine = quarantine_of(out)
+    with (
+        writing_file(out) as whole,
+        writing_file(quarantine) as aside,
+        whole.open("wb") as records,
+        aside.open("wb") as bad,
+    ):
+        yield to(records), to(bad)
+    if not quarantine.stat().st_size:
+        quarantine.unlink()
 
 
 def quarantine_line(shard: Path, line: int, bad: BadRecord) -> bytes:

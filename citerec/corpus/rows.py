@@ -1,8 +1,8 @@
-"""Rows of papers, abstracts, TLDRs and citations, as every store keeps them, and documents kept beside the papers."""
+"""Rows of papers, abstracts, TLDRs and citations, as every store keeps them."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import orjson
 
@@ -27,9 +27,6 @@ KEYS = {"papers": ("paper_id",), "abstracts": ("paper_id",), "tldrs": ("paper_id
 
 JSON_COLUMNS = frozenset({"authors", "fields_of_study", "external_ids", "contexts", "intents"})
 """Columns whose values are JSON, as text: equal values are equal texts."""
-
-_BATCH_DOCUMENTS = 1000
-_BATCH_BYTES = 8_000_000  # full texts are large: a batch of them must not fill the memory
 
 
 def rows_of(records: Sequence[NumberedRecord]) -> dict[str, list[Row]]:
@@ -92,48 +89,6 @@ def digest(tables: Iterable[tuple[str, Iterable[Row]]]) -> str:
 def json_text(value: Any) -> str:
     """A value as JSON."""
     return orjson.dumps(value).decode()
-
-
-class Document(NamedTuple):
-    """A document to be kept: its id, the paper it belongs to where it names one, and all of it as JSON."""
-
-    document_id: str
-    cited_id: str | None
-    json: bytes
-
-
-def document_batches(documents: Iterable[Mapping[str, Any]]) -> Iterator[list[Document]]:
-    """Documents in batches that fit the memory, each with its id first.
-
-    Raises:
-        ValueError: A document has no `id`, or a `cited_id` that is no string, or holds what JSON cannot.
-    """
-    batch: list[Document] = []
-    size = 0
-    for fields in documents:
-        document = _document(fields)
-        batch.append(document)
-        size += len(document.json)
-        if len(batch) == _BATCH_DOCUMENTS or size >= _BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _document(fields: Mapping[str, Any]) -> Document:
-    document_id, cited_id = fields.get("id"), fields.get("cited_id")
-    if not isinstance(document_id, str) or not document_id:
-        raise ValueError(f"a document needs an id, a string that is not empty: {document_id!r:.60}")
-    # A list would match here what it does not match there: MongoDB looks into lists, SQLite does not.
-    if cited_id is not None and not isinstance(cited_id, str):
-        raise ValueError(f"cited_id of document {document_id!r:.60} is no string: {cited_id!r:.60}")
-    if "_id" in fields:
-        raise ValueError(f"document {document_id!r:.60} has a field _id, which is MongoDB's own name for id")
-    try:
-        return Document(document_id, cited_id, orjson.dumps({"id": document_id, **fields}))
-    except TypeError as error:
-        raise ValueError(f"document {document_id!r:.60} is no JSON: {error}") from error
 
 
 def _paper_row(place: int, paper: Paper) -> Row:

@@ -2,26 +2,20 @@
 
 import itertools
 import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.rows import COLUMNS, KEYS, Row, digest, document_batches, paper_of, rows_of
+from citerec.corpus.rows import COLUMNS, KEYS, Row, digest, paper_of, rows_of
+from citerec.corpus.sqlite_database import SqliteDatabase, id_parts
 from citerec.corpus.store import (
-    COLLECTIONS,
     CensusRow,
     Counts,
     NumberedRecord,
-    Quarantined,
     SearchableCitance,
     SearchableText,
-    ShardCounts,
-    known_collection,
 )
 from citerec.records import Paper
 
@@ -39,23 +33,10 @@ CREATE TABLE IF NOT EXISTS citations (
   cited_id TEXT NOT NULL, citing_id TEXT NOT NULL, citation_id TEXT NOT NULL, contexts TEXT NOT NULL,
   intents TEXT NOT NULL, influential INTEGER NOT NULL, citing_year INTEGER, place INTEGER NOT NULL,
   PRIMARY KEY (cited_id, citing_id, citation_id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS shards (
-  number INTEGER PRIMARY KEY, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
-  read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL);
-CREATE TABLE IF NOT EXISTS quarantine (
-  shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL,
-  PRIMARY KEY (shard, line)) WITHOUT ROWID;
-""" + "".join(
-    f"CREATE TABLE IF NOT EXISTS {name} (id TEXT PRIMARY KEY, cited_id TEXT, document TEXT NOT NULL);"
-    f"CREATE INDEX IF NOT EXISTS {name}_of_cited ON {name} (cited_id, id) WHERE cited_id IS NOT NULL;"
-    for name in COLLECTIONS
-)
+"""
 _SEARCHABLE = "p.paper_id, p.title, COALESCE(a.text, ''), p.year, p.venue, p.fields_of_study, p.citation_count"
 _FILTERABLE = "p.paper_id, '', '', p.year, p.venue, p.fields_of_study, p.citation_count"
 _PAPER = ", ".join(f"p.{name}" for name in COLUMNS["papers"][:-1])
-_IDS_PER_QUERY = 500
-_PAGE = 100  # documents may be full texts
-_CACHE_KIB = 128 * 1024
 
 Encoded = dict[str, list[Row]]
 
@@ -69,32 +50,19 @@ class SqliteStore:
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self._lock = threading.Lock()
-        if read_only:
-            uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-            self._database = sqlite3.connect(uri, uri=True, check_same_thread=False)
-            self._probe()
-        else:
-            self._database = sqlite3.connect(path, check_same_thread=False)
-            # A killed process leaves a whole file: what it had not committed is rolled back.
-            self._database.execute("PRAGMA journal_mode=WAL")
-            self._database.execute("PRAGMA synchronous=NORMAL")
-            self._database.executescript(_SCHEMA)
-            if not self._has_citing_years():
-                self._database.execute("ALTER TABLE citations ADD COLUMN citing_year INTEGER")
-        self._database.execute(f"PRAGMA cache_size=-{_CACHE_KIB if not read_only else _CACHE_KIB // 8}")
-
-    def _probe(self) -> None:
-        """Reads a row: opening alone does not notice that a file is no store."""
+        self.database = SqliteDatabase(path, read_only=read_only)
         try:
-            self._all("SELECT paper_id FROM papers LIMIT 1")
+            self.database.define(_SCHEMA)
+            if not read_only and not self._has_citing_years():
+                self.database.define("ALTER TABLE citations ADD COLUMN citing_year INTEGER")
+            self.database.all("SELECT paper_id FROM papers LIMIT 1")  # opening does not notice a file that is no store
         except sqlite3.Error:
-            self._database.close()
+            self.database.close()
             raise
 
     def _has_citing_years(self) -> bool:
         """Whether the table has the column: stores written before there was one are still read."""
-        return any(row[1] == "citing_year" for row in self._all("PRAGMA table_info(citations)"))
+        return any(row[1] == "citing_year" for row in self.database.all("PRAGMA table_info(citations)"))
 
     @staticmethod
     def encode(records: Sequence[NumberedRecord]) -> Encoded:
@@ -103,16 +71,13 @@ class SqliteStore:
 
     def write(self, encoded: Encoded) -> None:
         """Upserts rows and commits them."""
-        with self._lock, self._database:
-            for table, rows in encoded.items():
-                if rows:
-                    self._database.executemany(_UPSERTS[table], rows)
+        self.database.write(*((_UPSERTS[table], rows) for table, rows in encoded.items() if rows))
 
     def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
         """Full records, by id; unknown ids are left out."""
         found: dict[str, Paper] = {}
-        for ids, marks in _parts(paper_ids):
-            rows = self._all(
+        for ids, marks in id_parts(paper_ids):
+            rows = self.database.all(
                 f"SELECT {_PAPER}, a.text, t.text FROM papers p LEFT JOIN abstracts a USING (paper_id) "
                 f"LEFT JOIN tldrs t USING (paper_id) WHERE p.paper_id IN ({marks})",
                 ids,
@@ -123,13 +88,13 @@ class SqliteStore:
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
         """Years by id, without the rest of the record; unknown ids are left out."""
         found: dict[str, int | None] = {}
-        for ids, marks in _parts(paper_ids):
-            found.update(self._all(f"SELECT paper_id, year FROM papers WHERE paper_id IN ({marks})", ids))
+        for ids, marks in id_parts(paper_ids):
+            found.update(self.database.all(f"SELECT paper_id, year FROM papers WHERE paper_id IN ({marks})", ids))
         return found
 
     def census(self) -> Iterator[CensusRow]:
         """Counts of papers by first field, year and citation count: one pass over all papers."""
-        rows = self._all(
+        rows = self.database.all(
             "SELECT json_extract(fields_of_study, '$[0]'), year, citation_count, COUNT(*) FROM papers "
             "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         )
@@ -138,7 +103,7 @@ class SqliteStore:
     def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
         """All papers with an id above `after`, in order of id, changed at or after a place."""
         changed = "AND (p.place >= ? OR a.place >= ?)" if changed_since else ""
-        cursor = self._database.execute(
+        cursor = self.database.stream(
             f"SELECT {_SEARCHABLE} FROM papers p LEFT JOIN abstracts a USING (paper_id) "
             f"WHERE p.paper_id > ? {changed} ORDER BY p.paper_id",
             (after, *[changed_since] * (2 if changed_since else 0)),
@@ -158,7 +123,7 @@ class SqliteStore:
                 "LEFT JOIN papers y ON y.paper_id = k.cited_id "
                 "WHERE k.place >= ?1 OR x.place >= ?1 OR y.place >= ?1)".replace("?1", str(int(changed_since)))
             )
-        cursor = self._database.execute(
+        cursor = self.database.stream(
             f"SELECT {_FILTERABLE}, c.citing_id, COALESCE(q.year, c.citing_year), c.contexts "
             "FROM citations c JOIN papers p ON p.paper_id = c.cited_id "
             "LEFT JOIN papers q ON q.paper_id = c.citing_id "
@@ -175,7 +140,7 @@ class SqliteStore:
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
         """The sentences in which one paper cites another."""
-        rows = self._all(
+        rows = self.database.all(
             "SELECT contexts FROM citations WHERE cited_id = ? AND citing_id = ? ORDER BY citation_id",
             (cited_id, citing_id),
         )
@@ -183,15 +148,15 @@ class SqliteStore:
 
     def counts(self) -> Counts:
         """How much the store holds."""
-        papers, with_year = self._all("SELECT COUNT(*), COUNT(year) FROM papers")[0]
+        papers, with_year = self.database.all("SELECT COUNT(*), COUNT(year) FROM papers")[0]
         texts = [
-            self._all(
+            self.database.all(
                 f"SELECT COALESCE(SUM(p.paper_id IS NOT NULL AND x.text IS NOT NULL), 0), "
                 f"COALESCE(SUM(p.paper_id IS NULL), 0) FROM {table} x LEFT JOIN papers p USING (paper_id)"
             )[0]
             for table in ("abstracts", "tldrs")
         ]
-        citances, with_citances, unmatched = self._all(
+        citances, with_citances, unmatched = self.database.all(
             "SELECT COALESCE(SUM(CASE WHEN p.paper_id IS NULL THEN 0 ELSE json_array_length(c.contexts) END), 0), "
             "COUNT(DISTINCT p.paper_id), COALESCE(SUM(p.paper_id IS NULL), 0) "
             "FROM citations c LEFT JOIN papers p ON p.paper_id = c.cited_id"
@@ -216,7 +181,7 @@ class SqliteStore:
             query = "SELECT year, COUNT(*) FROM papers WHERE year IS NOT NULL GROUP BY 1 ORDER BY 1"
         else:
             raise ValueError(f"no histogram of {attribute}")
-        return dict(self._all(query))
+        return dict(self.database.all(query))
 
     def fingerprint(self) -> str:
         """A digest of every record: equal for equal contents, however they came here."""
@@ -226,100 +191,20 @@ class SqliteStore:
         columns = ", ".join(COLUMNS[table][:-1])
         if table == "citations" and not self._has_citing_years():
             columns = columns.replace("citing_year", "NULL")
-        return self._database.execute(f"SELECT {columns} FROM {table} ORDER BY {', '.join(KEYS[table])}")
-
-    def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
-        """What the shards that were read to their end held, by number, in order, from a number on."""
-        rows = self._all(
-            "SELECT number, path, format, bytes, read, bad, without_context FROM shards WHERE number >= ? "
-            "ORDER BY number",
-            (first,),
-        )
-        return {number: ShardCounts(*counts) for number, *counts in rows}
-
-    def next_shard(self) -> int:
-        """The number of the next shard to be read, from 1."""
-        return int(self._all("SELECT COALESCE(MAX(number), 0) + 1 FROM shards")[0][0])
-
-    def finish_shard(self, number: int, counts: ShardCounts) -> None:
-        """Notes that a shard was read to its end: it will not be read again."""
-        self._write("INSERT OR REPLACE INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", [(number, *astuple(counts))])
-
-    def set_aside(self, shard: int, bad: Sequence[tuple[int, BadRecord]]) -> None:
-        """Puts bad records, each with its line, into the quarantine, in place of what stood there from that line."""
-        rows = [(shard, line, record.reason, record.beginning) for line, record in bad]
-        self._write("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?)", rows)
-
-    def quarantine(self) -> Iterator[Quarantined]:
-        """The records set aside, in order of shard and line."""
-        rows = self._database.execute("SELECT shard, line, reason, beginning FROM quarantine ORDER BY shard, line")
-        return map(Quarantined._make, rows)
-
-    def first_bad(self, shard: int) -> Quarantined | None:
-        """The first record of a shard that was set aside."""
-        query = "SELECT shard, line, reason, beginning FROM quarantine WHERE shard = ? ORDER BY line LIMIT 1"
-        return next(map(Quarantined._make, self._all(query, (shard,))), None)
-
-    def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
-        """Keeps documents, each in place of the one with its id; returns how many were given."""
-        statement = f"INSERT OR REPLACE INTO {known_collection(collection)} (id, cited_id, document) VALUES (?, ?, ?)"
-        count = 0
-        for batch in document_batches(documents):
-            self._write(statement, [(document_id, cited_id, json.decode()) for document_id, cited_id, json in batch])
-            count += len(batch)
-        return count
-
-    def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
-        """The documents of a collection in order of id; only those of one cited paper where it is given."""
-        only = "" if cited_id is None else "AND cited_id = ?"
-        query = f"SELECT id, document FROM {known_collection(collection)} WHERE id > ? {only} ORDER BY id LIMIT {_PAGE}"
-        return self._pages(query, () if cited_id is None else (cited_id,))
-
-    def _pages(self, query: str, parameters: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-        """Page by page, none open between them: whoever reads may write to the same store meanwhile."""
-        after = ""
-        while page := self._all(query, (after, *parameters)):
-            yield from (orjson.loads(document) for _, document in page)
-            after = page[-1][0]
-
-    def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Documents by id; unknown ids are left out."""
-        table = known_collection(collection)
-        found: dict[str, dict[str, Any]] = {}
-        for part, marks in _parts(ids):
-            rows = self._all(f"SELECT id, document FROM {table} WHERE id IN ({marks})", part)
-            found.update((document_id, orjson.loads(document)) for document_id, document in rows)
-        return found
-
-    def count(self, collection: str) -> int:
-        """How many documents a collection has."""
-        return int(self._all(f"SELECT COUNT(*) FROM {known_collection(collection)}")[0][0])
-
-    def clear(self, collection: str) -> None:
-        """Removes all documents of a collection."""
-        self._write(f"DELETE FROM {known_collection(collection)}", [()])
+        return self.database.stream(f"SELECT {columns} FROM {table} ORDER BY {', '.join(KEYS[table])}")
 
     def integrity_faults(self) -> list[str]:
         """What SQLite finds wrong with its file; empty where nothing is."""
-        faults = [row[0] for row in self._all("PRAGMA integrity_check")]
+        faults = [row[0] for row in self.database.all("PRAGMA integrity_check")]
         return [] if faults == ["ok"] else faults
 
     def close(self) -> None:
         """Folds the write-ahead log into the file, and closes it."""
-        self._database.close()
+        self.database.close()
 
     def finish(self) -> None:
         """Leaves one plain file, then closes."""
-        self._database.execute("PRAGMA journal_mode=DELETE")
-        self._database.close()
-
-    def _all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
-        with self._lock:
-            return self._database.execute(query, parameters).fetchall()
-
-    def _write(self, statement: str, rows: Iterable[Row]) -> None:
-        with self._lock, self._database:
-            self._database.executemany(statement, rows)
+        self.database.finish()
 
 
 def _upsert(table: str) -> str:
@@ -332,10 +217,3 @@ def _upsert(table: str) -> str:
 
 
 _UPSERTS = {table: _upsert(table) for table in COLUMNS}
-
-
-def _parts(paper_ids: Iterable[str]) -> Iterator[tuple[list[str], str]]:
-    """Ids in parts that one query can take, with a question mark for each."""
-    remaining = iter(paper_ids)
-    while ids := list(itertools.islice(remaining, _IDS_PER_QUERY)):
-        yield ids, ",".join("?" * len(ids))

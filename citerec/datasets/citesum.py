@@ -15,6 +15,7 @@ from citerec.corpus.result_lines import writing_lines
 from citerec.datasets.documents import Document
 from citerec.datasets.hierarchy import Section, hierarchy
 from citerec.datasets.pair_sets import Plan, full_texts, write_pair
+from citerec.groundwork.resume import Step
 from citerec.records import MARKER, Context, Paper
 from citerec.retrieve.index import open_store
 from citerec.texts.metrics.rouge import rouge
@@ -74,7 +75,7 @@ def citesum_plan(nearness: Nearness, split: str = "pysbd") -> Plan:
         split: What splits sentences where the source does not tell them.
     """
     parameters = {"nearness": asdict(nearness), "split": split, "split_is": splitter_identity(split)}
-    return Plan(DATASET, _pairs_of_shard, STEPS, parameters, unit="cited papers")
+    return Plan(DATASET, Step(_pairs_of_shard, version=1), STEPS, parameters, unit="cited papers")
 
 
 def summary_of(sentence: str) -> str:

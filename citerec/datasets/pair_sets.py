@@ -1,7 +1,6 @@
 """Built data sets of texts: a folder with one file a split and a manifest, made of shards of S2ORC."""
 
 import contextlib
-import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +9,16 @@ from typing import Any
 
 import orjson
 
-from citerec.contexts.repeats import list_texts, lost_lines, repeated, write_repeated
+from citerec.contexts.repeats import lost_lines, run_over_texts
 from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
 from citerec.corpus.json_lines import BadRecord, bad_record, raw_lines
 from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, reading_lines
-from citerec.corpus.shard_work import Result, Work, alone_in, run_stage
 from citerec.errors import BuildError, InputError
 from citerec.groundwork.directories import Kind
+from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Progress, no_progress
+from citerec.groundwork.resume import Result, Step, alone_in
+from citerec.groundwork.writing import beside
 from citerec.retrieve.index import open_store
 from citerec.retrieve.manifest import Manifest
 from citerec.version import __version__
@@ -34,14 +35,14 @@ PAIR_SET = Kind(
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """How tasks are dealt to splits: by a digest of seed and paper, so that no paper is in two.
+    """How tasks are divided into splits: by a digest of seed and paper, so that no paper is in two.
 
     A paper stays where it is when the data grow. Shares are met the better the more papers there are.
 
     Attributes:
         validation: Share of the papers in the validation split.
         test: Share of the papers in the test split.
-        seed: Decides every lot.
+        seed: Decides the split of every paper.
     """
 
     validation: float = 0.05
@@ -50,9 +51,8 @@ class Splitting:
 
     def split_of(self, paper_id: str) -> str:
         """The split of a paper."""
-        digest = hashlib.blake2b(f"{self.seed} {paper_id}".encode(), digest_size=8).digest()
-        lot = int.from_bytes(digest) / 2**64
-        return "test" if lot < self.test else "validation" if lot < self.test + self.validation else "train"
+        share = hash_sample(self.seed, paper_id, between=" ") / 2**64
+        return "test" if share < self.test else "validation" if share < self.test + self.validation else "train"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,14 @@ class Plan:
 
     Attributes:
         dataset: Name of the data set.
-        work: Work for `run_stage`: writes records, each as JSON with the paper that decides its split before it.
+        step: What to do with a shard: writes records, each as JSON with the paper that decides its split before it.
         steps: Names of its counts, in the order of the filter.
         parameters: What its outcome hangs on besides shard and index, as JSON has it; stands in the manifest too.
         unit: What `papers` are, for the manifest: "cited papers".
     """
 
     dataset: str
-    work: Work
+    step: Step
     steps: Sequence[str]
     parameters: Mapping[str, Any]
     unit: str
@@ -123,34 +123,20 @@ def build_pairs(
     fingerprint = Manifest.read(index).fingerprint
     open_store(index).close()  # a damaged store is told before any work
     shards = find_texts(sources)
-    work = out.resolve().parent / f".{out.name}.work"
+    work = beside(out.resolve(), "work")
 
     def advance(done: float, whole: float) -> None:
         on_progress("reading", done, whole)
 
     with alone_in(work, f"another process is writing {out}"):
-        listed = run_stage(work, shards, list_texts, {}, workers=workers, on_progress=lambda *_: advance(0, 1))
-        lost = write_repeated(repeated(listed), work)
-        parameters = {
-            **plan.parameters,
-            "index": str(index.resolve()),
-            "fingerprint": fingerprint,
-            "repeated": str(lost),
-        }
-        results = run_stage(work, shards, plan.work, parameters, workers=workers, on_progress=advance)
-        counts: Counter[str] = Counter()
-        fates: Counter[str] = Counter()
-        for result in results:
-            fates.update(result.counts["fates"])
-            counts.update({name: value for name, value in result.counts.items() if name != "fates"})
-        if counts["bad"] > max_bad * (counts["bad"] + counts["texts"]):
-            raise BuildError(
-                f"{counts['bad']:,} of {counts['bad'] + counts['texts']:,} texts are bad, more than {max_bad:.0%}",
-                "Are these shards of S2ORC? Allow more with --max-bad 0.5",
-            )
+        parameters = {**plan.parameters, "index": str(index.resolve()), "fingerprint": fingerprint}
+        made = run_over_texts(
+            work, shards, plan.step, parameters, max_bad=max_bad, workers=workers, on_progress=advance
+        )
+        counts, fates = made.counts, dict(made.fates.most_common())
         steps = {name: counts[name] for name in plan.steps}
         with PAIR_SET.writing(out) as folder:
-            splits, papers = _write_splits(results, folder, splitting)
+            splits, papers = _write_splits(made.results, folder, splitting)
             if not any(splits.values()):
                 raise _nothing_left(steps)
             manifest = {
@@ -163,19 +149,19 @@ def build_pairs(
                 "settings": {**plan.parameters, "validation": splitting.validation, "test": splitting.test},
                 "seed": splitting.seed,
                 "steps": steps,
-                "left_out": dict(fates.most_common()),
+                "left_out": fates,
                 "splits": splits,
                 plan.unit: papers,
                 "bad": counts["bad"],
                 "faults": counts["faults"],
             }
             (folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-        _keep_only(work, [*listed, *results], lost)
+        _keep_only(work, made.kept)
     quarantine = out / QUARANTINE_FILE
     return Built(
         steps=steps,
         splits=splits,
-        fates=dict(fates.most_common()),
+        fates=fates,
         bad=counts["bad"],
         faults=counts["faults"],
         quarantine=quarantine if quarantine.exists() else None,
@@ -204,12 +190,10 @@ def _nothing_left(steps: Mapping[str, int]) -> BuildError:
     )
 
 
-def _keep_only(work: Path, results: Sequence[Result], lost: Path) -> None:
-    """Removes results of other shards, settings or code, which nothing asks for again."""
-    kept = {result.path.name for result in results}
-    kept |= {f"{name}.json" for name in kept} | {lost.name, "lock"}
+def _keep_only(work: Path, kept: frozenset[str]) -> None:
+    """Removes results of other shards, settings or versions, which nothing asks for again."""
     for path in work.iterdir():
-        if path.name not in kept:
+        if path.name not in {*kept, "lock"}:
             with contextlib.suppress(OSError):  # the set stands: what cannot be tidied is no failure
                 path.unlink()
 

@@ -18,6 +18,7 @@ from citerec.datasets.documents import Document
 from citerec.datasets.hierarchy import Section, cleaned, hierarchy
 from citerec.datasets.matching import Search, linked, title_search
 from citerec.datasets.pair_sets import Plan, full_texts, write_pair
+from citerec.groundwork.resume import Step
 from citerec.records import Paper
 from citerec.retrieve.index import open_store
 from citerec.texts.tasks import Source, TextTask
@@ -67,7 +68,7 @@ def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titl
         "split_is": splitter_identity(split),
         "link_titles": link_titles,
     }
-    return Plan(DATASET, _tasks_of_shard, STEPS, parameters, unit="citing papers")
+    return Plan(DATASET, Step(_tasks_of_shard, version=1), STEPS, parameters, unit="citing papers")
 
 
 def find_related_work(sections: Sequence[Section]) -> Section | None:

@@ -8,10 +8,11 @@ from pathlib import Path
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.result_lines import quarantine_line
+from citerec.corpus.result_lines import quarantine_line, quarantine_of, writing_records
 from citerec.datasets.citebench import files_read, read_source
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.groundwork.progress import Progress, no_progress
+from citerec.groundwork.writing import write_failures
 from citerec.texts.write import task_record
 
 _TOLD_EVERY = 1000
@@ -58,49 +59,37 @@ def unify(
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder", "Give a file: --out citebench.jsonl")
-    quarantine = out.with_name(f"{out.name}.quarantine.jsonl")
+    quarantine = quarantine_of(out)
     read = [path for source in sources for path in files_read(source, format_name) if path.exists()]
     for path in (out, quarantine):
         if path.exists() and any(path.samefile(each) for each in read):
             raise InputError(f"{path} is one of the sources", "Give another --out.")
-    partial, aside = (path.with_name(f".{path.name}.writing") for path in (out, quarantine))
     counts: Counter[str] = Counter()
     seen = bad = 0
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file, aside.open("wb") as aside_file:
-            for path in sources:
-                for item in read_source(path, format_name, as_published=as_published):
-                    seen += 1
-                    if seen % _TOLD_EVERY == 0:
-                        on_progress("citation texts", seen, 0)
-                    if isinstance(item.task, BadRecord):
-                        bad += 1
-                        aside_file.write(quarantine_line(path, item.line, item.task) + b"\n")
-                        continue
-                    counts[item.format] += 1
-                    # The number counts bad records too: an id stays what it is when another record is mended.
-                    task = replace(item.task, task_id=f"{item.format}-{seen}", dataset=item.format)
-                    file.write(orjson.dumps(task_record(task)) + b"\n")
+    first = b""
+    with write_failures(out), writing_records(out) as (write, set_aside):
+        for path in sources:
+            for item in read_source(path, format_name, as_published=as_published):
+                seen += 1
+                if seen % _TOLD_EVERY == 0:
+                    on_progress("citation texts", seen, 0)
+                if isinstance(item.task, BadRecord):
+                    bad += 1
+                    line = quarantine_line(path, item.line, item.task)
+                    first = first or line
+                    set_aside(line)
+                    continue
+                counts[item.format] += 1
+                # The number counts bad records too: an id stays what it is when another record is mended.
+                task = replace(item.task, task_id=f"{item.format}-{seen}", dataset=item.format)
+                write(orjson.dumps(task_record(task)))
         if not seen:
             raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
         if bad > max_bad * seen:
-            with aside.open("rb") as aside_file:
-                first = orjson.loads(aside_file.readline())
+            shown = orjson.loads(first)
             raise BuildError(
-                f"{bad:,} of {seen:,} records are bad, more than {max_bad:.0%}, such as {first['shard']}, "
-                f"line {first['line']}: {first['reason']}",
+                f"{bad:,} of {seen:,} records are bad, more than {max_bad:.0%}, such as {shown['shard']}, "
+                f"line {shown['line']}: {shown['reason']}",
                 "Is the format right? Allow more with --max-bad 0.5",
             )
-        quarantine.unlink(missing_ok=True)
-        if bad:
-            aside.replace(quarantine)
-        partial.replace(out)
-    except OSError as error:
-        raise BuildError(
-            f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
-        ) from error
-    finally:
-        for path in (partial, aside):
-            path.unlink(missing_ok=True)
     return Unified(dict(counts), bad, quarantine if bad else None)

@@ -23,8 +23,8 @@ from filelock import FileLock
 from citerec.contexts.read import parse_context
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.diagnostics import sets
-from citerec.diagnostics.build.draw import lot
 from citerec.errors import InputError
+from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.places import shipped
 from citerec.records import Context
 
@@ -134,10 +134,10 @@ def review_order(items: Iterable[Item]) -> list[Item]:
     groups: defaultdict[tuple[str, str], list[tuple[int, Item]]] = defaultdict(list)
     for item in items:
         rarest = min(item.classes.items(), key=lambda label: (sizes[label], label), default=("", ""))
-        groups[rarest].append((lot(0, f"review\t{item.context.context_id}"), item))
+        groups[rarest].append((hash_sample(0, "review", item.context.context_id, between="\t"), item))
     places = []
     for label, group in groups.items():
-        start = lot(0, "review\t" + "\t".join(label)) / 2**64
+        start = hash_sample(0, "review", *label, between="\t") / 2**64
         group.sort(key=lambda one: one[0])
         places += [((number + start) / len(group), chance, item) for number, (chance, item) in enumerate(group)]
     return [item for _, _, item in sorted(places, key=lambda place: place[:2])]

@@ -242,7 +242,7 @@ def parts_of(
             continue
         # A dot in a citation ends no sentence here.
         end = searched = next((end for start, end in anchors if start < found.end() < end), found.end())
-        behind = tuple(number for number in sentence.drawn_from if 0 <= number < len(sources))
+        behind = tuple(number for number in sentence.attributions if 0 <= number < len(sources))
         if behind or sentence.unknown:
             parts.append((pieces_of(text[done:end], sources, sentence.unknown), behind))
             done = end

@@ -1,21 +1,21 @@
 """Texts for all tasks of a file, written one by one into another."""
 
-import glob
-import hashlib
 import itertools
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import orjson
-from filelock import FileLock, Timeout
 
 from citerec.corpus.json_lines import raw_lines, whole_lines
-from citerec.errors import BuildError, InputError
+from citerec.errors import InputError
 from citerec.generate.writers.base import Writer
+from citerec.groundwork.hashing import identity
 from citerec.groundwork.progress import Progress
+from citerec.groundwork.resume import Journal
+from citerec.groundwork.writing import alone, beside, write_failures
 from citerec.texts.read import read_tasks
 from citerec.texts.write import written_record
-from citerec.version import __version__
 
 
 @dataclass(slots=True)
@@ -58,22 +58,17 @@ def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = No
     if out.is_dir():
         raise InputError(f"{out} is a folder", "Give a file to --out.")
     whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
-    partial = out.with_name(f".{out.name}.{_plan(path, writer, limit)}.partial")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(out.with_name(f".{out.name}.lock"), timeout=0):
-            _write(path, writer, partial, limit, whole, on_progress)
-            done = _counted(partial)
-            partial.replace(out)
-            # What other settings left half done is of no use to the texts that stand there now.
-            for other in out.parent.glob(f".{glob.escape(out.name)}.*.partial"):
-                other.unlink()
-    except Timeout:
-        raise BuildError(f"another process writes {out}", "Wait for it, or give another file to --out.") from None
-    except OSError as error:
-        raise BuildError(
-            f"cannot write {out}: {error.strerror or error}", "Give another path, or make room; it then goes on."
-        ) from error
+    plan = {"tasks": identity(path), "writer": writer.name, "settings": dict(writer.settings), "limit": limit}
+    with (
+        write_failures(out, "Give another path, or make room; it then goes on."),
+        alone(beside(out, "lock"), f"another process writes {out}", "Wait for it, or give another file to --out."),
+    ):
+        folder = Journal(beside(out, "work"), plan).folder
+        texts = folder / "texts.jsonl"
+        _write(path, writer, texts, limit, whole, on_progress)
+        done = _counted(texts)
+        texts.replace(out)
+        shutil.rmtree(folder)
     return done
 
 
@@ -95,18 +90,3 @@ def _counted(partial: Path) -> Done:
         done.empty += not record["prediction"].strip()
         done.flagged += any(sentence["unknown"] for sentence in record.get("sentences", ()))
     return done
-
-
-def _plan(path: Path, writer: Writer, limit: int | None) -> str:
-    """What tells one piece of work from another: what is written must come from one writer and one file."""
-    status = path.stat()
-    plan = [
-        __version__,
-        str(path.resolve()),
-        status.st_size,
-        status.st_mtime_ns,
-        writer.name,
-        dict(writer.settings),
-        limit,
-    ]
-    return hashlib.blake2b(orjson.dumps(plan, option=orjson.OPT_SORT_KEYS), digest_size=6).hexdigest()

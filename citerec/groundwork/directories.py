@@ -1,4 +1,4 @@
-"""Built things are directories: written beside their place, and put there when they are whole."""
+"""Built things are directories of a kind, each with a manifest, written whole or not at all."""
 
 import contextlib
 import os
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import orjson
 
-from citerec.errors import BuildError, InputError
+from citerec.errors import InputError
+from citerec.groundwork.writing import beside, exchange, recover, write_failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Kind:
 
     def is_at(self, path: Path) -> bool:
         """Whether a folder says that it is of this kind; one whose manifest is broken may have been."""
+        recover(path)
         try:
             return bool(orjson.loads((path / self.manifest).read_bytes()).get("kind") == self.kind)
         except OSError:
@@ -44,6 +46,7 @@ class Kind:
             InputError: Something else stands here, or nothing may be written here.
         """
         out = out.resolve()  # a link is followed, not replaced
+        recover(out)
         if Path.cwd().is_relative_to(out):
             raise InputError(f"{out} is the current folder, or holds it", "Give another --out.")
         standing = next(folder for folder in (out, *out.parents) if folder.exists())
@@ -66,17 +69,12 @@ class Kind:
         """
         self.check_place(out)
         out = out.resolve()
-        partial = out.parent / f".{out.name}.writing"
+        partial = beside(out, "writing")
         try:
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            yield partial
-            if out.exists():
-                shutil.rmtree(out)
-            partial.rename(out)
-        except OSError as error:
-            raise BuildError(
-                f"cannot write {out}: {error.strerror or error}", "Make room, or give another --out."
-            ) from error
+            with write_failures(out):
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir(parents=True)
+                yield partial
+                exchange(partial, out)
         finally:
             shutil.rmtree(partial, ignore_errors=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import CiterecError, ModelError
+from citerec.groundwork.writing import recover
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -35,8 +36,10 @@ def find_model(name: str) -> str:
         ModelError: It is neither a folder nor a name that the hub could know.
     """
     folder = Path(name).expanduser()
-    if name and folder.is_dir():
-        return str(folder)
+    if name:
+        recover(folder)
+        if folder.is_dir():
+            return str(folder)
     if wheel := _WHEELS.get(_SHORT.get(name, name)):
         package, inside, _ = wheel
         found = importlib.util.find_spec(package)  # finds the folder without running what is in it

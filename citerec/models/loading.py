@@ -8,6 +8,7 @@ from pydantic import BaseModel, ValidationError
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError, first_fault
+from citerec.groundwork.writing import recover
 from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
 
 MANIFEST = "manifest.json"
@@ -127,6 +128,7 @@ def read_model_manifest(folder: Path, kind: type[Read], what: str, again: str) -
     Raises:
         ModelError: It is broken, or of another version.
     """
+    recover(folder)
     path = folder / MANIFEST
     if not path.is_file():
         return None

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError, first_fault
+from citerec.groundwork.writing import recover
 from citerec.records import Paper, Reason
 from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, in_new_order, trained_folder
 from citerec.rerank.features import FEATURES, KINDS, features_of
@@ -54,6 +55,7 @@ class LtrManifest(BaseModel):
         Raises:
             ModelError: There is none, or it is broken, or of another version.
         """
+        recover(folder)
         remedy = "Train it: citerec train ltr --contexts FILE --index INDEX"
         try:
             return cls.model_validate_json((folder / MANIFEST).read_bytes())

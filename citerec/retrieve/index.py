@@ -8,15 +8,16 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
-import orjson
-
 from citerec.corpus.ingest import ingest, write_quarantine
+from citerec.corpus.ledger import ledger_of
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, PaperStore, SearchableCitance, SearchableText, place_of
 from citerec.errors import IndexUnusableError, SourceError
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.retrieve.dense.build import DenseOptions, build_dense, forget_journal, renewal
+from citerec.groundwork.resume import Journal, forget
+from citerec.groundwork.writing import beside, exchange
+from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.jvm import java_class, java_failures
 from citerec.retrieve.lucene_fields import ANALYZER, ID, CitanceDocument, PaperDocument
@@ -24,7 +25,7 @@ from citerec.retrieve.lucene_writer import LuceneWriter, Mark, count_documents
 from citerec.retrieve.manifest import IndexCounts, Manifest, Source, is_index
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE
-from citerec.retrieve.staging import PLAN, STORE, beside, disk_failures, followed, locked, plan_of, staging_of, sync
+from citerec.retrieve.staging import STORE, disk_failures, followed, locked, plan_of, staging_of
 from citerec.retrieve.staging import recover as recover
 from citerec.version import __version__
 
@@ -78,8 +79,8 @@ def build_index(
     if out.exists() and not is_index(out) and (not out.is_dir() or any(out.iterdir())):
         raise SourceError(f"{out} exists and is no index", "Give another --out, or remove it first.")
     shards = find_shards(sources, options.format_name, options.citances)
-    with staging_of(out, plan_of(shards, "build")) as staging:
-        return _fill(staging, shards, options, out / DENSE, on_progress)
+    with staging_of(out, plan_of(shards, "build")) as journal:
+        return _fill(journal, shards, options, out / DENSE, on_progress)
 
 
 def add_to_index(
@@ -104,8 +105,8 @@ def add_to_index(
     shards = find_shards(sources, options.format_name, options.citances)
     if options.dense is None and has_vectors(index / DENSE):
         options = replace(options, dense=renewal(index / DENSE))
-    with staging_of(index, plan_of(shards, f"add to {before.fingerprint}"), copy_from=index) as staging:
-        return _fill(staging, shards, options, index / DENSE, on_progress)
+    with staging_of(index, plan_of(shards, f"add to {before.fingerprint}"), copy_from=index) as journal:
+        return _fill(journal, shards, options, index / DENSE, on_progress)
 
 
 def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_progress) -> DenseManifest:
@@ -123,7 +124,7 @@ def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_
     index = followed(index)
     recover(index)
     Manifest.read(index)
-    building, previous = beside(index, "encoding"), beside(index, "previous-vectors")
+    building = beside(index, "encoding")
     with disk_failures(index), locked(index):
         manifest = Manifest.read(index)
         store = open_store(index)
@@ -139,13 +140,8 @@ def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_
             )
         finally:
             store.close()
-        sync(building)
-        shutil.rmtree(previous, ignore_errors=True)
-        if (index / DENSE).exists():
-            (index / DENSE).rename(previous)
-        building.rename(index / DENSE)
-        forget_journal(index / DENSE)
-        shutil.rmtree(previous, ignore_errors=True)
+        exchange(building, index / DENSE, beside(index, "previous-vectors"))
+        forget(index / DENSE)
     return made
 
 
@@ -165,12 +161,11 @@ def open_store(index: Path) -> SqliteStore:
 
 
 def _fill(
-    staging: Path, shards: list[Shard], options: BuildOptions, vectors_before: Path, on_progress: Progress
+    journal: Journal, shards: list[Shard], options: BuildOptions, vectors_before: Path, on_progress: Progress
 ) -> Manifest:
+    staging, first = journal.folder, int(journal.get("first_shard"))
     store = SqliteStore(staging / STORE)
     try:
-        plan = orjson.loads((staging / PLAN).read_bytes())
-        first = int(plan["first_shard"])
         ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
         counts = store.counts()
         if not counts.papers:
@@ -192,7 +187,8 @@ def _fill(
                 previous=vectors_before,
                 on_progress=on_progress,
             )
-        sources = [Source(**asdict(shard)) for shard in store.finished_shards().values()]
+        ledger = ledger_of(store)
+        sources = [Source(**asdict(shard)) for shard in ledger.finished_shards().values()]
         read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)
         manifest = Manifest(
             citerec=__version__,
@@ -202,7 +198,7 @@ def _fill(
             counts=IndexCounts(
                 **asdict(counts),
                 duplicates=read - counts.papers,
-                bad=write_quarantine(store, staging / QUARANTINE),
+                bad=write_quarantine(ledger, staging / QUARANTINE),
             ),
             sources=sources,
         )

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from citerec.errors import BuildError, InputError
+from citerec.errors import InputError
+from citerec.groundwork.writing import write_failures, writing_file
 from citerec.retrieve.base import Candidate
 
 _LARGEST = 3e38
@@ -33,28 +34,17 @@ def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], ta
     if any(character.isspace() for character in tag) or not tag:
         raise InputError(f"the tag {tag!r} is empty or has white space", "A run file has one word for it: --tag my-run")
     contexts = empty = 0
-    path = path.resolve()  # a link is followed, not replaced
-    regular = not path.exists() or path.is_file()
-    # A pipe or a device is written to as it is.
-    partial = path.with_name(f".{path.name}.partial") if regular else path
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("w", encoding="utf-8") as file:
-            for context_id, candidates in answers:
-                contexts += 1
-                empty += not candidates
-                above = np.float32(np.inf)
-                for rank, candidate in enumerate(candidates, 1):
-                    score = np.float32(np.clip(candidate.score, -_LARGEST, _LARGEST))
-                    above = min(score, np.nextafter(above, np.float32(-np.inf)))
-                    file.write(f"{context_id} Q0 {candidate.paper_id} {rank} {above!s} {tag}\n")
-        if regular:
-            partial.replace(path)
-    except OSError as error:
-        raise BuildError(
-            f"cannot write {path}: {error.strerror or error}", "Give another path, or make room."
-        ) from error
-    finally:
-        if regular:
-            partial.unlink(missing_ok=True)
+    with (
+        write_failures(path, "Give another path, or make room."),
+        writing_file(path) as partial,
+        partial.open("w", encoding="utf-8") as file,
+    ):
+        for context_id, candidates in answers:
+            contexts += 1
+            empty += not candidates
+            above = np.float32(np.inf)
+            for rank, candidate in enumerate(candidates, 1):
+                score = np.float32(np.clip(candidate.score, -_LARGEST, _LARGEST))
+                above = min(score, np.nextafter(above, np.float32(-np.inf)))
+                file.write(f"{context_id} Q0 {candidate.paper_id} {rank} {above!s} {tag}\n")
     return contexts, empty

@@ -1,13 +1,28 @@
-"""Checkpoints: where training stands, in safetensors and JSON, so that a resumed run ends as an unbroken one."""
+"""Checkpoints: where training stands, in safetensors and JSON, so that a resumed run ends as an unbroken one.
 
-import os
+They are kept in a checkpoint directory beside the model to be, which goes when that stands.
+"""
+
+import contextlib
 import re
 import shutil
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
+
+from citerec.errors import BuildError, SourceError
+from citerec.groundwork.hashing import file_digest
+from citerec.groundwork.resume import Journal
+from citerec.groundwork.writing import alone, beside, exchange, sync_entry
+from citerec.recommend import Recommender
+from citerec.retrieve.manifest import is_index
+from citerec.train.groups import Choice, Groups
+
+if TYPE_CHECKING:
+    from citerec.train.loop import Schedule
 
 _STATE = "state.json"
 _MODEL = "model.safetensors"
@@ -66,11 +81,7 @@ class Checkpoints:
         }
         save_file(moments, partial / _OPTIMIZER)
         (partial / _STATE).write_bytes(orjson.dumps(asdict(state)))
-        for path in [*partial.iterdir(), partial]:
-            _sync(path)
-        place = self._folder / f"step-{state.step:08}"
-        shutil.rmtree(place, ignore_errors=True)
-        partial.rename(place)
+        exchange(partial, self._folder / f"step-{state.step:08}")
         for path in self._all()[:-1]:
             shutil.rmtree(path)
         for path in self._folder.glob("best-*.safetensors"):
@@ -100,7 +111,7 @@ class Checkpoints:
         from safetensors.torch import save_model
 
         save_model(model, str(self._best(step)))
-        _sync(self._best(step))
+        sync_entry(self._best(step))
 
     def load_best(self, model: Any, state: State) -> None:
         """Brings the model to the weights that were best on dev."""
@@ -115,9 +126,89 @@ class Checkpoints:
         return self._folder / f"best-{step:08}.safetensors"
 
 
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
+@contextlib.contextmanager
+def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
+    """A folder to work in. What a stopped training of the same plan left there stands; of another one it is removed.
+
+    Args:
+        out: The model to be.
+        plan: All that the outcome depends on, as JSON takes it.
+
+    Raises:
+        BuildError: Another process trains this model, or the disk is full.
+    """
+    out = out.resolve()
+    busy = (f"another process trains {out}", "Wait for it, or stop it, then run this again.")
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        with alone(_beside(out, "lock"), *busy):
+            folder = Journal(_beside(out, "training"), plan).folder
+            yield folder
+            shutil.rmtree(folder)
+    except OSError as error:
+        raise BuildError(
+            f"cannot train {out}: {error.strerror or error}", "Make room, then run the same command: it goes on."
+        ) from error
+
+
+def plan_of(
+    choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: "Schedule", device: str
+) -> dict[str, Any]:
+    """All that a model depends on which learns from groups.
+
+    Raises:
+        SourceError: There is no such file of contexts.
+    """
+    remedy = "Give a file with one context a line."
+    return {
+        "contexts": source_digest(choice.contexts, remedy),
+        "dev": source_digest(choice.dev, remedy) if choice.dev else None,
+        "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
+        "index": recommender.manifest.fingerprint,
+        "settings": recommender.recipe.to_json(),
+        "options": dict(options),
+        "schedule": asdict(schedule),
+        "device": device,  # another has another precision
+    }
+
+
+def facts_of(
+    choice: Choice,
+    recommender: Recommender,
+    train: Groups,
+    dev: Groups,
+    options: Mapping[str, Any],
+    schedule: "Schedule",
+    state: State,
+) -> dict[str, Any]:
+    """What the manifest of such a model says of its training."""
+    return {
+        **choice.facts(),
+        "groups": len(train),
+        "dev_groups": len(dev),
+        "index": recommender.manifest.fingerprint,
+        "retrieval": recommender.recipe.changes(),
+        **options,
+        **asdict(schedule),
+        **state.facts(),
+    }
+
+
+def _beside(out: Path, what: str) -> Path:
+    """A name beside the model, or beside the index that holds it: a build puts another folder in its place."""
+    return beside(out.parent, f"{out.name}.{what}") if is_index(out.parent) else beside(out, what)
+
+
+def source_digest(path: Path, remedy: str) -> str:
+    """The digest of what a file holds from which a model learns.
+
+    Args:
+        path: The file.
+        remedy: What to give where there is none.
+
+    Raises:
+        SourceError: It cannot be read.
+    """
+    try:
+        return file_digest(path)
+    except OSError as error:
+        raise SourceError(f"cannot read {path}: {error.strerror}", remedy) from error

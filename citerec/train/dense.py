@@ -22,9 +22,9 @@ from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
 from citerec.systems import Recipe
+from citerec.train.checkpoint import checkpoint_directory, facts_of, plan_of
 from citerec.train.groups import Choice, Groups, learnt_by, mine_groups, without_rerankers
 from citerec.train.loop import Schedule, learn
-from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
 
 KIND = "citerec-encoder"
@@ -117,7 +117,9 @@ def train_encoder(
         model = open_sentence_transformer(options.base, device)
         if options.max_tokens:
             model.max_seq_length = options.max_tokens
-        with workplace(out, plan_of(choice, recommender, asdict(options), schedule, model.device.type)) as folder:
+        with checkpoint_directory(
+            out, plan_of(choice, recommender, asdict(options), schedule, model.device.type)
+        ) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
             learner = _Learner(model, train, dev, recommender.store, options, schedule.seed)
             state = learn(learner, schedule, folder / "checkpoints", on_progress, note)

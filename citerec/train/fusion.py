@@ -13,11 +13,12 @@ from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import SettingsError
 from citerec.evaluation.metrics import parse_metrics
+from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.systems import Recipe, learnt_by_system
-from citerec.train.groups import PROGRESS_EVERY, lot, tell
+from citerec.train.groups import PROGRESS_EVERY, tell
 
 _NO_PAPER = "\0"
 
@@ -89,7 +90,9 @@ def tune_fusion(
     if len(names) < 2:
         raise SettingsError(f"{system} searches one list: there is nothing to fuse", "Name another: --system hybrid")
     parse_metrics(metric, recipe.fusion.depth)
-    drawn = heapq.nsmallest(limit, read_contexts(contexts, cited=True), key=lambda one: lot(seed, one.context_id))
+    drawn = heapq.nsmallest(
+        limit, read_contexts(contexts, cited=True), key=lambda one: hash_sample(seed, one.context_id)
+    )
     runs = []
     for name in names:
         advance = functools.partial(tell, on_progress, f"searching, {name}", len(drawn))

@@ -1,7 +1,6 @@
 """What rerankers and encoders learn from: a context, the papers it cites, and what the search gives beside them."""
 
 import functools
-import hashlib
 import heapq
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,6 +15,7 @@ from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
+from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
@@ -128,7 +128,7 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
     else:
         held_out = set()
         of_dev = (context for context in read_contexts(choice.contexts, cited=True) if _drawn(choice, context))
-    dev = heapq.nsmallest(choice.dev_limit, of_dev, key=lambda context: lot(choice.seed, context.context_id))
+    dev = heapq.nsmallest(choice.dev_limit, of_dev, key=lambda context: hash_sample(choice.seed, context.context_id))
     if not dev:
         raise InputError(f"no citing paper of {choice.contexts} was held out", "Raise --dev-share, or give --dev FILE.")
 
@@ -140,8 +140,10 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
     if choice.limit is None:
         chosen, number = to_learn_from, sum(1 for _ in to_learn_from())
     else:
-        lots = heapq.nsmallest(choice.limit, to_learn_from(), key=lambda context: lot(choice.seed, context.context_id))
-        chosen, number = lambda: iter(lots), len(lots)
+        drawn = heapq.nsmallest(
+            choice.limit, to_learn_from(), key=lambda context: hash_sample(choice.seed, context.context_id)
+        )
+        chosen, number = lambda: iter(drawn), len(drawn)
     if not number:
         raise InputError(
             f"{choice.contexts} leaves nothing to learn from: all its citing papers are held out",
@@ -243,10 +245,5 @@ def _record(context: Context, candidates: Sequence[Candidate], store: PaperStore
 
 
 def _drawn(choice: Choice, context: Context) -> bool:
-    """Whether a context's citing paper is held out: as a lot decides, whatever else is in the file."""
-    return lot(choice.seed, *citing_paper(context)) < choice.dev_share * 2**64
-
-
-def lot(seed: int, *names: str) -> int:
-    """A number that seed and names decide: what has the least is drawn, in whatever order it comes."""
-    return int.from_bytes(hashlib.blake2b("\0".join((str(seed), *names)).encode(), digest_size=8).digest())
+    """Whether a context's citing paper is held out: as seed and paper decide, whatever else is in the file."""
+    return hash_sample(choice.seed, *citing_paper(context)) < choice.dev_share * 2**64

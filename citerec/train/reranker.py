@@ -18,9 +18,9 @@ from citerec.rerank.cross_encoder_rerank import interpolated, read
 from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
 from citerec.retrieve.base import Candidate
 from citerec.systems import Recipe
+from citerec.train.checkpoint import checkpoint_directory, facts_of, plan_of
 from citerec.train.groups import Choice, Group, Groups, learnt_by, mine_groups, without_rerankers
 from citerec.train.loop import Schedule, learn
-from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def train_reranker(
         model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
         given = {**asdict(options), "text": options.text.model_dump()}
         plan = plan_of(choice, recommender, given, schedule, model.model.device.type)
-        with workplace(out, plan) as folder:
+        with checkpoint_directory(out, plan) as folder:
             train, dev = mine_groups(choice, recommender, options.candidates, folder, on_progress)
             learner = _Learner(model, train, dev, recommender, options, schedule.seed, on_progress)
             state = learn(learner, schedule, folder / "checkpoints", on_progress, note)

@@ -17,8 +17,8 @@ from citerec.errors import InputError
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
+from citerec.train.checkpoint import checkpoint_directory, source_digest
 from citerec.train.loop import Schedule, learn
-from citerec.train.workplace import digest_of, workplace
 from citerec.version import __version__
 
 LINEAR = "linear"
@@ -211,15 +211,14 @@ def _train_classifier(
         raise InputError(f"nothing of {choice.train} was held out to measure on", "Raise --dev-share, or give --dev.")
     tagger = ClassifierTagger.begin(manifest, seed=schedule.seed, device=device)
     plan = {
-        "citerec": __version__,
         "base": model_identity(find_model(options.model)),
-        "train": digest_of(choice.train, "Give a file of labelled sentences."),
-        "dev": digest_of(choice.dev, "Give a file of labelled sentences.") if choice.dev else choice.dev_share,
+        "train": source_digest(choice.train, "Give a file of labelled sentences."),
+        "dev": source_digest(choice.dev, "Give a file of labelled sentences.") if choice.dev else choice.dev_share,
         "options": asdict(options),
         "schedule": asdict(schedule),
         "device": tagger.model.device.type,
     }
-    with workplace(out, plan) as folder:
+    with checkpoint_directory(out, plan) as folder:
         learner = _Learner(tagger, train, dev, options.batch, schedule.seed)
         state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
         facts = {**manifest.training, "batch": options.batch, **asdict(schedule), **state.facts()}

@@ -13,16 +13,15 @@ from citerec.errors import InputError, ModelError
 from citerec.generate.writers import Kind
 from citerec.generate.writers.generation import Generation, as_citation, recipe
 from citerec.generate.writers.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
+from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.seq2seq import Encoded, Seq2seqModel
 from citerec.texts.metrics.rouge import KINDS, rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import TextTask
-from citerec.train.checkpoint import State
-from citerec.train.groups import lot
+from citerec.train.checkpoint import State, checkpoint_directory, source_digest
 from citerec.train.loop import Schedule, learn
-from citerec.train.workplace import digest_of, workplace
 from citerec.version import __version__
 
 DEFAULT_BASE = "allenai/led-base-16384"
@@ -117,9 +116,8 @@ def train_writer(
     WRITER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
     plan = {
-        "citerec": __version__,
-        "tasks": digest_of(choice.tasks, "Give a file with one task a line."),
-        "dev": digest_of(choice.dev, "Give a file with one task a line.") if choice.dev else None,
+        "tasks": source_digest(choice.tasks, "Give a file with one task a line."),
+        "dev": source_digest(choice.dev, "Give a file with one task a line.") if choice.dev else None,
         "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
         "options": asdict(options),
         "schedule": asdict(schedule),
@@ -129,7 +127,7 @@ def train_writer(
     model = Seq2seqModel.open(options.base, device=device)
     generation = _generation(model, options)
     # What began in the precision of one device does not go on in that of another.
-    with workplace(out, {**plan, "base": model.identity, "device": model.device}) as folder:
+    with checkpoint_directory(out, {**plan, "base": model.identity, "device": model.device}) as folder:
         train = _Examples(
             folder / "train.int32",
             _encoded(_noted(to_learn_from, learnt_from), model, generation, options, on_progress),
@@ -289,7 +287,7 @@ def _about(task: TextTask) -> list[int]:
     """What a task is about: the citing paper where it is known, else the cited ones together, in whatever order.
 
     Returns:
-        A lot for each name of it, ids before texts: tasks that share one are about the same.
+        A number for each name of it, ids before texts: tasks that share one are about the same.
     """
     known = task.extra.get("citing_id")
     citing_id = "" if known is None else str(known)
@@ -299,7 +297,7 @@ def _about(task: TextTask) -> list[int]:
         ids, texts = {source.paper_id or "" for source in task.sources}, {folded(one.text) for one in task.sources}
     # Ids tell papers apart only where each has one.
     names = (("id", *sorted(ids if "" not in ids else ())), ("text", *sorted(texts - {""})))
-    return [lot(0, *name) for name in names if len(name) > 1]
+    return [hash_sample(0, *name) for name in names if len(name) > 1]
 
 
 def _digests(task: TextTask) -> list[str]:
@@ -322,17 +320,17 @@ def _sides(choice: TaskChoice) -> tuple[list[TextTask], Iterable[TextTask]]:
     def to_measure_on() -> Iterator[TextTask]:
         for task in _with_target(choice.dev or choice.tasks):
             about = _about(task)
-            if choice.dev or lot(choice.seed, str(about[0])) < choice.dev_share * 2**64:
+            if choice.dev or hash_sample(choice.seed, str(about[0])) < choice.dev_share * 2**64:
                 held_out.update(about)
                 yield task
 
-    dev = heapq.nsmallest(choice.dev_limit, to_measure_on(), key=lambda task: lot(choice.seed, task.task_id))
+    dev = heapq.nsmallest(choice.dev_limit, to_measure_on(), key=lambda task: hash_sample(choice.seed, task.task_id))
     if not dev:
         raise InputError(f"no paper of {choice.tasks} was held out", "Raise --dev-share, or give --dev FILE.")
     left = (task for task in _with_target(choice.tasks) if held_out.isdisjoint(_about(task)))
     if choice.limit is None:
         return dev, left
-    return dev, heapq.nsmallest(choice.limit, left, key=lambda task: lot(choice.seed, task.task_id))
+    return dev, heapq.nsmallest(choice.limit, left, key=lambda task: hash_sample(choice.seed, task.task_id))
 
 
 def _learnt(task: TextTask, model: Seq2seqModel, generation: Generation, options: WriterOptions) -> Iterator[Encoded]:

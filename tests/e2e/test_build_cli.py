@@ -291,7 +291,7 @@ def test_a_model_that_is_not_there_is_told_before_any_work(
 ) -> None:
     """With a real release the papers alone take an hour to read."""
     one_line(citerec_here("diagnostics", "build", *PAPERS, *TEXTS, "--out", "./mine", *wrong), 2, part)
-    assert not list(place.glob(".mine.work/papers.sqlite"))
+    assert not list(place.glob(".mine.work/papers/papers.sqlite"))
     assert not list(place.glob(".mine.work/*/*.json"))
 
 

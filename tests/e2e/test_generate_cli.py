@@ -12,6 +12,7 @@ from citerec.errors import BuildError, WriterError
 from citerec.generate.batch import write_batch
 from citerec.generate.writers.extractive import ExtractiveWriter, lead
 from citerec.groundwork.progress import no_progress
+from citerec.groundwork.resume import Journal
 from citerec.texts.read import read_written
 from citerec.texts.tasks import TextTask, Written
 from tests.conftest import Citerec, write_lines
@@ -100,7 +101,7 @@ def test_a_batch_comes_out_in_the_same_format(citerec: Citerec, tmp_path: Path) 
     records = [orjson.loads(line) for line in out.read_bytes().splitlines()]
     assert [{name: record[name] for name in task} for task, record in zip(tasks, records, strict=True)] == tasks
     assert [record["prediction"] for record in records] == ["We propose saws [0].", "Trees fall [0]."]
-    assert not list(tmp_path.glob(".*.partial"))
+    assert not list(tmp_path.glob(".*.work"))
     assert all(record["settings"] == {"writer": "lead-each"} for record in records)
     oracle = citerec("generate", "batch", out, "--writer", "ext-oracle", "--out", tmp_path / "oracle.jsonl")
     assert "an upper bound, not a system" in oracle.stderr
@@ -161,13 +162,14 @@ def test_a_batch_that_was_stopped_goes_on(tmp_path: Path) -> None:
 
     writer, out = Failing("lead", lead), tmp_path / "out.jsonl"
     other = ExtractiveWriter("other", lead)
-    (tmp_path / ".out.jsonl.other.partial").write_text("left by other settings\n")
+    Journal(tmp_path / ".out.jsonl.work", {"writer": "other"})
+    (tmp_path / ".out.jsonl.work" / "texts.jsonl").write_text("left by other settings\n")
     with pytest.raises(WriterError):
         write_batch(tasks, writer, out, on_progress=no_progress)
     assert not out.exists()
     assert write_batch(tasks, writer, out, on_progress=no_progress).texts == 4
     assert asked == ["a", "b", "c", "c", "d"]
     assert [record.task.task_id for record in read_written(out)] == list("abcd")
-    assert not list(tmp_path.glob(".*.partial"))
+    assert not list(tmp_path.glob(".*.work"))
     with FileLock(tmp_path / ".out.jsonl.lock"), pytest.raises(BuildError, match="another process writes"):
         write_batch(tasks, other, out, on_progress=no_progress)

@@ -13,25 +13,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citerec.corpus import ingest as ingest_module
+from citerec.corpus.documents import Documents
 from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.ledger import Quarantined, ShardCounts, ledger_of
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import (
-    COLLECTIONS,
     CensusRow,
     Counts,
     NumberedRecord,
     PaperStore,
-    Quarantined,
-    ShardCounts,
     place_of,
 )
 from citerec.corpus.stores import open_store
+from citerec.diagnostics.build.documents import COLLECTIONS
 from citerec.errors import BuildError
 from citerec.records import Abstract, Citation, Paper, Record, Tldr
 from tests.conftest import DEMO, s2ag_paper, write_lines
-from tests.mongo.conftest import NewStore
+from tests.mongo.conftest import NewStore, kept_by
 
 FULL = Paper(
     paper_id="p1",
@@ -318,25 +318,25 @@ def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, since: in
 
 def test_ledger_of_shards(store: PaperStore) -> None:
     counts = ShardCounts("a.jsonl", "jsonl", 10, 3, 1, 0)
-    assert store.next_shard() == 1
-    assert store.finished_shards() == {}
-    store.finish_shard(2, counts)
-    store.finish_shard(1, replace(counts, path="b.jsonl"))
-    assert store.next_shard() == 3
-    assert list(store.finished_shards().items()) == [(1, replace(counts, path="b.jsonl")), (2, counts)]
-    assert store.finished_shards(2) == {2: counts}
+    assert ledger_of(store).next_shard() == 1
+    assert ledger_of(store).finished_shards() == {}
+    ledger_of(store).finish_shard(2, counts)
+    ledger_of(store).finish_shard(1, replace(counts, path="b.jsonl"))
+    assert ledger_of(store).next_shard() == 3
+    assert list(ledger_of(store).finished_shards().items()) == [(1, replace(counts, path="b.jsonl")), (2, counts)]
+    assert ledger_of(store).finished_shards(2) == {2: counts}
 
 
 def test_quarantine_in_order(store: PaperStore) -> None:
-    assert list(store.quarantine()) == []
-    assert store.first_bad(1) is None
-    store.set_aside(2, [(1, BadRecord("r", "{"))])
-    store.set_aside(1, [(10, BadRecord("ten", "x\x00y")), (9, BadRecord("nine", "é"))])
-    store.set_aside(1, [(10, BadRecord("again", "x"))])
+    assert list(ledger_of(store).quarantine()) == []
+    assert ledger_of(store).first_bad(1) is None
+    ledger_of(store).set_aside(2, [(1, BadRecord("r", "{"))])
+    ledger_of(store).set_aside(1, [(10, BadRecord("ten", "x\x00y")), (9, BadRecord("nine", "é"))])
+    ledger_of(store).set_aside(1, [(10, BadRecord("again", "x"))])
     expected = [(1, 9, "nine", "é"), (1, 10, "again", "x"), (2, 1, "r", "{")]
-    assert list(store.quarantine()) == [Quarantined(*row) for row in expected]
-    assert store.first_bad(1) == expected[0]
-    assert store.first_bad(3) is None
+    assert list(ledger_of(store).quarantine()) == [Quarantined(*row) for row in expected]
+    assert ledger_of(store).first_bad(1) == expected[0]
+    assert ledger_of(store).first_bad(3) is None
 
 
 @pytest.fixture
@@ -359,8 +359,8 @@ def test_ingest_of_a_release(store: PaperStore, release: Path, tmp_path: Path) -
     run(store, find_shards([release]))
     assert store.counts() == Counts(700, 350, 0, 699, 600, 50, 0)
     assert store.papers(["5"])["5"].title == "later"
-    assert [counts.read for counts in store.finished_shards().values()] == [400, 401, 350, 600]
-    assert write_quarantine(store, tmp_path / "quarantine.jsonl") == 1
+    assert [counts.read for counts in ledger_of(store).finished_shards().values()] == [400, 401, 350, 600]
+    assert write_quarantine(ledger_of(store), tmp_path / "quarantine.jsonl") == 1
     assert '"line":351,"reason":"corpusid is missing"' in (tmp_path / "quarantine.jsonl").read_text()
 
 
@@ -371,8 +371,8 @@ def test_two_processes_make_the_same_store(new_store: NewStore, release: Path, m
     run(together, find_shards([release]), workers=2)
     assert together.fingerprint() == alone.fingerprint()
     assert together.counts() == alone.counts()
-    assert together.finished_shards() == alone.finished_shards()
-    assert list(together.quarantine()) == list(alone.quarantine())
+    assert ledger_of(together).finished_shards() == ledger_of(alone).finished_shards()
+    assert list(ledger_of(together).quarantine()) == list(ledger_of(alone).quarantine())
     assert not multiprocessing.active_children()
 
 
@@ -391,7 +391,7 @@ def test_ingest_goes_on_after_the_last_finished_shard(
     monkeypatch.setattr(ingest_module, "_BATCH", 100)
     with pytest.raises(StoppedError):
         run(store, shards, on_progress=stop)
-    done = store.finished_shards()
+    done = ledger_of(store).finished_shards()
     assert 0 < len(done) < len(shards)
     read: list[Path] = []
     for name, reader in ingest_module.READERS.items():
@@ -403,7 +403,7 @@ def test_ingest_goes_on_after_the_last_finished_shard(
     run(store, shards)
     assert read == [shard.path for shard in shards[len(done) :]]
     assert store.fingerprint() == whole.fingerprint()
-    assert store.finished_shards() == whole.finished_shards()
+    assert ledger_of(store).finished_shards() == ledger_of(whole).finished_shards()
 
 
 def test_a_corpus_that_is_mostly_bad_is_refused(store: PaperStore, tmp_path: Path) -> None:
@@ -426,11 +426,11 @@ def test_a_finished_store_opens_again(where: Callable[[], str | Path]) -> None:
     address = where()
     store = open_store(address)
     fill(store, FULL)
-    store.put("texts", [{"id": "1"}])
+    kept_by(store).put("texts", [{"id": "1"}])
     store.finish()
     again = open_store(address)
     assert again.papers(["p1"]) == {"p1": FULL}
-    assert again.count("texts") == 1
+    assert kept_by(again).count("texts") == 1
     again.close()
 
 
@@ -448,54 +448,63 @@ def test_documents_come_back_in_order(store: PaperStore) -> None:
         "empty": {},
     }
     assert (
-        store.put("contexts", [{"id": "z"}, document, {"id": "a", "cited_id": "7"}, {"id": "b", "cited_id": None}]) == 4
+        kept_by(store).put(
+            "contexts", [{"id": "z"}, document, {"id": "a", "cited_id": "7"}, {"id": "b", "cited_id": None}]
+        )
+        == 4
     )
-    assert list(store.documents("contexts")) == [
+    assert list(kept_by(store).documents("contexts")) == [
         {"id": "a", "cited_id": "7"},
         {"id": "b", "cited_id": None},
         {"id": "z"},
         document,
     ]
-    assert [found["id"] for found in store.documents("contexts", cited_id="7")] == ["a", "é"]
-    assert list(store.documents("contexts", cited_id="8")) == []
-    assert store.documents_of("contexts", ["é", "nobody"]) == {"é": document}
-    assert store.documents_of("texts", ["é"]) == {}
-    assert list(next(store.documents("contexts", cited_id="7"))) == ["id", "cited_id"]
+    assert [found["id"] for found in kept_by(store).documents("contexts", cited_id="7")] == [
+        "a",
+        "é",
+    ]
+    assert list(kept_by(store).documents("contexts", cited_id="8")) == []
+    assert kept_by(store).documents_of("contexts", ["é", "nobody"]) == {"é": document}
+    assert kept_by(store).documents_of("texts", ["é"]) == {}
+    assert list(next(kept_by(store).documents("contexts", cited_id="7"))) == ["id", "cited_id"]
 
 
 def test_a_document_replaces_the_whole_of_another(store: PaperStore) -> None:
-    store.put("texts", [{"id": "1", "a": 1, "cited_id": "x"}, {"id": "2", "a": 1}, {"id": "2", "b": 2}])
-    store.put("texts", [{"id": "1", "b": 2}])
-    assert list(store.documents("texts")) == [{"id": "1", "b": 2}, {"id": "2", "b": 2}]
-    assert list(store.documents("texts", cited_id="x")) == []
-    assert store.count("texts") == 2
+    kept_by(store).put("texts", [{"id": "1", "a": 1, "cited_id": "x"}, {"id": "2", "a": 1}, {"id": "2", "b": 2}])
+    kept_by(store).put("texts", [{"id": "1", "b": 2}])
+    assert list(kept_by(store).documents("texts")) == [{"id": "1", "b": 2}, {"id": "2", "b": 2}]
+    assert list(kept_by(store).documents("texts", cited_id="x")) == []
+    assert kept_by(store).count("texts") == 2
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS)
 def test_every_collection_is_its_own(store: PaperStore, collection: str) -> None:
-    store.put(collection, [{"id": "1"}])
-    assert {name: store.count(name) for name in COLLECTIONS} == {**dict.fromkeys(COLLECTIONS, 0), collection: 1}
-    store.clear(collection)
-    assert store.count(collection) == 0
-    assert store.put(collection, []) == 0
-    store.put(collection, [{"id": "2"}])
-    assert list(store.documents(collection)) == [{"id": "2"}]
+    kept_by(store).put(collection, [{"id": "1"}])
+    assert {name: kept_by(store).count(name) for name in COLLECTIONS} == {
+        **dict.fromkeys(COLLECTIONS, 0),
+        collection: 1,
+    }
+    kept_by(store).clear(collection)
+    assert kept_by(store).count(collection) == 0
+    assert kept_by(store).put(collection, []) == 0
+    kept_by(store).put(collection, [{"id": "2"}])
+    assert list(kept_by(store).documents(collection)) == [{"id": "2"}]
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda store, name: store.put(name, []),
-        lambda store, name: store.documents(name),
-        lambda store, name: store.documents_of(name, []),
-        lambda store, name: store.count(name),
-        lambda store, name: store.clear(name),
+        lambda documents, name: documents.put(name, []),
+        lambda documents, name: documents.documents(name),
+        lambda documents, name: documents.documents_of(name, []),
+        lambda documents, name: documents.count(name),
+        lambda documents, name: documents.clear(name),
     ],
 )
-def test_unknown_collections_are_refused(store: PaperStore, call: Callable[[PaperStore, str], object]) -> None:
+def test_unknown_collections_are_refused(store: PaperStore, call: Callable[[Documents, str], object]) -> None:
     for name in ("papers", "texts; DROP TABLE papers", ""):
         with pytest.raises(ValueError, match="no collection"):
-            call(store, name)
+            call(kept_by(store), name)
 
 
 @pytest.mark.parametrize(
@@ -513,8 +522,8 @@ def test_unknown_collections_are_refused(store: PaperStore, call: Callable[[Pape
 )
 def test_documents_that_are_none_are_refused(store: PaperStore, document: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        store.put("texts", [document])
-    assert store.count("texts") == 0
+        kept_by(store).put("texts", [document])
+    assert kept_by(store).count("texts") == 0
 
 
 def test_thousands_of_documents_stream(store: PaperStore) -> None:
@@ -526,16 +535,22 @@ def test_thousands_of_documents_stream(store: PaperStore) -> None:
             ahead.append(number)
             yield {"id": f"{number:05}", "cited_id": str(number % 3), "text": "word " * 20}
 
-    store.put("texts", source())
-    assert store.count("texts") == len(ahead) == 3000
-    found = store.documents("texts")
-    store.put("contexts", ({**document, "id": "c" + document["id"]} for document in found))
-    assert [document["id"] for document in store.documents("contexts")] == [f"c{number:05}" for number in range(3000)]
-    assert sum(1 for _ in store.documents("contexts", cited_id="1")) == 1000
+    kept_by(store).put("texts", source())
+    assert kept_by(store).count("texts") == len(ahead) == 3000
+    found = kept_by(store).documents("texts")
+    kept_by(store).put("contexts", ({**document, "id": "c" + document["id"]} for document in found))
+    assert [document["id"] for document in kept_by(store).documents("contexts")] == [
+        f"c{number:05}" for number in range(3000)
+    ]
+    assert sum(1 for _ in kept_by(store).documents("contexts", cited_id="1")) == 1000
     wanted = [f"{number:05}" for number in range(1500)]
-    assert list(store.documents_of("texts", iter(wanted))["00007"]) == ["id", "cited_id", "text"]
-    assert len(store.documents_of("texts", wanted)) == 1500
-    assert next(itertools.islice(store.documents("texts"), 5, 6))["id"] == "00005"
+    assert list(kept_by(store).documents_of("texts", iter(wanted))["00007"]) == [
+        "id",
+        "cited_id",
+        "text",
+    ]
+    assert len(kept_by(store).documents_of("texts", wanted)) == 1500
+    assert next(itertools.islice(kept_by(store).documents("texts"), 5, 6))["id"] == "00005"
 
 
 json_values = st.recursive(
@@ -561,19 +576,19 @@ documents = st.lists(
 @settings(max_examples=25)
 @given(documents=documents)
 def test_any_documents(store: PaperStore, documents: list[dict[str, Any]]) -> None:
-    store.clear("texts")
-    store.put("texts", documents)
+    kept_by(store).clear("texts")
+    kept_by(store).put("texts", documents)
     expected = {document["id"]: document for document in documents}
-    assert list(store.documents("texts")) == [expected[key] for key in sorted(expected, key=str.encode)]
-    assert list(store.documents("texts", cited_id="1")) == [
+    assert list(kept_by(store).documents("texts")) == [expected[key] for key in sorted(expected, key=str.encode)]
+    assert list(kept_by(store).documents("texts", cited_id="1")) == [
         expected[key] for key in sorted(expected, key=str.encode) if expected[key]["cited_id"] == "1"
     ]
-    assert store.documents_of("texts", expected) == expected
+    assert kept_by(store).documents_of("texts", expected) == expected
 
 
 def test_counts_of_a_shard_are_plain_numbers(store: PaperStore) -> None:
-    store.finish_shard(1, ShardCounts("a", "jsonl", 2**40, 2, 3, 4))
-    assert asdict(store.finished_shards()[1]) == {
+    ledger_of(store).finish_shard(1, ShardCounts("a", "jsonl", 2**40, 2, 3, 4))
+    assert asdict(ledger_of(store).finished_shards()[1]) == {
         "path": "a",
         "format": "jsonl",
         "bytes": 2**40,

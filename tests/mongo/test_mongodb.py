@@ -24,6 +24,7 @@ from citerec.corpus.stores import PASSWORD, USERNAME, is_mongodb, name_of, open_
 from citerec.errors import CiterecError, InputError
 from citerec.records import Abstract, Paper
 from tests.conftest import write_lines
+from tests.mongo.conftest import kept_by
 
 SECRET = "hunter2"
 
@@ -208,14 +209,15 @@ def test_failures_at_work_have_a_remedy(
         raise failure
 
     store = open_store(mongodb)
+    documents = kept_by(store)
     for method in ("find", "bulk_write", "aggregate", "count_documents", "delete_many"):
         monkeypatch.setattr(Collection, method, fail)
     calls: list[Callable[[], object]] = [
         lambda: store.papers(["1"]),
-        lambda: store.put("texts", [{"id": "1"}]),
+        lambda: documents.put("texts", [{"id": "1"}]),
         lambda: list(store.census()),
-        lambda: store.count("texts"),
-        lambda: store.clear("texts"),
+        lambda: documents.count("texts"),
+        lambda: documents.clear("texts"),
         lambda: list(store.searchable_texts()),
         store.counts,
         store.fingerprint,
@@ -247,9 +249,9 @@ def test_documents_over_the_limit(mongodb: str) -> None:
     assert "the record 'long' takes 16,777," in str(
         told(lambda: store.encode([NumberedRecord(1, Abstract("long", long))]))
     )
-    assert "up to 16,777,216" in str(told(lambda: store.put("texts", [{"id": "long", "text": long}])))
-    store.put("texts", [{"id": "fits", "text": long[:-100]}])
-    assert store.count("texts") == 1
+    assert "up to 16,777,216" in str(told(lambda: kept_by(store).put("texts", [{"id": "long", "text": long}])))
+    kept_by(store).put("texts", [{"id": "fits", "text": long[:-100]}])
+    assert kept_by(store).count("texts") == 1
     store.close()
 
 
@@ -274,7 +276,7 @@ def test_a_record_over_the_limit_stops_an_ingest_with_its_reason(mongodb: str, t
 )
 def test_documents_that_mongodb_cannot_keep(mongodb: str, document: dict[str, object], message: str) -> None:
     store = open_store(mongodb)
-    assert message in str(told(lambda: store.put("texts", [document])))
+    assert message in str(told(lambda: kept_by(store).put("texts", [document])))
     store.close()
 
 
@@ -284,7 +286,7 @@ def test_what_lies_in_the_database_is_what_the_docs_say(mongodb: str) -> None:
     store = open_store(mongodb)
     paper = Paper("p", title="t", authors=("A",), fields_of_study=("Art",), external_ids={"DOI": "10.1/x"})
     store.write(store.encode([NumberedRecord(5, paper)]))
-    store.put("contexts", [{"id": "c", "cited_id": "p"}])
+    kept_by(store).put("contexts", [{"id": "c", "cited_id": "p"}])
     store.close()
     with MongoClient(mongodb) as client:
         database = client.get_default_database()

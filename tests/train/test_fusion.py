@@ -22,9 +22,9 @@ def recall_at_10(index: Path, settings: Recipe, limit: int) -> float:
     import heapq
 
     from citerec.contexts.read import read_contexts
-    from citerec.train.groups import lot
+    from citerec.groundwork.hashing import hash_sample
 
-    drawn = heapq.nsmallest(limit, read_contexts(CONTEXTS, cited=True), key=lambda one: lot(0, one.context_id))
+    drawn = heapq.nsmallest(limit, read_contexts(CONTEXTS, cited=True), key=lambda one: hash_sample(0, one.context_id))
     with Recommender.open(index, settings) as recommender:
         found = [
             bool({candidate.paper_id for candidate in candidates} & set(topic.context.cited_ids))

@@ -327,7 +327,7 @@ def test_what_began_on_another_device_begins_again(train: Train, tmp_path: Path)
             train(tmp_path / "model", limit=40, on_progress=stop)
 
     stopped()
-    plan = tmp_path / ".model.training" / "plan.json"
+    plan = tmp_path / ".model.training" / "journal.json"
     written = plan.read_bytes()
     assert written.count(b'"device":"cpu"') == 1
     mark = plan.with_name("mark")

@@ -20,14 +20,15 @@ from typing import Any
 import orjson
 import pytest
 
-from citerec.corpus.store import COLLECTIONS
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.build.build import build_set
+from citerec.diagnostics.build.documents import COLLECTIONS
 from citerec.diagnostics.build.options import BuildOptions, Sources
 from citerec.diagnostics.families import sampled_families
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
 from tests.conftest import s2ag_paper, write_lines
+from tests.mongo.conftest import kept_by
 
 Record = dict[str, Any]
 Cell = tuple[str, str, str]
@@ -513,8 +514,8 @@ def test_the_funnel_counts_what_is_there(built: Built, world: World, bench: Benc
     )
     assert funnel["texts"] == world.traps["texts"]["records"] - world.traps["texts"]["doubled_text"]
     assert funnel["usable"] == len(truth)
-    store = open_store(bench.folder / ".mine.work" / "papers.sqlite")
-    drawn = {int(document["id"]) for document in store.documents("cited_papers")}
+    store = open_store(bench.folder / ".mine.work" / "papers" / "papers.sqlite")
+    drawn = {int(document["id"]) for document in kept_by(store).documents("cited_papers")}
     store.close()
     assert {one["cited_id"] for one in truth.values()} <= drawn
     assert all(world.cell(number) for number in drawn)
@@ -545,8 +546,8 @@ def test_what_could_not_be_read_is_set_aside_once(built: Built, world: World) ->
 
 
 def test_the_collections_hold_what_was_read(built: Built, bench: Bench, world: World) -> None:
-    store = open_store(bench.folder / ".mine.work" / "papers.sqlite")
-    documents = {name: {one["id"]: one for one in store.documents(name)} for name in COLLECTIONS}
+    store = open_store(bench.folder / ".mine.work" / "papers" / "papers.sqlite")
+    documents = {name: {one["id"]: one for one in kept_by(store).documents(name)} for name in COLLECTIONS}
     store.close()
     assert all(documents.values())
     assert {key_of(one["context"]) for one in documents["contexts"].values()} == set(
@@ -620,7 +621,7 @@ def test_mongodb_gives_the_same_bytes(built: Built, bench: Bench, nx_server: str
     made = bench.build(store=address, workers=2)
     assert digests(made.path) == digests(built.path)
     store = open_store(address)
-    counts = {name: store.count(name) for name in COLLECTIONS}
+    counts = {name: kept_by(store).count(name) for name in COLLECTIONS}
     store.close()
     funnel = made.manifest.sampling.funnel
     assert counts == {
@@ -659,8 +660,8 @@ def test_a_build_that_stands_is_not_done_again(bench: Bench, built: Built) -> No
 
 
 def test_a_damaged_note_of_the_papers_is_no_end(s2_release: Path, tmp_path: Path) -> None:
-    (tmp_path / ".mine.work").mkdir()
-    (tmp_path / ".mine.work" / "papers.json").write_bytes(b'"c0ff')  # torn off as it was written
+    (tmp_path / ".mine.work" / "papers").mkdir(parents=True)
+    (tmp_path / ".mine.work" / "papers" / "journal.json").write_bytes(b'"c0ff')  # torn off as it was written
     with pytest.raises(InputError, match="of 1 papers that the texts cite, the corpus has 0"):
         build(tmp_path / "mine", Sources([s2_release / "papers"], [write_strangers(tmp_path)], are_contexts=True))
 
@@ -764,8 +765,8 @@ def test_contexts_that_are_not_usable_are_left_out(s2_release: Path, tmp_path: P
     write_lines(tmp_path / "contexts.jsonl", [*spoilt, *lines])
     made = build(tmp_path / "mine", Sources([s2_release / "papers"], [tmp_path / "contexts.jsonl"], are_contexts=True))
     check_against_truth(made, world)
-    store = open_store(tmp_path / ".mine.work" / "papers.sqlite")
-    assert not [one["id"] for one in store.documents("contexts") if one["id"].startswith("x-")]
+    store = open_store(tmp_path / ".mine.work" / "papers" / "papers.sqlite")
+    assert not [one["id"] for one in kept_by(store).documents("contexts") if one["id"].startswith("x-")]
     store.close()
 
 

@@ -20,13 +20,13 @@ from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.write import as_record
 from citerec.corpus.ingest import ingest
+from citerec.corpus.ledger import ledger_of
 from citerec.corpus.result_lines import writing_lines
-from citerec.corpus.shard_work import Result, alone_in, digest_of, identity, run_stage
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.store import PaperStore
-from citerec.corpus.stores import is_mongodb, name_of, open_store
+from citerec.corpus.stores import name_of, open_store
 from citerec.diagnostics.bounds import Bounds, compute_bounds
-from citerec.diagnostics.build import documents, intents, survey, texts
+from citerec.diagnostics.build import intents, survey, texts
 from citerec.diagnostics.build.choose import (
     Candidate,
     CellChoice,
@@ -35,16 +35,19 @@ from citerec.diagnostics.build.choose import (
     free_reserves,
     slots_of,
 )
+from citerec.diagnostics.build.documents import Collections
 from citerec.diagnostics.build.draw import Cell, Draw, draw_papers
 from citerec.diagnostics.build.options import BuildOptions, Sources
-from citerec.diagnostics.build.quarantine import aside
 from citerec.diagnostics.build.record import Record
 from citerec.diagnostics.datasheet import FUNNEL
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.sentences import model_identity
 from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set
 from citerec.errors import BuildError, InputError, SourceError
+from citerec.groundwork.hashing import digest_of, identity
 from citerec.groundwork.progress import Progress
+from citerec.groundwork.resume import Journal, Result, Step, alone_in, run_stage
+from citerec.groundwork.writing import beside
 from citerec.records import Context
 
 
@@ -67,7 +70,7 @@ def build_set(
         BuildError: Too many records are bad, the disk is full, or another build is at work.
     """
     quota = options.quotas()
-    work = out.parent / f".{out.name}.work"
+    work = beside(out, "work")
     papers = [shard for shard in find_shards(sources.papers) if shard.format not in _NO_PAPERS]
     if not papers:
         raise SourceError(f"{sources.papers[0]} holds no papers", "Give the folder of S2AG's `papers`: --papers")
@@ -123,27 +126,24 @@ class _Build:
                 )
             self._record.take_census(census, bounds)
             draw = self._draw(store, bounds)
-            choices, bounds = self._rounds(store, bounds, draw)
-            return self._write(store, choices, bounds)
+            kept = Collections(store)
+            kept.clear()
+            choices, bounds = self._rounds(kept, bounds, draw)
+            return self._write(kept, choices, bounds)
 
     # Papers
 
     def _filled_store(self) -> PaperStore:
         """The store with all papers in it; what an earlier build has read of the same shards stays."""
-        where = self._options.store or self._work / "papers.sqlite"
-        plan = digest_of([name_of(where), [[*identity(shard.path), shard.format] for shard in self._papers]])
-        note = self._work / "papers.json"
-        same = _noted(note) == plan
-        if not same and not is_mongodb(where):
-            for path in self._work.glob("papers.sqlite*"):
-                path.unlink()
+        read = [[*identity(shard.path), shard.format] for shard in self._papers]
+        journal = Journal(self._work / "papers", {"shards": read})  # empties the folder of papers of other shards
+        where = self._options.store or journal.folder / "papers.sqlite"
         store = open_store(where)
         try:
-            if not same and not self._are_read(store):
+            if not self._are_read(store):
                 raise InputError(
                     f"{name_of(where)} holds papers of other shards", "Give the address of an empty database."
                 )
-            note.write_bytes(orjson.dumps(plan))
             ingest(
                 self._papers,
                 store,
@@ -152,25 +152,23 @@ class _Build:
                 workers=self._options.workers,
                 on_progress=lambda _, done, whole: self._progress("reading papers", done, whole),
             )
-            for name in ("cited_papers", "citing_papers", "texts", "contexts"):
-                store.clear(name)
         except BaseException:
             store.close()
             raise
         return store
 
     def _are_read(self, store: PaperStore) -> bool:
-        """Whether a store holds nothing but these shards: the note of it may be lost, the database is elsewhere."""
+        """Whether a store holds nothing but these shards: it may be a database that was filled from others."""
         ours = [(str(shard.path), shard.path.stat().st_size) for shard in self._papers]
         return all(
             number <= len(ours) and (counts.path, counts.bytes) == ours[number - 1]
-            for number, counts in store.finished_shards().items()
+            for number, counts in ledger_of(store).finished_shards().items()
         )
 
     # Drawing
 
     def _draw(self, store: PaperStore, bounds: Bounds) -> Draw:
-        stage = survey.survey_contexts if self._are_contexts else survey.survey_texts
+        stage = survey.SURVEY_CONTEXTS if self._are_contexts else survey.SURVEY_TEXTS
         surveyed = self._stage("surveying texts", "survey", self._texts, stage, {})
         self._quarantine += surveyed
         self._stop_if_mostly_bad(surveyed, "texts")
@@ -199,7 +197,7 @@ class _Build:
 
     # Sentences
 
-    def _rounds(self, store: PaperStore, bounds: Bounds, draw: Draw) -> tuple[dict[Cell, CellChoice], Bounds]:
+    def _rounds(self, kept: Collections, bounds: Bounds, draw: Draw) -> tuple[dict[Cell, CellChoice], Bounds]:
         drawn = dict.fromkeys(draw.papers, 0)
         wanting = set(draw.papers)
         choices: dict[Cell, CellChoice] = {}
@@ -211,9 +209,9 @@ class _Build:
                 drawn[cell] = min(until, len(draw.papers[cell]))
             if not new:
                 break
-            self._extract(store, sorted(new), draw)
-            bounds = self._with_lengths(store, bounds)
-            choices = self._choose(store, bounds, draw, drawn)
+            self._extract(kept, sorted(new), draw)
+            bounds = self._with_lengths(kept, bounds)
+            choices = self._choose(kept, bounds, draw, drawn)
             self._record.rounds = number
             # A class whose own papers ran out gains nothing from drawing more.
             wanting = {
@@ -225,16 +223,16 @@ class _Build:
         self._record.take_choices(choices)
         return choices, bounds
 
-    def _extract(self, store: PaperStore, drawn: list[str], draw: Draw) -> None:
+    def _extract(self, kept: Collections, drawn: list[str], draw: Draw) -> None:
         path = self._drawn_file(drawn)
-        store.put("cited_papers", self._cited_documents(store, drawn, draw))
+        kept.add_cited(drawn, {paper_id: cell for cell, papers in draw.papers.items() for paper_id in papers})
         if self._citations:
             found = self._stage(
-                "reading citations", "intents", self._citations, intents.read_intents, {"drawn": str(path)}
+                "reading citations", "intents", self._citations, intents.READ_INTENTS, {"drawn": str(path)}
             )
             self._quarantine += found
             self._stop_if_mostly_bad(found, "citations")
-            documents.merge_into(store, "citing_papers", documents.citing_papers(store, found))
+            kept.add_citing(found)
         parameters = {
             "drawn": str(path),
             "repeated": self._repeated,
@@ -243,12 +241,12 @@ class _Build:
             "model": self._options.model,
             **self._models,
         }
-        stage = texts.extract_given if self._are_contexts else texts.extract_texts
+        stage = texts.EXTRACT_GIVEN if self._are_contexts else texts.EXTRACT_TEXTS
         extracted = self._stage("extracting sentences", "contexts", self._texts, stage, parameters)
         for result in extracted:
             self._record.take_tally(result.counts)
-            documents.merge_into(store, "texts", texts.texts(result.path))
-            store.put("contexts", documents.contexts(store, result))
+            kept.add_texts(result.path)
+            kept.add_contexts(result.path)
 
     def _drawn_file(self, drawn: list[str]) -> Path:
         folder = self._work / "drawn"
@@ -259,18 +257,12 @@ class _Build:
                 write(paper_id.encode())
         return path.resolve()
 
-    def _cited_documents(self, store: PaperStore, drawn: list[str], draw: Draw) -> Iterator[dict[str, Any]]:
-        cells = {paper_id: cell for cell, papers in draw.papers.items() for paper_id in papers}
-        for part in documents.parts(drawn):
-            for paper_id, paper in sorted(store.papers(part).items()):
-                yield {"id": paper_id, **cells[paper_id]._asdict(), "paper": documents.paper_document(paper)}
-
-    def _with_lengths(self, store: PaperStore, bounds: Bounds) -> Bounds:
-        lengths = (document["sentence"]["length"] for document in store.documents("contexts"))
+    def _with_lengths(self, kept: Collections, bounds: Bounds) -> Bounds:
+        lengths = (document["sentence"]["length"] for document in kept.contexts())
         return bounds.model_copy(update={"length": compute_bounds(lengths, []).length})
 
     def _choose(
-        self, store: PaperStore, bounds: Bounds, draw: Draw, drawn: Mapping[Cell, int]
+        self, kept: Collections, bounds: Bounds, draw: Draw, drawn: Mapping[Cell, int]
     ) -> dict[Cell, CellChoice]:
         so_far = SoFar()
         choices = {}
@@ -281,7 +273,7 @@ class _Build:
                 papers[: drawn[cell]],
                 draw.sizes[cell],
                 self._slots(cell.field, bounds),
-                store,
+                kept,
                 bounds,
                 seed=self._options.seed,
                 conditions=self._options.conditions,
@@ -291,18 +283,18 @@ class _Build:
 
     # The set
 
-    def _write(self, store: PaperStore, choices: Mapping[Cell, CellChoice], bounds: Bounds) -> SetManifest:
+    def _write(self, kept: Collections, choices: Mapping[Cell, CellChoice], bounds: Bounds) -> SetManifest:
         self._progress("writing the set", 0, 1)
         self._record.bounds = bounds
         chosen = [self._labelled(candidate) for choice in choices.values() for candidate in choice.chosen]
-        self._record.take_store(store, has_citations=bool(self._citations), has_texts=not self._are_contexts)
+        self._record.take_store(kept, has_citations=bool(self._citations), has_texts=not self._are_contexts)
         if not chosen:
             funnel = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in self._record.steps().items())
             raise InputError(f"no context could be chosen: {funnel}", "Are papers and texts of one release?")
         model = self._options.model
         facts = SetFacts(
             source=self._source,
-            corpus_papers=store.counts().papers,
+            corpus_papers=kept.papers.counts().papers,
             corpus_fingerprint=None,
             spacy_model=Path(model).name if model else None,
             bounds=bounds,
@@ -324,7 +316,7 @@ class _Build:
             self._out,
             chosen,
             facts,
-            lambda folder: self._record.write(folder, reserves, aside(store, self._quarantine)),
+            lambda folder: self._record.write(folder, reserves, survey.aside(ledger_of(kept.papers), self._quarantine)),
         )
 
     def _families(self, chosen: Sequence[tuple[dict[str, Any], Context]], bounds: Bounds) -> dict[str, FamilyOfSet]:
@@ -361,12 +353,12 @@ class _Build:
     # Shards
 
     def _stage(
-        self, doing: str, name: str, shards: Sequence[Path], work: Any, parameters: Mapping[str, Any]
+        self, doing: str, name: str, shards: Sequence[Path], step: Step, parameters: Mapping[str, Any]
     ) -> list[Result]:
         return run_stage(
             self._work / name,
             shards,
-            work,
+            step,
             parameters,
             workers=self._options.workers,
             on_progress=lambda done, whole: self._progress(doing, done, whole),
@@ -382,14 +374,6 @@ class _Build:
                 f"the first is {first['shard']}, line {first['line']}: {first['reason']}",
                 "Mend the source, or allow more with --max-bad 0.5",
             )
-
-
-def _noted(note: Path) -> Any:
-    """What a note says; None where there is none, or it is torn."""
-    try:
-        return orjson.loads(note.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return None
 
 
 def _fields(bounds: Bounds) -> tuple[str, ...]:

@@ -10,10 +10,12 @@ import numpy as np
 from citerec.contexts.read import parse_context
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.build.draw import Cell, cell_of, lot
+from citerec.diagnostics.build.documents import Collections
+from citerec.diagnostics.build.draw import Cell, cell_of
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.families.base import Facts
 from citerec.diagnostics.sentences import Sentence
+from citerec.groundwork.hashing import hash_sample
 from citerec.records import Context, Paper
 
 RESERVES = 5
@@ -123,7 +125,7 @@ def choose(
     drawn: Sequence[str],
     papers: int,
     slots: Mapping[Slot, int],
-    store: PaperStore,
+    collections: Collections,
     bounds: Bounds,
     *,
     seed: int,
@@ -136,22 +138,25 @@ def choose(
 
     Args:
         cell: The cell.
-        drawn: Its drawn papers, by lot.
+        drawn: Its drawn papers, in the order in which they were drawn.
         papers: How many papers it has.
         slots: What is to be filled, and how often.
-        store: Holds the contexts of the drawn papers.
+        collections: Hold the contexts of the drawn papers.
         bounds: How long is long.
         seed: Decides between sentences that do as well.
         conditions: Whether families hold constant what they say.
         so_far: What was chosen before; what is chosen here is added.
     """
+    store = collections.papers
     found = store.papers(drawn)
     fitting: dict[str, dict[Slot, list[Candidate]]] = {}
     for paper_id in drawn:
         if paper_id in so_far.used or paper_id not in found:
             continue
         options = fitting[paper_id] = {}
-        for document in sorted(store.documents("contexts", cited_id=paper_id), key=lambda one: lot(seed, one["id"])):
+        for document in sorted(
+            collections.contexts(paper_id), key=lambda one: hash_sample(seed, one["id"], between="\t")
+        ):
             for candidate in _candidates(document, cell, slots, store, found, bounds, conditions=conditions):
                 if len(kept := options.setdefault(candidate.slot, [])) <= RESERVES:
                     kept.append(candidate)

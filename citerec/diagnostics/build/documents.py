@@ -1,18 +1,109 @@
 """The collections that a build keeps in its store: cited papers, citing papers, texts, contexts (docs/stores.md)."""
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from citerec.corpus.shard_work import Result
+from citerec.corpus.documents import documents_beside
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.build import intents, texts
+from citerec.diagnostics.build.draw import Cell
+from citerec.groundwork.resume import Result
 from citerec.records import Paper
+
+COLLECTIONS = ("cited_papers", "citing_papers", "texts", "contexts")
+"""Their names (docs/stores.md)."""
 
 _PART = 1000
 
 
-def paper_document(paper: Paper) -> dict[str, Any]:
+class Collections:
+    """The collections of a build.
+
+    Args:
+        papers: The store beside whose papers they are kept, and which knows these papers.
+    """
+
+    def __init__(self, papers: PaperStore) -> None:
+        self.papers = papers
+        self._documents = documents_beside(papers, COLLECTIONS)
+
+    def clear(self) -> None:
+        """Empties them."""
+        for name in COLLECTIONS:
+            self._documents.clear(name)
+
+    def count(self, name: str) -> int:
+        """How many documents one of COLLECTIONS has."""
+        return self._documents.count(name)
+
+    def contexts(self, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
+        """The contexts in order of id, with their sentence as it was measured; those that cite one paper, or all."""
+        return self._documents.documents("contexts", cited_id=cited_id)
+
+    def add_cited(self, drawn: Iterable[str], cells: Mapping[str, Cell]) -> None:
+        """Keeps the papers that were drawn, each with its cell."""
+        for part in _parts(drawn):
+            found = sorted(self.papers.papers(part).items())
+            self._documents.put(
+                "cited_papers",
+                ({"id": name, **cells[name]._asdict(), "paper": _paper_document(paper)} for name, paper in found),
+            )
+
+    def add_citing(self, results: Sequence[Result]) -> None:
+        """Keeps papers that cite drawn ones: their metadata, where the corpus has them, and why they cite."""
+
+        def citing() -> Iterator[dict[str, Any]]:
+            for part in _parts(intents.citing_papers(results)):
+                known = self.papers.papers([citing_id for citing_id, _ in part])
+                for citing_id, cites in part:
+                    paper = known.get(citing_id)
+                    yield {"id": citing_id, "paper": _paper_document(paper) if paper else None, "cites": cites}
+
+        self._merge_into("citing_papers", citing())
+
+    def add_texts(self, result: Path) -> None:
+        """Keeps the texts of a shard, with the paragraphs that cite drawn papers."""
+        self._merge_into("texts", texts.texts(result))
+
+    def add_contexts(self, result: Path) -> None:
+        """Keeps the contexts of a shard with what other sources know: year of the citing paper, intent."""
+        self._documents.put("contexts", self._known_contexts(result))
+
+    def _known_contexts(self, result: Path) -> Iterator[dict[str, Any]]:
+        for part in _parts(texts.measured(result)):
+            citing = {str(document["context"]["citing_id"]) for document in part}
+            years = self.papers.years(citing)
+            cites = self._documents.documents_of("citing_papers", citing)
+            for document in part:
+                context = document["context"]
+                citing_id = str(context["citing_id"])
+                found = cites.get(citing_id, {}).get("cites", {}).get(document["cited_id"], [])
+                if citing_id in years:
+                    context["citing_year"] = years[citing_id] or context["citing_year"]
+                elif context["citing_id"] is not None:
+                    # Not in the corpus: it cannot be recommended, and has no year there.
+                    context["citing_id"], context["citing_key"] = None, context["citing_key"] or f"CorpusId:{citing_id}"
+                # Where S2AG says several things of a pair of papers, it does not say which is said of this sentence.
+                if len(found) == 1:
+                    context["intent"] = found[0]
+                yield document
+
+    def _merge_into(self, collection: str, documents: Iterable[dict[str, Any]]) -> None:
+        """Puts documents whose lists and tables add to what is there from an earlier round."""
+        for part in _parts(documents):
+            before = self._documents.documents_of(collection, [document["id"] for document in part])
+            for document in part:
+                for key, value in before.get(document["id"], {}).items():
+                    if isinstance(value, dict) and isinstance(document[key], dict):
+                        document[key] = {**value, **document[key]}
+                    elif isinstance(value, list):
+                        document[key] = [*value, *(item for item in document[key] if item not in value)]
+            self._documents.put(collection, part)
+
+
+def _paper_document(paper: Paper) -> dict[str, Any]:
     """The metadata of a paper as the collections keep them."""
     return {
         "title": paper.title,
@@ -25,50 +116,7 @@ def paper_document(paper: Paper) -> dict[str, Any]:
     }
 
 
-def citing_papers(store: PaperStore, results: Sequence[Result]) -> Iterator[dict[str, Any]]:
-    """Papers that cite drawn ones: their metadata, where the corpus has them, and why they cite."""
-    for part in parts(intents.citing_papers(results)):
-        known = store.papers([citing_id for citing_id, _ in part])
-        for citing_id, cites in part:
-            paper = known.get(citing_id)
-            yield {"id": citing_id, "paper": paper_document(paper) if paper else None, "cites": cites}
-
-
-def contexts(store: PaperStore, result: Result) -> Iterator[dict[str, Any]]:
-    """The contexts of a shard with what other sources know: year of the citing paper, intent of the citation."""
-    for part in parts(texts.measured(result.path)):
-        citing = {str(document["context"]["citing_id"]) for document in part}
-        years = store.years(citing)
-        cites = store.documents_of("citing_papers", citing)
-        for document in part:
-            context = document["context"]
-            citing_id = str(context["citing_id"])
-            found = cites.get(citing_id, {}).get("cites", {}).get(document["cited_id"], [])
-            if citing_id in years:
-                context["citing_year"] = years[citing_id] or context["citing_year"]
-            elif context["citing_id"] is not None:
-                # Not in the corpus: it cannot be recommended, and has no year there.
-                context["citing_id"], context["citing_key"] = None, context["citing_key"] or f"CorpusId:{citing_id}"
-            # Where S2AG says several things of a pair of papers, it does not say which is said of this sentence.
-            if len(found) == 1:
-                context["intent"] = found[0]
-            yield document
-
-
-def merge_into(store: PaperStore, collection: str, documents: Iterable[dict[str, Any]]) -> None:
-    """Puts documents whose lists and tables add to what is there from an earlier round."""
-    for part in parts(documents):
-        before = store.documents_of(collection, [document["id"] for document in part])
-        for document in part:
-            for key, value in before.get(document["id"], {}).items():
-                if isinstance(value, dict) and isinstance(document[key], dict):
-                    document[key] = {**value, **document[key]}
-                elif isinstance(value, list):
-                    document[key] = [*value, *(item for item in document[key] if item not in value)]
-        store.put(collection, part)
-
-
-def parts(items: Iterable[Any]) -> Iterator[list[Any]]:
+def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
     """Items in parts that one call to a store can take."""
     remaining = iter(items)
     while part := list(itertools.islice(remaining, _PART)):

@@ -1,6 +1,5 @@
 """Drawing cited papers: field, years, citation count, and in each such cell more papers than are needed."""
 
-import hashlib
 import heapq
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,6 +9,7 @@ from typing import NamedTuple
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.strata import strata
+from citerec.groundwork.hashing import hash_sample
 from citerec.records import Paper
 
 _PART = 2000
@@ -31,7 +31,7 @@ class Draw:
         cited: Papers that a text at hand cites.
         known: Those of them that the corpus has.
         eligible: Those of them that have a title, authors and a venue, and stand in a cell.
-        papers: For each cell its first papers, by their lot; no more than could ever be drawn.
+        papers: For each cell its first papers, in order of their numbers; no more than could ever be drawn.
         sizes: For each cell how many eligible papers it has.
     """
 
@@ -40,11 +40,6 @@ class Draw:
     eligible: int = 0
     papers: dict[Cell, list[str]] = field(default_factory=dict)
     sizes: dict[Cell, int] = field(default_factory=dict)
-
-
-def lot(seed: int, name: str) -> int:
-    """A number that stands for chance: the same for the same seed and name, on every machine."""
-    return int.from_bytes(hashlib.blake2b(f"{seed}\t{name}".encode(), digest_size=8).digest())
 
 
 def cell_of(paper: Paper, bounds: Bounds) -> Cell | None:
@@ -82,7 +77,7 @@ def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: M
             draw.eligible += 1
             draw.sizes[cell] = draw.sizes.get(cell, 0) + 1
             heap = heaps.setdefault(cell, [])
-            entry = (-lot(seed, paper_id), paper_id)
+            entry = (-hash_sample(seed, paper_id, between="\t"), paper_id)
             if len(heap) < most[cell.field]:
                 heapq.heappush(heap, entry)
             else:

@@ -11,8 +11,8 @@ import orjson
 
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.shard_work import Result
 from citerec.corpus.sources import READERS
+from citerec.groundwork.resume import Result, Step
 from citerec.records import Citation
 
 
@@ -37,6 +37,9 @@ def read_intents(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mappi
         for line_aside in aside:
             write(QUARANTINE + line_aside)
     return {"rows": rows, "bad": bad, "drawn": len(found)}
+
+
+READ_INTENTS = Step(read_intents, version=1)
 
 
 def citing_papers(results: Sequence[Result]) -> Iterator[tuple[str, dict[str, list[str]]]]:

@@ -14,7 +14,7 @@ class BuildOptions:
     """How to sample.
 
     Attributes:
-        seed: Decides every lot.
+        seed: Decides what is drawn.
         quota: Contexts for each class of a cell, by family; families that are not named have `per_class`.
         per_class: Contexts for each class of a cell.
         oversample: Papers drawn for each context wanted (Maharjan 3.2.1, step 4: 10 where 3 are needed).

@@ -9,9 +9,10 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus.store import CensusRow, PaperStore
+from citerec.corpus.store import CensusRow
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.build.choose import CellChoice, Filling
+from citerec.diagnostics.build.documents import Collections
 from citerec.diagnostics.build.draw import Cell, Draw
 from citerec.diagnostics.build.figures import write_figures
 from citerec.diagnostics.datasheet import FUNNEL
@@ -73,15 +74,15 @@ class Record:
         self.funnel["sentences"] = self.funnel.get("sentences", 0) + tally["sentences"]
         self.fates.update(tally["fates"])
 
-    def take_store(self, store: PaperStore, *, has_citations: bool, has_texts: bool) -> None:
+    def take_store(self, kept: Collections, *, has_citations: bool, has_texts: bool) -> None:
         """Notes what the collections hold, and looks at every usable sentence."""
-        self.funnel["drawn"] = store.count("cited_papers")
+        self.funnel["drawn"] = kept.count("cited_papers")
         if has_citations:
-            self.funnel["citing"] = store.count("citing_papers")
+            self.funnel["citing"] = kept.count("citing_papers")
         if has_texts:
-            self.funnel["citing_texts"] = store.count("texts")
-        self.funnel["usable"] = store.count("contexts")
-        for document in store.documents("contexts"):
+            self.funnel["citing_texts"] = kept.count("texts")
+        self.funnel["usable"] = kept.count("contexts")
+        for document in kept.contexts():
             sentence = document["sentence"]
             self.lengths[sentence["length"]] += 1
             self.positions[-(-POSITIONS * sentence["position"] // sentence["length"])] += 1

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from citerec.contexts.read import read_contexts
 from citerec.contexts.repeats import TEXT, write_texts
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.json_lines import BadRecord, bad_record
+from citerec.corpus.ledger import Ledger
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.shard_work import Result
+from citerec.groundwork.resume import Result, Step
 
 
 def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -49,6 +52,9 @@ def survey_contexts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str
     return {"texts": len(citing), "bad": 0, "faults": 0}
 
 
+SURVEY_TEXTS, SURVEY_CONTEXTS = Step(survey_texts, version=1), Step(survey_contexts, version=1)
+
+
 def cited_papers(results: Sequence[Result]) -> Iterator[str]:
     """The papers that any text cites, in order of id; memory stays flat."""
     merged = heapq.merge(*[_papers(result.path) for result in results])
@@ -62,6 +68,27 @@ def quarantine(results: Sequence[Result]) -> Iterator[bytes]:
         for line in reading_lines(result.path):
             if line.startswith(QUARANTINE):
                 yield line.removeprefix(QUARANTINE)
+
+
+def aside(ledger: Ledger, results: Sequence[Result]) -> Iterator[bytes]:
+    """The bad records of papers, citations and texts, once each, in order of shard and line.
+
+    Args:
+        ledger: Has the quarantine of the papers.
+        results: Of the stages that read citations and texts; a shard may come several times, once a round.
+    """
+    lines: dict[str, list[bytes]] = {}
+    shards = {number: Path(counts.path) for number, counts in ledger.finished_shards().items()}
+    for bad in ledger.quarantine():
+        if path := shards.get(bad.shard):
+            line = quarantine_line(path, bad.line, BadRecord(bad.reason, bad.beginning))
+            lines.setdefault(path.name, []).append(line)
+    by_shard = {result.shard: result for result in results}
+    for shard, result in sorted(
+        [*by_shard.items(), *((Path(name), None) for name in lines)], key=lambda one: one[0].name
+    ):
+        found = lines[shard.name] if result is None else list(quarantine([result]))
+        yield from sorted(found, key=lambda line: orjson.loads(line)["line"])
 
 
 def _write(out: Path, cited: Counter[str], aside: Sequence[bytes] = (), places: Sequence[tuple[str, int]] = ()) -> None:

@@ -16,6 +16,7 @@ from citerec.contexts.write import as_record
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
 from citerec.diagnostics.build.intents import drawn_papers
 from citerec.diagnostics.sentences import read_sentences
+from citerec.groundwork.resume import Step
 from citerec.records import Context
 
 TEXT = b"\x01"
@@ -65,6 +66,9 @@ def extract_given(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapp
     with writing_lines(out) as write:
         _write(contexts(), [], write, drawn, parameters["model"])
     return tally.as_counts()
+
+
+EXTRACT_TEXTS, EXTRACT_GIVEN = Step(extract_texts, version=1), Step(extract_given, version=1)
 
 
 def measured(path: Path) -> Iterator[dict[str, Any]]:

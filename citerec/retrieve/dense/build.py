@@ -1,6 +1,5 @@
 """A folder of vectors, from a paper store to a manifest; what is stopped goes on where it stopped."""
 
-import hashlib
 import os
 import shutil
 from collections.abc import Sequence
@@ -8,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.shard_work import identity
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SourceError
+from citerec.groundwork.hashing import file_digest, identity
 from citerec.groundwork.progress import Progress
+from citerec.groundwork.resume import Journal
 from citerec.models.encoder import Encoder
 from citerec.retrieve.dense.encode import encode_papers
 from citerec.retrieve.dense.given import arrange_given, find_given
-from citerec.retrieve.dense.journal import JOURNAL, Journal
 from citerec.retrieve.dense.kinds import FILE_NAME as FAISS
 from citerec.retrieve.dense.kinds import Asked, build_faiss, choose
 from citerec.retrieve.dense.manifest import FILES, DenseManifest, FaissSettings, has_vectors
@@ -78,7 +77,6 @@ def build_dense(
     sources = find_given(options.vectors)
     encoder = None if sources else _encoder(options)
     plan: dict[str, Any] = {
-        "citerec": __version__,
         "store": fingerprint,
         "model": options.model,
         "identity": encoder.identity if encoder else None,
@@ -122,11 +120,6 @@ def build_dense(
     )
     manifest.write(folder)
     return manifest
-
-
-def forget_journal(folder: Path) -> None:
-    """Takes away what only a stopped build would need, once a folder of vectors is in its place."""
-    (folder / JOURNAL).unlink(missing_ok=True)
 
 
 def renewal(previous: Path) -> DenseOptions:
@@ -198,8 +191,7 @@ def _taken_over(folder: Path, old: Vectors | None, checksums: dict[str, str], as
 
 
 def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "blake2b").hexdigest()[:32]
+    return file_digest(path, "blake2b")[:32]
 
 
 def _lasting(model: str) -> str:

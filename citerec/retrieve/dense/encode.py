@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.groundwork.progress import Progress
+from citerec.groundwork.resume import Journal
 from citerec.retrieve.dense.files import ArrayWriter, mapped
-from citerec.retrieve.dense.journal import Journal
 from citerec.retrieve.dense.listing import list_papers, paper_text
 from citerec.retrieve.dense.vectors import Vectors
 

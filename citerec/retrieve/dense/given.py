@@ -19,8 +19,8 @@ from citerec.corpus.store import PaperStore
 from citerec.corpus.values import read_id
 from citerec.errors import BuildError, SourceError
 from citerec.groundwork.progress import Progress
+from citerec.groundwork.resume import Journal
 from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of
-from citerec.retrieve.dense.journal import Journal
 from citerec.retrieve.dense.listing import COLUMNS, list_papers
 
 if TYPE_CHECKING:

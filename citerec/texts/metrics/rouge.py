@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from citerec.errors import InputError
+from citerec.groundwork.processes import in_processes
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import (
@@ -20,7 +21,6 @@ from citerec.texts.metrics.base import (
     References,
     over_references,
 )
-from citerec.texts.metrics.processes import in_processes
 from citerec.texts.sentences import sentences_by, sentences_of
 from citerec.texts.tasks import Written
 

@@ -16,8 +16,8 @@ import pytest
 
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.shard_work import Result, digest_of, run_stage
 from citerec.errors import BuildError, InputError, SourceError
+from citerec.groundwork.resume import Journal, Result, Step, run_stage
 from tests.conftest import ROOT
 
 SHARDS = 4
@@ -69,9 +69,10 @@ class Bench:
             shard.write_text(f"shard {number} " * (number + 1))
 
     def run(self, workers: int | None = 1, work: Callable[..., Any] = upper, **more: Any) -> list[Result]:
-        told = more.pop("told", lambda *_: None)
+        on_progress = more.pop("on_progress", lambda *_: None)
+        step = Step(work, more.pop("version", 1))
         parameters = {"calls": str(self.folder / "calls"), "results": str(self.results), **more}
-        return run_stage(self.results, self.shards, work, parameters, workers=workers, on_progress=told)
+        return run_stage(self.results, self.shards, step, parameters, workers=workers, on_progress=on_progress)
 
     def calls(self) -> list[int]:
         """How often each shard was worked on since this was last asked."""
@@ -158,6 +159,31 @@ def test_other_parameters_are_other_work(bench: Bench) -> None:
     assert bench.run(work=other)[0].path.read_text().endswith("by another function")
 
 
+def test_another_version_of_a_step_is_other_work(bench: Bench) -> None:
+    first = bench.run()
+    bench.calls()
+    assert {result.path for result in bench.run(version=2)}.isdisjoint(result.path for result in first)
+    assert bench.calls() == [1] * SHARDS
+    bench.run(version=1)
+    assert bench.calls() == [0] * SHARDS
+
+
+def test_a_journal_goes_on_with_its_own_plan_only(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "work", {"inputs": ("a", 1), "options": {"x": None}})
+    (tmp_path / "work" / "half").touch()
+    assert journal.is_new
+    assert journal.get("rows") is None
+    journal.note(rows=3)
+    again = Journal(tmp_path / "work", {"options": {"x": None}, "inputs": ("a", 1)})
+    assert (again.is_new, again.get("rows")) == (False, 3)
+    assert (tmp_path / "work" / "half").exists()
+    other = Journal(tmp_path / "work", {"inputs": ("a", 2), "options": {"x": None}})
+    assert (other.is_new, other.get("rows")) == (True, None)
+    assert not (tmp_path / "work" / "half").exists()
+    (tmp_path / "work" / "journal.json").write_bytes(b'{"plan')  # torn
+    assert Journal(tmp_path / "work", {"inputs": ("a", 2), "options": {"x": None}}).is_new
+
+
 @pytest.mark.parametrize(
     "damage",
     [
@@ -190,7 +216,7 @@ def test_one_and_two_processes_give_the_same_files(tmp_path: Path) -> None:
         bench.results = tmp_path / f"results-{workers}"
         # The folder is no parameter here, so that the files have the same names.
         parameters = {"calls": str(tmp_path / "calls"), "results": ""}
-        run_stage(bench.results, bench.shards, upper, parameters, workers=workers)
+        run_stage(bench.results, bench.shards, Step(upper, 1), parameters, workers=workers)
         found.append({path.name: path.read_bytes() for path in bench.results.iterdir()})
     assert found[0] == found[1]
     assert len(found[0]) == 2 * SHARDS
@@ -241,7 +267,7 @@ def test_ctrl_c_does_not_wait_for_the_shards_at_work(bench: Bench) -> None:
     """A shard of a real release takes an hour: who stops the work is not kept until it is done."""
     bench.befall(3, "hang")
     code = (
-        "import sys, pathlib; from tests.unit.corpus.test_shard_work import Bench\n"
+        "import sys, pathlib; from tests.unit.groundwork.test_resume import Bench\n"
         "Bench(pathlib.Path(sys.argv[1]), new=False).run(2)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, bench.folder], cwd=ROOT, stderr=subprocess.PIPE) as process:
@@ -269,7 +295,7 @@ if __name__ == "__mp_main__":  # a process that is about to work, and has not ye
     (folder / f"starts-{os.getpid()}").touch()
     time.sleep(3)
 if __name__ == "__main__":
-    from tests.unit.corpus.test_shard_work import Bench
+    from tests.unit.groundwork.test_resume import Bench
     try:
         Bench(folder, new=False).run(2)
     except KeyboardInterrupt:
@@ -311,8 +337,3 @@ def test_lines_are_the_same_bytes_wherever_they_are_written(tmp_path: Path) -> N
 def test_a_line_of_a_quarantine_says_where_and_why(tmp_path: Path) -> None:
     line = quarantine_line(tmp_path / "s2orc-0.gz", 7, BadRecord("no corpusid", '{"x"'))
     assert orjson.loads(line) == {"shard": "s2orc-0.gz", "line": 7, "reason": "no corpusid", "beginning": '{"x"'}
-
-
-def test_a_digest_does_not_hang_on_the_order_of_keys() -> None:
-    assert digest_of({"a": 1, "b": [2, None]}) == digest_of({"b": [2, None], "a": 1})
-    assert digest_of({"a": 1}) != digest_of({"a": "1"})

@@ -1,0 +1,204 @@
+"""JSON documents in named collections beside the papers, in the same database: what a builder keeps of its own."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import orjson
+
+from citerec.corpus.sqlite_database import SqliteDatabase, id_parts
+from citerec.corpus.store import PaperStore
+from citerec.errors import InputError
+
+if TYPE_CHECKING:
+    from citerec.corpus.mongo_database import MongoDatabase
+
+_PAGE = 100  # documents may be full texts
+_BATCH_DOCUMENTS = 1000
+_BATCH_BYTES = 8_000_000  # a batch of full texts must not fill the memory
+
+
+class Documents(Protocol):
+    """Collections of documents. Each raises ValueError where there is no such collection."""
+
+    def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
+        """Keeps documents, each in place of the one with its id; returns how many were given.
+
+        Args:
+            collection: Where to.
+            documents: JSON objects with an `id`, a string; taken as they come, in batches.
+
+        Raises:
+            ValueError: There is no such collection, or a document has no id, or is no JSON.
+        """
+
+    def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
+        """The documents of a collection in order of id; only those of one cited paper where it is given."""
+
+    def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Documents by id; unknown ids are left out."""
+
+    def count(self, collection: str) -> int:
+        """How many documents a collection has."""
+
+    def clear(self, collection: str) -> None:
+        """Removes all documents of a collection."""
+
+
+def documents_beside(store: PaperStore, collections: Sequence[str]) -> Documents:
+    """Collections in the database of a store; they are made where they are not there."""
+    database = store.database
+    if isinstance(database, SqliteDatabase):
+        return _SqliteDocuments(database, collections)
+    return _MongoDocuments(database, collections)
+
+
+class _Known:
+    def __init__(self, collections: Sequence[str]) -> None:
+        self._collections = tuple(collections)
+
+    def _known(self, name: str) -> str:
+        if name not in self._collections:
+            raise ValueError(f"no collection {name!r:.60}: there are {', '.join(self._collections)}")
+        return name
+
+
+class _SqliteDocuments(_Known):
+    """Collections as tables."""
+
+    def __init__(self, database: SqliteDatabase, collections: Sequence[str]) -> None:
+        super().__init__(collections)
+        self._database = database
+        for name in collections:
+            database.define(
+                f"CREATE TABLE IF NOT EXISTS {name} (id TEXT PRIMARY KEY, cited_id TEXT, document TEXT NOT NULL);"
+                f"CREATE INDEX IF NOT EXISTS {name}_of_cited ON {name} (cited_id, id) WHERE cited_id IS NOT NULL;"
+            )
+
+    def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
+        statement = f"INSERT OR REPLACE INTO {self._known(collection)} (id, cited_id, document) VALUES (?, ?, ?)"
+        count = 0
+        for batch in _batches(documents):
+            self._database.write((statement, [(one.document_id, one.cited_id, one.json.decode()) for one in batch]))
+            count += len(batch)
+        return count
+
+    def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
+        only, cited = ("", ()) if cited_id is None else ("AND cited_id = ?", (cited_id,))
+        query = f"SELECT id, document FROM {self._known(collection)} WHERE id > ? {only} ORDER BY id LIMIT {_PAGE}"
+        return self._pages(query, cited)
+
+    def _pages(self, query: str, parameters: Sequence[str]) -> Iterator[dict[str, Any]]:
+        """Page by page, none open between them: whoever reads may write to the same database meanwhile."""
+        after = ""
+        while page := self._database.all(query, (after, *parameters)):
+            yield from (orjson.loads(document) for _, document in page)
+            after = page[-1][0]
+
+    def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        table = self._known(collection)
+        found: dict[str, dict[str, Any]] = {}
+        for part, marks in id_parts(ids):
+            rows = self._database.all(f"SELECT id, document FROM {table} WHERE id IN ({marks})", part)
+            found.update((document_id, orjson.loads(document)) for document_id, document in rows)
+        return found
+
+    def count(self, collection: str) -> int:
+        return int(self._database.all(f"SELECT COUNT(*) FROM {self._known(collection)}")[0][0])
+
+    def clear(self, collection: str) -> None:
+        self._database.write((f"DELETE FROM {self._known(collection)}", [()]))
+
+
+class _MongoDocuments(_Known):
+    """Collections as MongoDB has them."""
+
+    def __init__(self, database: "MongoDatabase", collections: Sequence[str]) -> None:
+        super().__init__(collections)
+        self._database = database
+        for name in collections:
+            database.index(name, "cited_id")
+
+    def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
+        self._known(collection)
+        count = 0
+        for batch in _batches(documents):
+            latest = {one.document_id: one.json for one in batch}
+            self._database.replace(collection, [_kept(json) for json in latest.values()])
+            count += len(batch)
+        return count
+
+    def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
+        name = self._known(collection)
+        pages = self._database.pages(name, "", size=_PAGE) if cited_id is None else self._of_cited(name, cited_id)
+        return (_given_back(fields) for page in pages for fields in page)
+
+    def _of_cited(self, collection: str, cited_id: str) -> Iterator[list[dict[str, Any]]]:
+        # Ids first: paging through the index of cited_id would sort all documents of the paper for every page.
+        ids = [fields["_id"] for fields in self._database.sorted(collection, {"cited_id": cited_id}, "_id")]
+        for start in range(0, len(ids), _PAGE):
+            documents = self._database.by_id(collection, part := ids[start : start + _PAGE])
+            yield [documents[document_id] for document_id in part if document_id in documents]
+
+    def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
+        self._known(collection)
+        found: dict[str, dict[str, Any]] = {}
+        for part, _ in id_parts(ids):
+            documents = self._database.by_id(collection, part)
+            found.update((document_id, _given_back(fields)) for document_id, fields in documents.items())
+        return found
+
+    def count(self, collection: str) -> int:
+        return self._database.count(self._known(collection), {})
+
+    def clear(self, collection: str) -> None:
+        self._database.clear(self._known(collection))
+
+
+class _Document(NamedTuple):
+    document_id: str
+    cited_id: str | None
+    json: bytes
+
+
+def _batches(documents: Iterable[Mapping[str, Any]]) -> Iterator[list[_Document]]:
+    """Documents in batches that fit the memory."""
+    batch: list[_Document] = []
+    size = 0
+    for fields in documents:
+        document = _document(fields)
+        batch.append(document)
+        size += len(document.json)
+        if len(batch) == _BATCH_DOCUMENTS or size >= _BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _document(fields: Mapping[str, Any]) -> _Document:
+    document_id, cited_id = fields.get("id"), fields.get("cited_id")
+    if not isinstance(document_id, str) or not document_id:
+        raise ValueError(f"a document needs an id, a string that is not empty: {document_id!r:.60}")
+    # A list would match here what it does not match there: MongoDB looks into lists, SQLite does not.
+    if cited_id is not None and not isinstance(cited_id, str):
+        raise ValueError(f"cited_id of document {document_id!r:.60} is no string: {cited_id!r:.60}")
+    if "_id" in fields:
+        raise ValueError(f"document {document_id!r:.60} has a field _id, which is MongoDB's own name for id")
+    try:
+        return _Document(document_id, cited_id, orjson.dumps({"id": document_id, **fields}))
+    except TypeError as error:
+        raise ValueError(f"document {document_id!r:.60} is no JSON: {error}") from error
+
+
+def _kept(json: bytes) -> dict[str, Any]:
+    fields = orjson.loads(json)
+    if odd := next((name for name in fields if name.startswith("$")), None):
+        raise InputError(
+            f"the document {fields['id']!r:.80} has a field {odd!r:.80}",
+            "MongoDB keeps none that begins with $: rename it.",
+        )
+    return {"_id": fields.pop("id"), **fields}
+
+
+def _given_back(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"id": fields.pop("_id"), **fields}

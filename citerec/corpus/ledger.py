@@ -1,0 +1,142 @@
+"""The ledger of an ingest: which shards were read to their end, and what could not be read. It lies by the papers."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.sqlite_database import SqliteDatabase
+from citerec.corpus.store import PaperStore, place_of
+
+if TYPE_CHECKING:
+    from citerec.corpus.mongo_database import MongoDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class ShardCounts:
+    """What one shard held.
+
+    Attributes:
+        path: The file.
+        format: Its format.
+        bytes: Its size.
+        read: Good records.
+        bad: Records in the quarantine.
+        without_context: Citations without a citing sentence or without a cited paper: left out.
+    """
+
+    path: str
+    format: str
+    bytes: int
+    read: int
+    bad: int
+    without_context: int
+
+
+class Quarantined(NamedTuple):
+    """A record that could not be read: where it stands, why, and how it begins."""
+
+    shard: int
+    line: int
+    reason: str
+    beginning: str
+
+
+class Ledger(Protocol):
+    """What is known of the shards of a store."""
+
+    def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
+        """What the shards that were read to their end held, by number, in order, from a number on."""
+
+    def next_shard(self) -> int:
+        """The number of the next shard to be read, from 1."""
+
+    def finish_shard(self, number: int, counts: ShardCounts) -> None:
+        """Notes that a shard was read to its end: it will not be read again."""
+
+    def set_aside(self, shard: int, bad: Sequence[tuple[int, BadRecord]]) -> None:
+        """Puts bad records, each with its line, into the quarantine, in place of what stood there from that line."""
+
+    def quarantine(self) -> Iterator[Quarantined]:
+        """The records set aside, in order of shard and line."""
+
+    def first_bad(self, shard: int) -> Quarantined | None:
+        """The first record of a shard that was set aside."""
+
+
+def ledger_of(store: PaperStore) -> Ledger:
+    """The ledger that lies in the database of a store."""
+    database = store.database
+    return _SqliteLedger(database) if isinstance(database, SqliteDatabase) else _MongoLedger(database)
+
+
+class _SqliteLedger:
+    """A ledger in two tables."""
+
+    def __init__(self, database: SqliteDatabase) -> None:
+        self._database = database
+        database.define("""
+            CREATE TABLE IF NOT EXISTS shards (
+              number INTEGER PRIMARY KEY, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
+              read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL);
+            CREATE TABLE IF NOT EXISTS quarantine (
+              shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL,
+              PRIMARY KEY (shard, line)) WITHOUT ROWID;
+        """)
+
+    def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
+        columns = "number, path, format, bytes, read, bad, without_context"
+        rows = self._database.all(f"SELECT {columns} FROM shards WHERE number >= ? ORDER BY number", (first,))
+        return {number: ShardCounts(*counts) for number, *counts in rows}
+
+    def next_shard(self) -> int:
+        return int(self._database.all("SELECT COALESCE(MAX(number), 0) + 1 FROM shards")[0][0])
+
+    def finish_shard(self, number: int, counts: ShardCounts) -> None:
+        row = (number, *astuple(counts))
+        self._database.write(("INSERT OR REPLACE INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", [row]))
+
+    def set_aside(self, shard: int, bad: Sequence[tuple[int, BadRecord]]) -> None:
+        rows = [(shard, line, record.reason, record.beginning) for line, record in bad]
+        self._database.write(("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?)", rows))
+
+    def quarantine(self) -> Iterator[Quarantined]:
+        rows = self._database.stream("SELECT shard, line, reason, beginning FROM quarantine ORDER BY shard, line")
+        return map(Quarantined._make, rows)
+
+    def first_bad(self, shard: int) -> Quarantined | None:
+        query = "SELECT shard, line, reason, beginning FROM quarantine WHERE shard = ? ORDER BY line LIMIT 1"
+        return next(map(Quarantined._make, self._database.all(query, (shard,))), None)
+
+
+class _MongoLedger:
+    """A ledger in two collections."""
+
+    def __init__(self, database: "MongoDatabase") -> None:
+        self._database = database
+
+    def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
+        found = self._database.sorted("shards", {"_id": {"$gte": first}})
+        return {fields.pop("_id"): ShardCounts(**fields) for fields in found}
+
+    def next_shard(self) -> int:
+        return max(self.finished_shards(), default=0) + 1
+
+    def finish_shard(self, number: int, counts: ShardCounts) -> None:
+        self._database.replace("shards", [{"_id": number, **asdict(counts)}])
+
+    def set_aside(self, shard: int, bad: Sequence[tuple[int, BadRecord]]) -> None:
+        found = {line: {"shard": shard, "line": line, **asdict(record)} for line, record in bad}
+        self._database.replace("quarantine", [{"_id": place_of(shard, line), **row} for line, row in found.items()])
+
+    def quarantine(self) -> Iterator[Quarantined]:
+        pages = self._database.pages("quarantine", 0)
+        return (_quarantined(fields) for page in pages for fields in page)
+
+    def first_bad(self, shard: int) -> Quarantined | None:
+        lines = {"_id": {"$gte": place_of(shard), "$lt": place_of(shard + 1)}}
+        return next(map(_quarantined, self._database.sorted("quarantine", lines, limit=1)), None)
+
+
+def _quarantined(fields: Mapping[str, Any]) -> Quarantined:
+    return Quarantined._make(fields[name] for name in Quarantined._fields)

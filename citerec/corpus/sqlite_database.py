@@ -1,0 +1,72 @@
+"""A SQLite database as the paper store, the ledger and the collections use it: opening, reading, writing."""
+
+import itertools
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+_IDS_PER_QUERY = 500
+_CACHE_KIB = 128 * 1024
+
+
+class SqliteDatabase:
+    """A database in one file. Reading is safe from several threads.
+
+    Args:
+        path: The file; made where it does not exist, unless `read_only`.
+        read_only: Open a finished file, which nobody changes any more.
+
+    Raises:
+        sqlite3.Error: It cannot be opened.
+    """
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.read_only = read_only
+        self._lock = threading.Lock()
+        if read_only:
+            uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+            self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+        else:
+            self._connection = sqlite3.connect(path, check_same_thread=False)
+            # A killed process leaves a whole file: what it had not committed is rolled back.
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+        self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB if not read_only else _CACHE_KIB // 8}")
+
+    def define(self, schema: str) -> None:
+        """Makes tables and indexes that are not there yet; a file that is only read has what it has."""
+        if not self.read_only:
+            self._connection.executescript(schema)
+
+    def all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        """The rows that a query finds."""
+        with self._lock:
+            return self._connection.execute(query, parameters).fetchall()
+
+    def stream(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """The rows that a query finds, one by one."""
+        return self._connection.execute(query, parameters)
+
+    def write(self, *writes: tuple[str, Iterable[Sequence[Any]]]) -> None:
+        """Runs statements, each for all its rows, and commits them together."""
+        with self._lock, self._connection:
+            for statement, rows in writes:
+                self._connection.executemany(statement, rows)
+
+    def finish(self) -> None:
+        """Leaves one plain file, then closes."""
+        self._connection.execute("PRAGMA journal_mode=DELETE")
+        self._connection.close()
+
+    def close(self) -> None:
+        """Folds the write-ahead log into the file, and closes it."""
+        self._connection.close()
+
+
+def id_parts(ids: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+    """Ids in parts that one query can take, with a question mark for each."""
+    remaining = iter(ids)
+    while part := list(itertools.islice(remaining, _IDS_PER_QUERY)):
+        yield part, ",".join("?" * len(part))

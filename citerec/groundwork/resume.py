@@ -1,0 +1,198 @@
+"""Stopped work goes on: what was done counts again where inputs, parameters and the version of the step are the same.
+
+There are two forms. A `Journal` keeps notes of one piece of work in its folder, which is emptied for another one. A
+stage (`run_stage`) keeps the results of many shards in a folder, each with a checksum, those of several plans side by
+side. A step states its own version: it rises when the same input would give another result.
+"""
+
+import contextlib
+import functools
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.errors import InputError
+from citerec.groundwork.hashing import digest_of, file_digest, identity
+from citerec.groundwork.processes import Workers
+from citerec.groundwork.processors import available_processors
+from citerec.groundwork.writing import alone, write_json
+from citerec.version import __version__
+
+JOURNAL = "journal.json"
+
+
+class Journal:
+    """Notes of one piece of work, kept in its folder.
+
+    Args:
+        folder: Where the work is done; made where it is not there, and emptied where it was begun for another plan.
+        plan: All that the outcome depends on, as JSON has it. The version of citerec is added.
+
+    Attributes:
+        folder: Where the work is done.
+        is_new: Whether nothing of this work was there.
+    """
+
+    def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self._notes = _read(folder / JOURNAL) or {}
+        stated = orjson.loads(orjson.dumps({"citerec": __version__, **plan}))
+        self.is_new = self._notes.get("plan") != stated
+        if self.is_new:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            self._notes = {}
+            self.note(plan=stated)
+
+    def get(self, name: str) -> Any:
+        """A note; None where there is none."""
+        return self._notes.get(name)
+
+    def note(self, **notes: Any) -> None:
+        """Keeps notes, durably and all at once."""
+        self._notes |= notes
+        write_json(self.folder / JOURNAL, self._notes)
+
+
+def forget(folder: Path) -> None:
+    """Takes the notes of a journal away, once the work is done and only its outcome is to stay."""
+    (folder / JOURNAL).unlink(missing_ok=True)
+
+
+Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
+"""Reads a shard, writes its result to a path, given some parameters; returns counts. A function of a module."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Some work on shards.
+
+    Attributes:
+        work: What to do with each shard; it must give the same bytes for the same shard and parameters.
+        version: Rises when it gives others than before.
+    """
+
+    work: Work
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a shard gave.
+
+    Attributes:
+        shard: The shard.
+        path: The file that its work wrote.
+        counts: What its work counted.
+    """
+
+    shard: Path
+    path: Path
+    counts: Mapping[str, Any]
+
+
+@contextlib.contextmanager
+def alone_in(work: Path, busy: str) -> Iterator[None]:
+    """Keeps a folder of results to one process; it is made where it is not there.
+
+    Raises:
+        BuildError: Another process is at work there, as `busy` says.
+        InputError: Nothing can be written there.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(alone(work / "lock", busy))
+        except OSError as error:
+            raise InputError(f"cannot write {work}: {error.strerror or error}", "Give another --out.") from error
+        yield
+
+
+def run_stage(
+    folder: Path,
+    shards: Sequence[Path],
+    step: Step,
+    parameters: Mapping[str, Any],
+    *,
+    workers: int | None = None,
+    on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
+) -> list[Result]:
+    """The results for some shards, in their order. Those that a folder has already are taken from there.
+
+    A result counts as had if the shard has the same place, size and time as then, the parameters and the versions of
+    the step and of citerec are the same, and the file is the one whose checksum was noted.
+
+    Args:
+        folder: Where results are kept.
+        shards: The shards.
+        step: What to do with each.
+        parameters: What the result depends on besides the shard, as JSON has it.
+        workers: Processes; as many as there are processors where None.
+        on_progress: Called with bytes of shards done, and bytes of all.
+
+    Raises:
+        BuildError: A process died.
+        CiterecError: What the work raises.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    sizes = [shard.stat().st_size for shard in shards]
+    names = [_name(shard, step, parameters) for shard in shards]
+    results: dict[int, Result] = {}
+    for number, (shard, name) in enumerate(zip(shards, names, strict=True)):
+        receipt = _read(folder / f"{name}.json") or {}
+        if receipt and receipt.get("checksum") == _checksum(folder / name):
+            results[number] = Result(shard, folder / name, receipt["counts"])
+    todo = [number for number in range(len(shards)) if number not in results]
+    on_progress(sum(sizes[number] for number in results), sum(sizes))
+    tasks = [(shards[number], names[number]) for number in todo]
+    wanted = min(workers or available_processors(), len(todo))
+    for place, counts in _done(functools.partial(_do, folder, step.work, parameters), tasks, wanted):
+        number = todo[place]
+        results[number] = Result(shards[number], folder / names[number], counts)
+        on_progress(sum(sizes[done] for done in results), sum(sizes))
+    return [results[number] for number in range(len(shards))]
+
+
+def _name(shard: Path, step: Step, parameters: Mapping[str, Any]) -> str:
+    stated = [step.work.__module__, step.work.__qualname__, step.version, __version__]
+    return digest_of([identity(shard), stated, dict(parameters)])
+
+
+def _done(
+    do: Callable[[tuple[Path, str]], Iterator[Mapping[str, Any]]], tasks: Sequence[tuple[Path, str]], workers: int
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    if workers <= 1:
+        yield from ((number, counts) for number, task in enumerate(tasks) for counts in do(task))
+        return
+    with Workers(workers) as processes:
+        yield from processes.outcomes(do, tasks)
+
+
+def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Path, str]) -> Iterator[Mapping[str, Any]]:
+    """Does a shard's work; the receipt, written last, makes it count."""
+    shard, name = task
+    partial = folder / f"{name}.partial"
+    counts = work(shard, partial, parameters)
+    checksum = file_digest(partial)
+    partial.replace(folder / name)
+    write_json(folder / f"{name}.json", {"shard": shard.name, "checksum": checksum, "counts": counts})
+    yield counts
+
+
+def _checksum(path: Path) -> str | None:
+    try:
+        return file_digest(path)
+    except OSError:
+        return None
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """A JSON object; None where there is none, or it is torn."""
+    try:
+        value = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):
+        return None
+    return value if isinstance(value, dict) else None
