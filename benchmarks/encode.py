@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from citerec.contexts.query import query_of
 from citerec.contexts.read import read_contexts
+from citerec.contexts.topic import topic_of
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.sentence_transformer import open_sentence_transformer
@@ -104,7 +104,7 @@ def cost_of_8_bits(exact: Encoder, quick: Encoder, pool_size: int, index: Path) 
         whole_years = np.array([years[paper_id] or 0 for paper_id in ids])
         of_pool = {paper.paper_id: paper_text(paper) for paper in store.searchable_texts()}
     texts = [of_pool[paper_id] for paper_id in ids[kept]]
-    passages = [query_of(context).passage for context in contexts]
+    passages = [topic_of(context).passage for context in contexts]
     float_queries, quick_queries = exact.encode(passages), quick.encode(passages)
     whole, part = np.asarray(given, np.float32), np.asarray(given[kept], np.float32)
     quick_part = quick.encode(texts)

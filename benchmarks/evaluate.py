@@ -17,7 +17,6 @@ from citerec.contexts.read import read_contexts
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, SetManifest
 from citerec.evaluation.cost import Meter
-from citerec.evaluation.systems import load_settings
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.index import build_index, open_store
@@ -103,7 +102,7 @@ def eval_against_search(index: Path) -> None:
     measured: list[float] = []
     for _ in range(3):
         with tempfile.TemporaryDirectory() as folder:
-            search = [CITEREC, "recommend", "--trec", f"{folder}/run", "-k", str(K), "--recipe", "bm25"]
+            search = [CITEREC, "recommend", "--trec", f"{folder}/run", "-k", str(K), "--system", "bm25"]
             for command, times in ((search, bare), ([CITEREC, "eval", "--system", "bm25"], measured)):
                 whole = [*command, "--contexts", contexts, "--index", index]
                 times.append(timed(lambda whole=whole: subprocess.run(whole, check=True, capture_output=True))[0])
@@ -111,9 +110,9 @@ def eval_against_search(index: Path) -> None:
           f"ratio {statistics.median(measured) / statistics.median(bare):.2f}")  # fmt: skip
     listed = list(read_contexts(contexts))
     ratios = []
-    with Recommender.open(index, load_settings("bm25")) as recommender:
+    with Recommender.open(index, "bm25") as recommender:
         for turn in range(4):
-            searching, _ = timed(lambda: list(recommender.recommend_many(listed, K)))
+            searching, _ = timed(lambda: list(recommender.candidates(recommender.topics(listed), K)))
             evaluating, _ = timed(lambda: evaluate(recommender, contexts, index=index))
             if turn:
                 ratios.append(evaluating / searching)

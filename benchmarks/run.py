@@ -169,17 +169,17 @@ def peak_mb() -> float:
 
 
 def search(work: Path) -> dict[str, Any]:
-    from citerec.contexts.query import Query
+    from citerec.contexts.topic import Topic
+    from citerec.records import NO_FILTERS
     from citerec.retrieve.index import LUCENE
     from citerec.retrieve.jvm import cast, java_class
     from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
-    from citerec.retrieve.protocol import NO_FILTERS
-    from citerec.settings import RetrievalSettings
+    from citerec.retrieve.lucene_settings import Bm25, LuceneSettings, Weights
 
     queries = json.loads((work / "queries.json").read_text())
     path = work / "index" / LUCENE
-    one_field = LuceneRetriever(path, RetrievalSettings.load(None, ["bm25.k1=0.9", "bm25.b=0.4", "weights.title=0"]))
-    default = LuceneRetriever(path, RetrievalSettings())
+    one_field = LuceneRetriever(path, LuceneSettings(bm25=Bm25(k1=0.9, b=0.4), weights=Weights(title=0)))
+    default = LuceneRetriever(path)
     searcher = java_class("io.anserini.search.SimpleSearcher")(str(path / "papers"))
     searcher.set_bm25(0.9, 0.4)
     weights = java_class("java.util.HashMap")()
@@ -189,11 +189,11 @@ def search(work: Path) -> dict[str, Any]:
     by_field = cast("java.util.Map", weights)
     sides: dict[str, Callable[[str], Any]] = {
         "SimpleSearcher, one field": lambda text: [(hit.docid, hit.score) for hit in searcher.search(text, K)],
-        "citerec, one field": lambda text: one_field.search(Query(text), K, NO_FILTERS),
+        "citerec, one field": lambda text: one_field.search(Topic(text), K, NO_FILTERS),
         "SimpleSearcher, two weighted fields": lambda text: [
             (hit.docid, hit.score) for hit in searcher.search_fields(text, by_field, K)
         ],
-        "citerec, two weighted fields (the default)": lambda text: default.search(Query(text), K, NO_FILTERS),
+        "citerec, two weighted fields (the default)": lambda text: default.search(Topic(text), K, NO_FILTERS),
     }
     for text in queries[:200]:
         for ask in sides.values():
@@ -219,7 +219,7 @@ def search(work: Path) -> dict[str, Any]:
         searcher.batch_search(texts, names_of, K, 2)
         theirs.append(time.perf_counter() - begin)
         begin = time.perf_counter()
-        for _hits in answered_in_threads(lambda text: one_field.search(Query(text), K, NO_FILTERS), queries, 2):
+        for _hits in answered_in_threads(lambda text: one_field.search(Topic(text), K, NO_FILTERS), queries, 2):
             pass
         ours.append(time.perf_counter() - begin)
     best_theirs, best_ours = statistics.median(theirs), statistics.median(ours)

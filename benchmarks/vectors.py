@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from citerec.contexts.query import query_of
 from citerec.contexts.read import read_contexts
+from citerec.contexts.topic import topic_of
 from citerec.groundwork.progress import no_progress
 from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.files import ArrayWriter, mapped
@@ -47,7 +47,7 @@ def queries_of(index: Path | None, vectors: NDArray[np.float16]) -> NDArray[np.f
     if index is None:
         return noisy(vectors, MEASURED, seed=1)
     retriever = DenseRetriever(index / "dense", None, lambda _: ())
-    return retriever.vectors_of([query_of(context) for context in read_contexts(DATA / "contexts-dev.jsonl")])
+    return retriever.prepare([topic_of(context) for context in read_contexts(DATA / "contexts-dev.jsonl")])
 
 
 def memory() -> tuple[int, int]:

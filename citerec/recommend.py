@@ -1,87 +1,169 @@
-"""The road from a sentence to ranked papers: query, retrieve, fill in the records."""
+"""The pipeline, from a sentence to ranked papers: topic, retrievers, fusion, rerankers, records."""
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, overload
 
-from citerec.contexts.query import Query, query_of
+from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import contexts_of_text
+from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
-from citerec.records import MARKER, Citance, Context, Hit, Paper, citing_name
-from citerec.rerank.reranker import Asked, Reranker, citance_texts
-from citerec.rerank.systems import best_system, open_rerankers
-from citerec.retrieve.hybrid import HybridRetriever
-from citerec.retrieve.index import open_store, recover
-from citerec.retrieve.lucene import answered_in_threads
+from citerec.groundwork.progress import Progress, no_progress
+from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
+from citerec.rerank.base import Reranker, citance_texts
+from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
+from citerec.retrieve.fusion import FusedRetriever, Fusion
+from citerec.retrieve.index import recover
+from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
 from citerec.retrieve.manifest import Manifest
-from citerec.retrieve.protocol import NO_FILTERS, Candidate, Filters
+from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.run import Run
 from citerec.retrieve.validate import check_filters, checked_k
-from citerec.settings import RetrievalSettings, find_recipe
+from citerec.systems import Recipe, default_system, open_rerankers
 
 _PART = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What is recommended for one context."""
+class Answer(Sequence[Hit]):
+    """The hits for one context, best first; a sequence of them.
+
+    Attributes:
+        context: What was answered.
+        hits: The papers to cite.
+    """
 
     context: Context
     hits: tuple[Hit, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Answer": ...
+    def __getitem__(self, place: int | slice) -> "Hit | Answer":
+        return Answer(self.context, self.hits[place]) if isinstance(place, slice) else self.hits[place]
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How many topics are searched.
+
+    Attributes:
+        rules: The leak rules.
+        explain: Whether candidates are to say what their scores are made of.
+        threads: How many searches run at once.
+        latencies: Takes the seconds that each search took, in no order.
+    """
+
+    rules: LeakRules = field(default_factory=LeakRules)
+    explain: bool = False
+    threads: int = 2
+    latencies: list[float] | None = None
 
 
 class Recommender:
     """Recommends papers to cite. Safe to call from several threads.
 
     Args:
-        retriever: Finds candidates.
+        index: What is searched.
+        retrievers: Find candidates, by name; several are fused.
         rerankers: Rank the candidates anew, one after the other.
-        store: Has the full records.
-        manifest: What the index holds.
-        path: Where it lies.
+        recipe: The weights of the lists, and how they are fused.
     """
 
     def __init__(
         self,
-        retriever: HybridRetriever,
-        rerankers: Sequence[Reranker],
-        store: PaperStore,
-        manifest: Manifest,
-        path: Path,
+        index: OpenIndex,
+        retrievers: Mapping[str, Retriever],
+        rerankers: Sequence[Reranker] = (),
+        recipe: Recipe | None = None,
     ) -> None:
-        self._retriever = retriever
-        self._rerankers = rerankers
-        self.store = store
-        self.manifest = manifest
-        self.path = path
-
-    @property
-    def settings(self) -> RetrievalSettings:
-        """How candidates are found and scored."""
-        return self._retriever.settings
+        self.recipe = recipe or Recipe(retrievers=dict.fromkeys(retrievers, 1.0))
+        self._index = index
+        self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
+        self._rerankers = tuple(rerankers)
 
     @classmethod
-    def open(cls, index: str | Path, settings: RetrievalSettings | None = None) -> Self:
-        """Opens an index directory.
+    def open(cls, index: str | Path, system: str | Path | Recipe | None = None) -> Self:
+        """Opens a system on an index directory.
 
         Args:
             index: The directory.
-            settings: How to find and rank; the best that the index supports by default (`best_system`).
+            system: Name of a system, a TOML file, or a recipe; by default the best system that the index supports.
 
         Raises:
-            IndexUnusableError: There is none, or it is half built, broken, or of another version.
-            SettingsError: The settings ask for what the index has not.
+            IndexUnusableError: There is no index, or it is half built, broken, or of another version.
+            SettingsError: There is no such system, or it asks for what the index has not.
             JavaError: There is no Java to run Lucene on.
         """
         path = Path(index)
         recover(path)
-        manifest = Manifest.read(path)
-        settings = settings or RetrievalSettings.load(find_recipe(best_system(path)))
-        rerankers = open_rerankers(path, settings)
-        return cls(HybridRetriever.open(path, settings), rerankers, open_store(path), manifest, path)
+        Manifest.read(path)
+        recipe = system if isinstance(system, Recipe) else Recipe.load(system or default_system(path))
+        rerankers = open_rerankers(path, recipe)
+        opened = OpenIndex.open(path, recipe.settings_of(LuceneRetriever))
+        retrievers: dict[str, Retriever] = {}
+        try:
+            for name in recipe.retrievers:
+                part = RETRIEVERS[name]
+                retrievers[name] = part.open(opened, recipe.settings_of(part))
+        except BaseException:
+            for retriever in retrievers.values():
+                retriever.close()
+            opened.close()
+            raise
+        return cls(opened, retrievers, rerankers, recipe)
+
+    @classmethod
+    def from_parts(
+        cls,
+        index: str | Path,
+        retrievers: Sequence[Retriever | type[Retriever]] = (LuceneRetriever,),
+        rerankers: Sequence[Reranker] = (),
+        *,
+        weights: Mapping[str, float] | None = None,
+        fusion: Fusion | None = None,
+    ) -> Self:
+        """A system of parts of one's own, on an index directory.
+
+        Args:
+            index: The directory.
+            retrievers: Retrievers, or their classes, which are opened with default settings.
+            rerankers: Rank the candidates anew, in this order.
+            weights: The weight of each list by the name of its retriever; 1 where none is given.
+            fusion: How several lists become one.
+
+        Raises:
+            IndexUnusableError: There is no index, or it is half built, broken, or of another version.
+        """
+        opened = OpenIndex.open(index)
+        parts = {
+            part.name: part.open(opened, part.Settings()) if isinstance(part, type) else part for part in retrievers
+        }
+        lists = {name: (weights or {}).get(name, 1.0) for name in parts}
+        return cls(opened, parts, rerankers, Recipe(retrievers=lists, fusion=fusion or Fusion()))
+
+    @property
+    def path(self) -> Path:
+        """Where the index lies."""
+        return self._index.path
+
+    @property
+    def store(self) -> PaperStore:
+        """The records of its papers."""
+        return self._index.store
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the index holds."""
+        return self._index.manifest
 
     def __enter__(self) -> Self:
         return self
@@ -89,48 +171,56 @@ class Recommender:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        parts = "+".join([*self.recipe.retrievers, *self.recipe.rerankers])
+        return f"<Recommender {parts} on {self.path}, {self.manifest.counts.papers:,} papers>"
+
     def close(self) -> None:
         """Lets go of the index's files."""
         self._retriever.close()
-        self.store.close()
+        self._index.close()
 
-    def recommend(
+    def search(
         self,
-        sentence: str | Context,
+        text: str | Context,
         k: int | None = None,
         filters: Filters = NO_FILTERS,
         *,
         sort: str = "relevance",
         explain: bool = False,
-    ) -> list[Hit]:
+    ) -> Answer:
         """The k best papers to cite at `<REF>`.
 
         Args:
-            sentence: A text with at most one `<REF>`, or a context. Without `<REF>` all of it is the query.
+            text: A text with at most one `<REF>`, or a context. Without `<REF>` all of it is the query.
             k: How many papers, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
             sort: One of `citerec.retrieve.lucene_queries.SORTS`.
             explain: Whether to say which words matched, in which field.
 
         Returns:
-            Hits, best first; fewer than k where fewer papers share a word with the sentence and pass the filters.
+            Hits, best first; fewer than k where fewer papers share a word with the text and pass the filters.
 
         Raises:
-            QueryError: The sentence holds no word to search for, too many words, or several `<REF>`.
+            QueryError: The text holds no word to search for, too many words, or several `<REF>`.
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
-        if isinstance(sentence, str):
-            contexts = contexts_of_text(sentence)
+        if isinstance(text, str):
+            contexts = contexts_of_text(text)
             if len(contexts) > 1:
-                raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call recommend_text, which answers each.")
-            sentence = contexts[0]
+                raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call search_text, which answers each.")
+            text = contexts[0]
         k = checked_k(k, self.manifest)
-        check_filters(filters, self.store, self._retriever.matches_nothing)
-        asked = self.asked([sentence], neighbours=True)[0]
-        candidates = self._candidates(asked, k, _with_leak_rules(filters, asked), sort, explain=explain)
-        return self._hits(asked.query, candidates, explain=explain)
+        check_filters(filters, self.store, self._index.lucene.matches_nothing)
+        (topic,) = topics_of([text], self.store)
+        fair = LeakRules().restrict(topic, filters)
+        if sort == "relevance":
+            found = self._ranked(topic, k, fair, explain=explain)
+        else:
+            found = self._index.lucene.search(topic, k, fair, sort=sort)
+        return self.answer(topic, found, explain=explain)
 
-    def recommend_text(
+    def search_text(
         self,
         text: str,
         k: int | None = None,
@@ -141,7 +231,7 @@ class Recommender:
         citing_id: str | None = None,
         citing_title: str | None = None,
     ) -> list[Answer]:
-        """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `recommend`.
+        """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `search`.
 
         Args:
             text: What is written.
@@ -155,73 +245,107 @@ class Recommender:
         contexts = (
             replace(context, citing_id=citing_id, citing_title=citing_title) for context in contexts_of_text(text)
         )
-        return [
-            Answer(context, tuple(self.recommend(context, k, filters, sort=sort, explain=explain)))
-            for context in contexts
-        ]
+        return [self.search(context, k, filters, sort=sort, explain=explain) for context in contexts]
 
-    def recommend_many(
+    def search_many(
         self,
         contexts: Iterable[Context],
         k: int | None = None,
         filters: Filters = NO_FILTERS,
+        options: SearchOptions | None = None,
         *,
-        exclude_citing: bool = True,
-        as_of_year: bool = True,
-        neighbours: bool = True,
-        explain: bool = False,
-        threads: int = 2,
-        latencies: list[float] | None = None,
-    ) -> Iterator[tuple[Context, list[Candidate]]]:
-        """Candidates for many contexts, in order, several at once; ids and scores only.
+        on_progress: Progress = no_progress,
+    ) -> Run:
+        """The k best papers for each of many contexts, several at once, under the leak rules: ids and scores.
 
-        A context without a word to search for finds nothing.
+        A context without a word to search for has no hits. `candidates` gives the same as a stream.
 
         Args:
-            contexts: The contexts; read as they are needed.
+            contexts: The contexts, each with a `context_id` of its own.
+            k: How many papers each, from 1 to the size of the index; 10 by default.
+            filters: Which papers may be recommended.
+            options: The leak rules, threads, and so on.
+            on_progress: Called as the work goes on.
+
+        Raises:
+            InputError: Two contexts have one id.
+            FilterError: k or a filter is out of range, or names a field that the index lacks.
+        """
+        whole = len(contexts) if isinstance(contexts, Sized) else 0
+        found = self.candidates(self.topics(contexts), k, filters, options)
+
+        def answers() -> Iterator[tuple[str, list[tuple[str, float]]]]:
+            for done, (topic, candidates) in enumerate(found, 1):
+                on_progress("searching", done, max(whole, done))
+                yield topic.context.context_id, [(one.paper_id, one.score) for one in candidates]
+
+        return Run(answers(), "+".join([*self.recipe.retrievers, *self.recipe.rerankers]))
+
+    def topics(self, contexts: Iterable[Context], *, neighbours: bool = True) -> Iterator[Topic]:
+        """The topics of contexts, in order, made as they are needed; `neighbours` as for `topic_of`."""
+        for part in _parts(contexts):
+            yield from topics_of(part, self.store, neighbours=neighbours)
+
+    def candidates(
+        self,
+        topics: Iterable[Topic],
+        k: int | None = None,
+        filters: Filters = NO_FILTERS,
+        options: SearchOptions | None = None,
+    ) -> Iterator[tuple[Topic, list[Candidate]]]:
+        """Candidates for many topics, in order, several at once; ids and scores only.
+
+        A topic without a word to search for finds nothing.
+
+        Args:
+            topics: The topics (`topics` makes them of contexts); read as they are needed.
             k: How many candidates each, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
-            exclude_citing: Leave out the citing paper, and what it wrote about others.
-            as_of_year: Leave out what is newer than the citing paper, where its year is known.
-            neighbours: Whether the sentences before and after take part in the query.
-            explain: Whether candidates are to say what their scores are made of.
-            threads: How many searches run at once.
-            latencies: Takes the seconds that each search took, in no order.
+            options: The leak rules, threads, and so on.
 
         Raises:
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
+        options = options or SearchOptions()
         k = checked_k(k, self.manifest)
-        check_filters(filters, self.store, self._retriever.matches_nothing)
+        check_filters(filters, self.store, self._index.lucene.matches_nothing)
         # A part at a time: a thread pool would take in all of them at once.
-        remaining = iter(contexts)
-        while part := list(itertools.islice(remaining, _PART)):
+        for part in _parts(topics):
             begun = time.perf_counter()
-            questions = self.asked(part, neighbours=neighbours)
-            vectors = self._retriever.vectors_of([asked.query for asked in questions])
+            prepared = self._retriever.prepare(part)
             share = (time.perf_counter() - begun) / len(part)
 
-            def answer(task: tuple[Asked, Any], share: float = share) -> list[Candidate]:
-                asked, vector = task
+            def answer(task: tuple[Topic, Any], share: float = share) -> list[Candidate]:
+                topic, made = task
                 begun = time.perf_counter()
-                fair = _with_leak_rules(filters, asked, exclude_citing=exclude_citing, as_of_year=as_of_year)
                 try:
-                    return self._candidates(asked, k, fair, vector=vector, explain=explain)
+                    fair = options.rules.restrict(topic, filters)
+                    return self._ranked(topic, k, fair, made, explain=options.explain)
                 except QueryError:
                     return []
                 finally:
-                    if latencies is not None:
-                        latencies.append(share + time.perf_counter() - begun)
+                    if options.latencies is not None:
+                        options.latencies.append(share + time.perf_counter() - begun)
 
-            yield from zip(
-                part, answered_in_threads(answer, zip(questions, vectors, strict=True), threads), strict=True
+            tasks = zip(part, prepared, strict=True)
+            yield from zip(part, answered_in_threads(answer, tasks, options.threads), strict=True)
+
+    def answer(self, topic: Topic | Context, candidates: Sequence[Candidate], *, explain: bool = False) -> Answer:
+        """Candidates of a topic with their full records."""
+        topic = topic_of(topic) if isinstance(topic, Context) else topic
+        papers = self.store.papers(candidate.paper_id for candidate in candidates)
+        hits = (
+            Hit(
+                rank=rank,
+                score=candidate.score,
+                paper=papers.get(candidate.paper_id) or Paper(candidate.paper_id),
+                citance=self._citance(candidate),
+                matches=self._retriever.explain(topic, candidate) if explain else (),
+                reasons=candidate.reasons,
             )
-
-    def hits(
-        self, context: Context, candidates: Sequence[Candidate], *, explain: bool = False, neighbours: bool = True
-    ) -> list[Hit]:
-        """Candidates with their full records; `neighbours` as they were found with."""
-        return self._hits(self.asked([context], neighbours=neighbours)[0].query, candidates, explain=explain)
+            for rank, candidate in enumerate(candidates, 1)
+        )
+        return Answer(topic.context, tuple(hits))
 
     def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
         """Titles of the papers whose citing sentences speak for some hits, by id."""
@@ -230,52 +354,20 @@ class Recommender:
 
     def nothing_passes(self, filters: Filters) -> bool:
         """Whether the filters leave no paper of the index."""
-        return self._retriever.matches_nothing(filters)
+        return self._index.lucene.matches_nothing(filters)
 
-    def asked(self, contexts: Sequence[Context], *, neighbours: bool = True) -> list[Asked]:
-        """Contexts with their queries, and their citing papers where the index has them."""
-        citing = self.store.papers({context.citing_id for context in contexts if context.citing_id})
-        found = [citing.get(context.citing_id or "") for context in contexts]
-        return [
-            Asked(context, query_of(context, neighbours=neighbours, citing_title=title), paper)
-            for context, paper in zip(contexts, found, strict=True)
-            for title in [(paper.title if paper else context.citing_title) or ""]
-        ]
-
-    def _candidates(
-        self,
-        asked: Asked,
-        k: int,
-        filters: Filters,
-        sort: str = "relevance",
-        *,
-        vector: Any = None,
-        explain: bool = False,
+    def _ranked(
+        self, topic: Topic, k: int, filters: Filters, prepared: Any = None, *, explain: bool = False
     ) -> list[Candidate]:
-        rerankers = self._rerankers if sort == "relevance" else ()
         # What is ranked anew must not depend on how many are asked for.
-        depth = max([k, *(reranker.depth for reranker in rerankers)])
-        candidates = self._retriever.search(asked.query, depth, filters, sort, vector, explain=explain)
-        for reranker in rerankers:
+        depth = max([k, *(reranker.depth for reranker in self._rerankers)])
+        candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain)
+        for reranker in self._rerankers:
             head = candidates[: reranker.depth]
             papers = self.store.papers(candidate.paper_id for candidate in head)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
-            candidates = reranker.rerank(asked, candidates, papers, citances, explain=explain)
+            candidates = reranker.rerank(topic, candidates, papers, citances, explain=explain)
         return candidates[:k]
-
-    def _hits(self, query: Query, candidates: Sequence[Candidate], *, explain: bool) -> list[Hit]:
-        papers = self.store.papers(candidate.paper_id for candidate in candidates)
-        return [
-            Hit(
-                rank=rank,
-                score=candidate.score,
-                paper=papers.get(candidate.paper_id) or Paper(candidate.paper_id),
-                citance=self._citance(candidate),
-                matches=self._retriever.explain(query, candidate) if explain else (),
-                reasons=candidate.reasons,
-            )
-            for rank, candidate in enumerate(candidates, 1)
-        ]
 
     def _citance(self, candidate: Candidate) -> Citance | None:
         if candidate.citance is None:
@@ -284,10 +376,7 @@ class Recommender:
         return Citance(citing_id, self.store.citances(candidate.paper_id, citing_id)[position], score)
 
 
-def _with_leak_rules(
-    filters: Filters, asked: Asked, *, exclude_citing: bool = True, as_of_year: bool = True
-) -> Filters:
-    """The filters, and what a fair answer must not know: the citing paper, and what came after it."""
-    name = citing_name(asked.context.citing_id, asked.context.citing_key) if exclude_citing else None
-    years = [year for year in (filters.as_of_year, asked.citing_year if as_of_year else None) if year is not None]
-    return replace(filters, citing_id=name or filters.citing_id, as_of_year=min(years, default=None))
+def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
+    remaining = iter(items)
+    while part := list(itertools.islice(remaining, _PART)):
+        yield part

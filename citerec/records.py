@@ -94,6 +94,7 @@ class Context:
         citing_id: The citing paper, if it is in the corpus; it is never recommended to itself.
         citing_key: Name of the citing paper where it is not in the corpus.
         citing_title: Title of the citing paper where it is not in the corpus, such as that of a draft.
+        cited_before: The papers that the same text cited before this place, in order of first mention.
         citing_year: Year of the citing paper; what is newer cannot have been cited.
         cited_ids: The papers cited here; a marker may stand for a group.
         section: Heading of the section.
@@ -123,6 +124,7 @@ class Context:
     start: int | None = None
     end: int | None = None
     citing_title: str | None = None
+    cited_before: tuple[str, ...] = ()
 
 
 def citing_name(citing_id: str | None, citing_key: str | None) -> str | None:
@@ -131,6 +133,35 @@ def citing_name(citing_id: str | None, citing_key: str | None) -> str | None:
     `CorpusId:12` is how diagnostic sets name a paper that S2AG's citations know as 12.
     """
     return citing_id or "_".join((citing_key or "").removeprefix("CorpusId:").split()) or None
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which papers may be found. All hold at once; each is exact.
+
+    Attributes:
+        year_from: Published in this year or later. A paper without a year does not pass.
+        year_to: Published in this year or earlier. A paper without a year does not pass.
+        fields: Of one of these fields of study, whatever the case of the letters.
+        venues: Published in a venue that has the words of one of these, side by side.
+        min_citations: Cited at least so often; a paper of unknown count does not pass.
+        exclude: None of these papers.
+        citing_id: The paper that cites: neither it nor what it wrote about others is searched.
+        as_of_year: Nothing known to be newer, and no citing sentence newer or of unknown year.
+    """
+
+    year_from: int | None = None
+    year_to: int | None = None
+    fields: tuple[str, ...] = ()
+    venues: tuple[str, ...] = ()
+    min_citations: int | None = None
+    exclude: tuple[str, ...] = ()
+    citing_id: str | None = None
+    as_of_year: int | None = None
+
+
+NO_FILTERS = Filters()
+"""Every paper may be found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,21 +9,33 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
+
+class SystemOption(click.Option):
+    """`--system`: its help names the systems that there are, asked for only where help is shown."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help."""
+        from citerec.systems import system_names
+
+        self.help = (
+            f"{', '.join(system_names())}; any of them with +RERANKER behind it; or a TOML file of settings.  "
+            "[default: the best that the index supports]"
+        )
+        return super().get_help_record(ctx)
+
+
 settings_options: list[Callable[[Any], Any]] = [
     click.option(
         "--set",
         "assignments",
         multiple=True,
         metavar="KEY=VALUE",
-        help="Change one setting, for example bm25.k1=0.9; may be repeated. Keys: docs/settings.md.",
+        help="Change one setting, for example lucene.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.",
     ),
     click.option(
         "--system",
-        "--recipe",
-        "recipe",
         metavar="NAME|FILE",
-        help="bm25, citances, dense, hybrid, hybrid+ltr, hybrid+cross-encoder, hybrid+ltr+cross-encoder, or a TOML "
-        "file of settings.  [default: the best that the index supports]",
+        cls=SystemOption,
     ),
 ]
 

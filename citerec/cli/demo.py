@@ -38,7 +38,7 @@ def demo(out: Path) -> None:
     console.print(f"{out} built: {manifest.counts.papers} papers of 18 fields.", markup=False)
     recommender = Recommender.open(out)
     for sentence in _SENTENCES:
-        (answer,) = recommender.recommend_text(sentence, k=3, explain=True)
+        (answer,) = recommender.search_text(sentence, k=3, explain=True)
         show_answer(console, answer, {})
     console.print(
         f"""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import notes, output
+from citerec.cli.console import SystemOption, notes, output
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
@@ -30,9 +30,7 @@ _PATH = click.Path(path_type=Path)
     "systems",
     multiple=True,
     metavar="NAME|FILE",
-    help="A recipe, or a system built in: bm25, bm25+citances, bm25-one-field, citances, dense, hybrid, hybrid+ltr, "
-    "hybrid+cross-encoder, hybrid+ltr+cross-encoder; may be repeated.  "
-    "[default: what recommend does]",
+    cls=SystemOption,
 )
 @click.option(
     "--run",

@@ -78,7 +78,7 @@ def citation(
     title: str | None,
     citing: str | None,
     writer: str,
-    recipe: str | None,
+    system: str | None,
     assignments: tuple[str, ...],
     as_bibtex: bool,
     as_json: bool,
@@ -93,9 +93,8 @@ def citation(
     from citerec.generate.citation import citation_task, draft, with_citations
     from citerec.generate.related_work import read_ids
     from citerec.recommend import Recommender
-    from citerec.rerank.systems import best_system
     from citerec.retrieve.manifest import find_index
-    from citerec.settings import RetrievalSettings, find_recipe
+    from citerec.systems import Recipe, default_system
 
     if sentence.count(MARKER) != 1:
         raise InputError(
@@ -104,9 +103,8 @@ def citation(
         )
     opened = _open_writer(writer, "citation", options)
     index = find_index(index_path)
-    system = recipe or best_system(index)
-    settings = RetrievalSettings.load(find_recipe(system), assignments)
-    with Recommender.open(index, settings) as recommender:
+    name = system or default_system(index)
+    with Recommender.open(index, Recipe.load(name, assignments)) as recommender:
         (context,) = contexts_of_text(sentence)
         found = _known(recommender.store, read_ids(papers), index) if papers is not None else []
         own = _known(recommender.store, [citing], index) if citing else []
@@ -114,19 +112,19 @@ def citation(
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
         if papers is None:
             asked = replace(context, citing_id=citing, citing_title=title)
-            found = [hit.paper for hit in recommender.recommend(asked, k)]
+            found = [hit.paper for hit in recommender.search(asked, k)]
         if not found:
             raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
     made = draft(citation_task(context, found, own[0] if own else None), found, opened)
     resolved = with_citations(context, found)
     if as_json:
-        searched = {} if papers is not None else {"system": system}
+        searched = {} if papers is not None else {"system": name}
         print_json({"sentence": resolved, **searched, **draft_json(made, bibtex=as_bibtex)})
     else:
         show_draft(output(), made, sentence=resolved, bibtex=as_bibtex)
         _warn(made)
-        if papers is None and recipe is None:
-            notes().print(f"System: {system}, the best that {index} supports.", markup=False)
+        if papers is None and system is None:
+            notes().print(f"System: {name}, the best that {index} supports.", markup=False)
     _remark(opened)
 
 

@@ -13,10 +13,11 @@ from citerec.errors import InputError
 from citerec.records import MARKER
 
 if TYPE_CHECKING:
+    from citerec.contexts.topic import Topic
     from citerec.generate.tldr import Tldr
     from citerec.recommend import Answer, Recommender
-    from citerec.records import Context, Hit
-    from citerec.retrieve.protocol import Candidate, Filters
+    from citerec.records import Filters, Hit
+    from citerec.retrieve.base import Candidate
 
 _SORTS = ["relevance", "newest", "oldest", "most-cited", "venue", "field"]
 _FILE = click.Path(path_type=Path)
@@ -84,7 +85,7 @@ def recommend(
     trec: Path | None,
     as_json: bool,
     as_bibtex: bool,
-    recipe: str | None,
+    system: str | None,
     assignments: tuple[str, ...],
     **options: Any,
 ) -> None:
@@ -105,10 +106,9 @@ def recommend(
     _refuse_with_contexts(contexts, "title", "citing")
     text = None if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
-    from citerec.rerank.systems import best_system
+    from citerec.records import Filters
     from citerec.retrieve.manifest import find_index
-    from citerec.retrieve.protocol import Filters
-    from citerec.settings import RetrievalSettings, find_recipe
+    from citerec.systems import Recipe, default_system
 
     filters = Filters(
         options["year_from"],
@@ -119,10 +119,10 @@ def recommend(
         options["exclude"],
     )
     index = find_index(index_path)
-    system = recipe or best_system(index)
-    recommender = Recommender.open(index, RetrievalSettings.load(find_recipe(system), assignments))
+    name = system or default_system(index)
+    recommender = Recommender.open(index, Recipe.load(name, assignments))
     # Said once there is an answer: an error stays one line.
-    said = f"System: {system}, the best that {index} supports." if recipe is None and not as_json else ""
+    said = f"System: {name}, the best that {index} supports." if system is None and not as_json else ""
     if contexts:
         if options["sort"] != "relevance":
             raise click.UsageError("--sort does not go with --contexts")
@@ -134,7 +134,7 @@ def recommend(
     assert text is not None
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
         raise InputError(f"{index} has no paper {citing!r}", "Give its title instead: --title TEXT")
-    answers = recommender.recommend_text(
+    answers = recommender.search_text(
         text,
         k,
         filters,
@@ -157,9 +157,9 @@ def recommend(
         from citerec.cli.tables import show_answer
 
         for number, answer in enumerate(answers, 1):
-            name = number if len(answers) > 1 else None
+            shown_as = number if len(answers) > 1 else None
             tldrs = _tldrs(answer.hits) if options["tldr"] else None
-            show_answer(output(), answer, recommender.titles(answer.hits), name, tldrs)
+            show_answer(output(), answer, recommender.titles(answer.hits), shown_as, tldrs)
     if said:
         notes().print(said, markup=False)
 
@@ -239,7 +239,7 @@ def _print_bibtex(hits: "list[Hit]") -> None:
 
 
 def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
-    from citerec.retrieve.protocol import Candidate
+    from citerec.retrieve.base import Candidate
     from citerec.retrieve.trec import write_run
 
     rows = (
@@ -263,16 +263,16 @@ def _answer_contexts(
     trec: Path | None,
     options: dict[str, Any],
 ) -> None:
+    from citerec.contexts.leaks import LeakRules
     from citerec.contexts.read import read_contexts
+    from citerec.recommend import SearchOptions
 
     contexts = list(read_contexts(path))
-    found = recommender.recommend_many(
-        contexts,
+    found = recommender.candidates(
+        recommender.topics(contexts, neighbours=options["neighbours"]),
         k,
         filters,
-        as_of_year=options["as_of_year"],
-        neighbours=options["neighbours"],
-        explain=options["explain"],
+        SearchOptions(LeakRules(as_of_year=options["as_of_year"]), explain=options["explain"]),
     )
     if shape == "trec":
         from citerec.cli.progress import progress_bar
@@ -285,34 +285,31 @@ def _answer_contexts(
         _tell_run(trec, *counts)
         return
     cited: list[Hit] = []
-    for context, candidates in found:
-        hits = recommender.hits(context, candidates, explain=options["explain"], neighbours=options["neighbours"])
+    for topic, candidates in found:
+        answer = recommender.answer(topic, candidates, explain=options["explain"])
         if shape == "bibtex":
-            cited += hits
+            cited += answer.hits
         else:
-            _show_context(recommender, context, hits, as_json=shape == "json", tldr=options["tldr"])
+            _show_context(recommender, answer, as_json=shape == "json", tldr=options["tldr"])
     if shape == "bibtex":
         _print_bibtex(cited)
 
 
 def _told(
-    found: "Iterator[tuple[Context, list[Candidate]]]", whole: int, on_progress: Any
+    found: "Iterator[tuple[Topic, list[Candidate]]]", whole: int, on_progress: Any
 ) -> "Iterator[tuple[str, list[Candidate]]]":
-    for done, (context, candidates) in enumerate(found, 1):
+    for done, (topic, candidates) in enumerate(found, 1):
         on_progress("searching", done, whole)
-        yield context.context_id, candidates
+        yield topic.context.context_id, candidates
 
 
-def _show_context(
-    recommender: "Recommender", context: "Context", hits: "list[Hit]", *, as_json: bool, tldr: bool
-) -> None:
+def _show_context(recommender: "Recommender", answer: "Answer", *, as_json: bool, tldr: bool) -> None:
     if as_json:
         import orjson
 
-        click.echo(orjson.dumps({"context_id": context.context_id, "hits": _hits_json(hits, tldr=tldr)}))
+        click.echo(orjson.dumps({"context_id": answer.context.context_id, "hits": _hits_json(answer, tldr=tldr)}))
         return
     from citerec.cli.tables import show_answer
-    from citerec.recommend import Answer
 
-    tldrs = _tldrs(hits) if tldr else None
-    show_answer(output(), Answer(context, tuple(hits)), recommender.titles(hits), context.context_id, tldrs)
+    tldrs = _tldrs(answer) if tldr else None
+    show_answer(output(), answer, recommender.titles(answer), answer.context.context_id, tldrs)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from citerec.cli.main import cli
-from citerec.settings import setting_keys
+from citerec.systems import all_settings
 
 _WIDTH = 100
 
@@ -33,7 +33,7 @@ def cli_reference() -> str:
 
 def settings_reference() -> str:
     """docs/settings.md."""
-    rows = [f"| `{key}` | {default} | {meaning} |" for key, (default, meaning) in setting_keys().items()]
+    rows = [f"| `{key}` | {default} | {meaning} |" for key, (default, meaning) in all_settings().items()]
     return "\n".join(
         [
             "# Settings",

@@ -10,14 +10,14 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from citerec.records import MARKER, Hit, Paper
-from citerec.settings import setting_keys
+from citerec.systems import all_settings
 
 if TYPE_CHECKING:
     from citerec.generate.tldr import Tldr
     from citerec.recommend import Answer
     from citerec.rerank.ltr import LtrManifest
     from citerec.retrieve.describe import Description, Listed
-    from citerec.settings import Fusion
+    from citerec.systems import Recipe
     from citerec.train.fusion import TunedFusion
 
 _AUTHORS_SHOWN = 3
@@ -143,7 +143,7 @@ def show_description(console: Console, description: "Description") -> None:
             built.append(f"recall@100 {vectors.faiss.recall:.3f}")
         facts.add_row("  index", ", ".join([f"FAISS {vectors.faiss.faiss} {vectors.faiss.kind}", *built]))
     facts.add_row("analyzer", f"{manifest.analyzer} (Lucene {manifest.lucene}, citerec {manifest.citerec})")
-    settings = ", ".join(f"{key} {default}" for key, (default, _) in setting_keys().items())
+    settings = ", ".join(f"{key} {default}" for key, (default, _) in all_settings().items())
     facts.add_row("default settings", settings)
     facts.add_row("fingerprint", manifest.fingerprint)
     console.print(facts)
@@ -249,17 +249,18 @@ def show_ranker(console: Console, path: Path, manifest: "LtrManifest") -> None:
 
 def show_fusion(console: Console, tuned: "TunedFusion") -> None:
     """Ways of fusing words and vectors, and what each reaches."""
-    names = {"lucene": "words alone", "dense": "vectors alone"}
+    from citerec.retrieve.base import RETRIEVERS
+
     table = Table(Column(f"{tuned.contexts:,} contexts"), Column(tuned.metric, justify="right"), box=None)
     for name, score in tuned.alone.items():
-        table.add_row(names[name], f"{score:.3f}")
-    table.add_row(f"as it is: {_fusion(tuned.before.fusion)}", f"{tuned.before.score:.3f}")
+        table.add_row(f"{RETRIEVERS[name].label} alone", f"{score:.3f}")
+    table.add_row(f"as it is: {_fusion(tuned.before.recipe)}", f"{tuned.before.score:.3f}")
     for tried in tuned.tried:
-        table.add_row(f"best {_fusion(tried.fusion)}", f"{tried.score:.3f}")
+        table.add_row(f"best {_fusion(tried.recipe)}", f"{tried.score:.3f}")
     console.print(table)
 
 
-def _fusion(fusion: "Fusion") -> str:
-    if fusion.method == "rrf":
-        return f"rrf, fusion.k={fusion.k:g}"
-    return f"weighted, fusion.lucene={fusion.lucene:g} fusion.dense={fusion.dense:g}"
+def _fusion(recipe: "Recipe") -> str:
+    if recipe.fusion.method == "rrf":
+        return f"rrf, fusion.k={recipe.fusion.k:g}"
+    return "weighted, " + " ".join(f"retrievers.{name}={weight:g}" for name, weight in recipe.retrievers.items())

@@ -79,9 +79,7 @@ def train() -> None:
 @with_options(_contexts)
 @click.option("--index", "index_path", type=_PATH, help="Whose candidates are ranked; the only index by default.")
 @click.option("--out", type=_PATH, help="The ranker to make, or to replace.  [default: into the index itself]")
-@click.option(
-    "--system", default="hybrid", show_default=True, metavar="NAME|FILE", help="How candidates are found: a recipe."
-)
+@click.option("--system", default="hybrid", show_default=True, metavar="NAME|FILE", help="How candidates are found.")
 @click.option("--limit", type=click.IntRange(1), default=8000, show_default=True, help=_LIMIT)
 @click.option("--rounds", type=click.IntRange(1), default=500, show_default=True, help="Trees, at most.")
 @click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Contexts answered at once.")
@@ -93,12 +91,11 @@ def ltr(index_path: Path | None, out: Path | None, **options: Any) -> None:
     """
     from citerec.cli.progress import progress_bar
     from citerec.cli.tables import show_ranker
-    from citerec.rerank.systems import LTR
     from citerec.retrieve.manifest import find_index
     from citerec.train.ltr import LtrOptions, train_ltr
 
     index = find_index(index_path)
-    place = out or index / LTR
+    place = out or index / "ltr"
     with progress_bar() as on_progress:
         ranker = LtrOptions(options["system"], options["rounds"], threads=options["threads"])
         manifest = train_ltr(_choice(options), index, place, ranker, on_progress)
@@ -152,14 +149,13 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     """
     from citerec.cli.progress import progress_bar
     from citerec.rerank.cross_encoder_text import TextOptions
-    from citerec.rerank.systems import CROSS_ENCODER
     from citerec.retrieve.manifest import find_index
     from citerec.train.reranker import RerankerOptions, train_reranker
 
     text = TextOptions(**{name: options.pop(name) for name in ("max_tokens", "citing", "citances")})
     choice, schedule = _choice(options), schedule_of(options)
     index = find_index(index_path)
-    place = out or index / CROSS_ENCODER
+    place = out or index / "cross-encoder"
     with progress_bar() as on_progress:
         manifest = train_reranker(
             choice,
@@ -187,11 +183,14 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
 @click.option("--contexts", required=True, type=_PATH, help="Contexts with cited papers, JSON Lines.")
 @click.option("--index", "index_path", type=_PATH, help="An index with vectors; the only index by default.")
 @click.option("--out", type=_PATH, help="Write the best as a recipe, for --system FILE.")
+@click.option(
+    "--system", default="hybrid", show_default=True, metavar="NAME|FILE", help="Whose lists are fused: two or more."
+)
 @click.option("--metric", default="recall@100", show_default=True, help="What is to be high.")
 @click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help=_LIMIT)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
-def fusion(contexts: Path, index_path: Path | None, out: Path | None, metric: str, limit: int, seed: int) -> None:
-    """Look for the weights by which `hybrid` fuses words and vectors.
+def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options: Any) -> None:
+    """Look for the weights by which a system fuses its lists: words and vectors in `hybrid`.
 
     By grid, as ranx does it: weighted sums of scores, and reciprocal ranks with their constant.
     """
@@ -201,9 +200,7 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, metric: st
     from citerec.train.fusion import tune_fusion, write_recipe
 
     with progress_bar() as on_progress:
-        tuned = tune_fusion(
-            contexts, find_index(index_path), metric=metric, limit=limit, seed=seed, on_progress=on_progress
-        )
+        tuned = tune_fusion(contexts, find_index(index_path), **options, on_progress=on_progress)
     show_fusion(output(), tuned)
     if out is not None:
         write_recipe(tuned, out)
@@ -282,6 +279,6 @@ def _choice(options: dict[str, Any]) -> "Choice":
 
 
 def _settings(system: str | None) -> Any:
-    from citerec.evaluation.systems import load_settings
+    from citerec.systems import Recipe
 
-    return load_settings(system) if system else None
+    return Recipe.load(system) if system else None

@@ -65,7 +65,6 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
     if (markers := text.count(MARKER)) != 1:
         raise RecordError(f"the text holds {markers} {MARKER}, where one should be")
     context_id = optional_id(record, "context_id") or default_id
-    cited = [optional_id({"cited_ids": value}, "cited_ids") for value in read_list(record, "cited_ids")]
     return Context(
         text=text,
         before=read_text(record, "before") or "",
@@ -74,7 +73,7 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         citing_id=optional_id(record, "citing_id"),
         citing_key=read_text(record, "citing_key"),
         citing_year=read_year(record, "citing_year"),
-        cited_ids=tuple(dict.fromkeys(value for value in cited if value)),
+        cited_ids=_read_ids(record, "cited_ids"),
         section=read_text(record, "section"),
         source=read_text(record, "source"),
         intent=read_text(record, "intent"),
@@ -84,7 +83,13 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         start=read_count(record, "start"),
         end=read_count(record, "end"),
         citing_title=read_text(record, "citing_title"),
+        cited_before=_read_ids(record, "cited_before"),
     )
+
+
+def _read_ids(record: dict[str, Any], name: str) -> tuple[str, ...]:
+    ids = (optional_id({name: value}, name) for value in read_list(record, name))
+    return tuple(dict.fromkeys(paper_id for paper_id in ids if paper_id))
 
 
 def _read_labels(record: dict[str, Any]) -> dict[str, str]:

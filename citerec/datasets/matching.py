@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from citerec.contexts.query import Query
 from citerec.contexts.s2orc import FullText
+from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.records import Paper
 from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.lucene_settings import LuceneSettings, Weights
 from citerec.retrieve.staging import LUCENE
-from citerec.settings import RetrievalSettings, Weights
 
 LEAST_ALIKE = 0.75
 """Similarity of two titles, or of two names, from which they count as the same (Docekal et al.)."""
@@ -118,12 +118,12 @@ def title_search(index: Path) -> Iterator[Search]:
     Raises:
         IndexUnusableError: Lucene cannot open it.
     """
-    settings = RetrievalSettings(weights=Weights(text=0, title=1, abstract=0, citances=0))
+    settings = LuceneSettings(weights=Weights(text=0, title=1, abstract=0, citances=0))
     with contextlib.closing(LuceneRetriever(index / LUCENE, settings)) as lucene:
 
         def search(text: str) -> list[str]:
             try:
-                return [candidate.paper_id for candidate in lucene.search(Query(text), CANDIDATES)]
+                return [candidate.paper_id for candidate in lucene.search(Topic(text), CANDIDATES)]
             except QueryError:
                 return []  # no word in it, or more than an entry has
 

@@ -15,8 +15,7 @@ from citerec.evaluation.compare import compare
 from citerec.evaluation.material import Material, Source, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, load, measure, parse_metrics
 from citerec.evaluation.outcomes import Outcomes
-from citerec.evaluation.questions import Questions, ask
-from citerec.evaluation.rank import FATES, NOT_FOUND, Ranking, Rules, fates, rank
+from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcomes, rank
 from citerec.evaluation.results import (
     Results,
     Scores,
@@ -26,13 +25,14 @@ from citerec.evaluation.results import (
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
 from citerec.evaluation.systems import Answered, Conditions, System, answer, check, named
+from citerec.evaluation.topics import Topics, select_topics
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.rerank.systems import best_system
 from citerec.retrieve.describe import size_of
 from citerec.retrieve.index import open_store, recover
 from citerec.retrieve.manifest import Manifest, find_index
+from citerec.systems import default_system
 
 DEFAULT_K = 100
 MISSING = ("zero", "skip")
@@ -109,7 +109,7 @@ def evaluate(
     path = Path(index) if index is not None else _pool(given, source.labelled)
     recover(path)
     manifest = Manifest.read(path)
-    given = given or named(best_system(path))
+    given = given or named(default_system(path))
     papers = manifest.counts.papers
     k = min(DEFAULT_K, papers) if chosen.k is None else chosen.k
     if not 1 <= k <= papers:
@@ -125,20 +125,20 @@ def evaluate(
             conditions=chosen.conditions,
             on_progress=lambda done: on_progress("labelling", done, len(source.contexts)),
         )
-        questions = ask(material.contexts, list(material.families) if source.families else ())
-        years = store.years({paper_id for context in questions.contexts for paper_id in context.cited_ids})
-        if all(years.keys().isdisjoint(context.cited_ids) for context in questions.contexts):
+        topics = select_topics(material.contexts, store, list(material.families) if source.families else ())
+        years = store.years({paper_id for context in topics.contexts for paper_id in context.cited_ids})
+        if all(years.keys().isdisjoint(context.cited_ids) for context in topics.contexts):
             raise InputError(
                 f"no cited paper of any context is in {path}",
                 f"Give the index of the corpus that they cite: --index{_hint(source)}",
             )
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
         conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, on_progress)
-        evaluation = _Evaluation(tuple(given), questions, material, metrics, rules, k, years, chosen)
+        evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen)
         load(metrics)  # here, so that no system's memory and time hold it
         # Runs first: what is wrong with one should be known before others search for minutes.
         for name in sorted(given, key=lambda name: not isinstance(given[name], Path | Mapping)):
-            answered = answer(name, given[name], questions, conditions)
+            answered = answer(name, given[name], topics, conditions)
             on_progress(f"scoring {name}", 0, 1)
             evaluation.add(name, answered)
             on_progress(f"scoring {name}", 1, 1)
@@ -153,7 +153,7 @@ class _Evaluation:
     def __init__(
         self,
         names: tuple[str, ...],
-        questions: Questions,
+        topics: Topics,
         material: Material,
         metrics: tuple[Metric, ...],
         rules: Rules,
@@ -161,9 +161,9 @@ class _Evaluation:
         years: Years,
         options: Options,
     ) -> None:
-        self._names, self._questions, self._material, self._metrics = names, questions, material, metrics
+        self._names, self._topics, self._material, self._metrics = names, topics, material, metrics
         self._rules, self._k, self._years, self._options = rules, k, years, options
-        contexts = questions.contexts
+        contexts = topics.contexts
         self._groups = [(name, label) for name, family in material.families.items() for label in family.classes]
         self._outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
         counted = ~self._outside if rules.missing == "skip" else np.ones(len(contexts), bool)
@@ -183,17 +183,17 @@ class _Evaluation:
 
     def add(self, name: str, answered: Answered) -> None:
         """Scores one system."""
-        ranking = rank(answered.run, self._questions, self._rules, self._k)
+        ranking = rank(answered.run, self._topics, self._rules, self._k)
         scores = measure(self._metrics, ranking.gold, self._k)
-        totals = total(scores, self._questions.clusters, self._members)
+        totals = total(scores, self._topics.clusters, self._members)
         bounds = intervals(totals, self._options.seed, self._options.resamples)
         overall, *classes = self._means(totals, bounds)
         families: dict[str, dict[str, Scores]] = {}
         for (family, label), found in zip(self._groups, classes, strict=True):
             families.setdefault(family, {})[label] = found
-        fate = fates(ranking, self._questions, self._years, self._rules)[self._counted]
+        found = outcomes(ranking, self._topics, self._years, self._rules)[self._counted]
         places = ranking.gold[self._counted]
-        hits = np.bincount(ranking.run.contexts, minlength=len(self._questions))
+        hits = np.bincount(ranking.run.contexts, minlength=len(self._topics))
         self._rankings[name], self._totals[name], self._scores[name] = ranking, totals, scores
         self._systems[name] = SystemResult(
             kind=answered.kind,
@@ -202,7 +202,7 @@ class _Evaluation:
             robustness=tuple(robustness(metric.name, overall, families) for metric in self._metrics)
             if any(scores.n for scores in classes)
             else (),
-            fates={label: int((fate == number).sum()) for number, label in enumerate(FATES)},
+            fates={label: int((found == number).sum()) for number, label in enumerate(OUTCOMES)},
             ranks=np.bincount(places[places > NOT_FOUND], minlength=self._k + 1)[1:].tolist(),
             without_hit=int((hits[self._counted] == 0).sum()),
             removed=ranking.removed._asdict(),
@@ -228,7 +228,7 @@ class _Evaluation:
 
     def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
         """What all systems reached, and how they compare."""
-        contexts, rules, seed = self._questions.contexts, self._rules, self._options.seed
+        contexts, rules, seed = self._topics.contexts, self._rules, self._options.seed
         totals = {name: self._totals[name] for name in self._names}
         rankings = {name: self._rankings[name] for name in self._names}
         of_set = {
@@ -237,9 +237,9 @@ class _Evaluation:
             "outside": int(self._outside.sum()),
             "counted": int(self._counted.sum()),
             "alike": True,
-            "citing_papers": len(np.unique(self._questions.clusters[self._counted])),
+            "citing_papers": len(np.unique(self._topics.clusters[self._counted])),
             "citing_papers_known": any(context.citing_id or context.citing_key for context in contexts),
-            "without_citing_year": sum(context.citing_year is None for context in contexts),
+            "without_citing_year": sum(topic.citing_year is None for topic in self._topics.topics),
         }
         return Results(
             set=of_set,
@@ -265,7 +265,7 @@ class _Evaluation:
             outcomes=Outcomes(
                 contexts,
                 np.flatnonzero(self._counted),
-                self._questions.clusters,
+                self._topics.clusters,
                 self._outside,
                 {name: ranking.gold for name, ranking in rankings.items()},
                 self._scores,

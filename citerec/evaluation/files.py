@@ -25,8 +25,8 @@ from citerec.evaluation.results import (
     SystemResult,
 )
 from citerec.groundwork.directories import Kind
+from citerec.retrieve.base import Candidate
 from citerec.retrieve.index import open_store
-from citerec.retrieve.protocol import Candidate
 from citerec.retrieve.trec import write_run
 
 FIGURES = "results.json"

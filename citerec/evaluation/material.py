@@ -1,12 +1,14 @@
 """Where the contexts come from: a diagnostic set, a file that is labelled on the spot, or a list."""
 
 import hashlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from citerec.contexts.read import read_contexts
+from citerec.contexts.write import as_record
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import FAMILIES, families_named
 from citerec.diagnostics.label import Labelled, label_contexts
@@ -204,5 +206,5 @@ def _facts(source: Source, fingerprint: str, labelled: Any) -> dict[str, Any]:
 def _digest(contexts: Sequence[Context]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for context in contexts:
-        digest.update(repr(replace(context, labels={})).encode("utf-8", "surrogatepass"))
+        digest.update(json.dumps(as_record(replace(context, labels={}))).encode() + b"\n")
     return digest.hexdigest()

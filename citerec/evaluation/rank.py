@@ -6,24 +6,21 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from citerec.evaluation.questions import Questions
+from citerec.contexts.leaks import LeakRules
 from citerec.evaluation.run import Run, Years
+from citerec.evaluation.topics import Topics
 
 NOT_FOUND = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
-    """What a fair answer must not know, and what counts.
+class Rules(LeakRules):
+    """The leak rules, and what counts.
 
     Attributes:
-        exclude_citing: The citing paper is no answer to its own context.
-        as_of_year: Nor is what is known to be newer than the citing paper.
         missing: What becomes of contexts none of whose cited papers is in the index: they count as "zero", or "skip".
     """
 
-    exclude_citing: bool = True
-    as_of_year: bool = True
     missing: str = "zero"
 
 
@@ -52,26 +49,26 @@ class Ranking:
     removed: Removed
 
 
-def rank(run: Run, questions: Questions, rules: Rules, k: int) -> Ranking:
+def rank(run: Run, topics: Topics, rules: Rules, k: int) -> Ranking:
     """Applies the rules to a run, orders it, and finds the papers that the contexts cite.
 
     Order is by score, ties by paper id.
 
     Args:
         run: The run.
-        questions: What was asked.
+        topics: What was answered.
         rules: What is left out.
         k: How many hits of each context count.
     """
-    run, removed = _fair(run, questions, rules)
+    run, removed = _fair(run, topics, rules)
     run = _ordered(run)
     places = _places(run.contexts)
     run, places = run.only(places <= k), places[places <= k]
     numbers = {paper_id: number for number, paper_id in enumerate(run.paper_ids)}
-    most = max(len(context.cited_ids) for context in questions.contexts)
-    gold = np.full((len(questions), most), -1, np.int32)
-    cited = np.full((len(questions), most), -1, np.int32)
-    for row, context in enumerate(questions.contexts):
+    most = max(len(context.cited_ids) for context in topics.contexts)
+    gold = np.full((len(topics), most), -1, np.int32)
+    cited = np.full((len(topics), most), -1, np.int32)
+    for row, context in enumerate(topics.contexts):
         for slot, paper_id in enumerate(context.cited_ids):
             gold[row, slot] = NOT_FOUND
             cited[row, slot] = numbers.get(paper_id, -1)
@@ -81,16 +78,10 @@ def rank(run: Run, questions: Questions, rules: Rules, k: int) -> Ranking:
     return Ranking(run, places, gold, removed)
 
 
-def _fair(run: Run, questions: Questions, rules: Rules) -> tuple[Run, Removed]:
-    citing = newer = np.zeros(len(run), bool)
-    if rules.exclude_citing:
-        numbers = {paper_id: number for number, paper_id in enumerate(run.paper_ids)}
-        own = [numbers.get(context.citing_id or "", -1) for context in questions.contexts]
-        citing = run.papers == np.array(own, np.int32)[run.contexts]
-    if rules.as_of_year:
-        newer = ~citing & (run.years[run.papers] > questions.citing_years[run.contexts])
-    removed = Removed(int(citing.sum()), int(newer.sum()))
-    return (run.only(~(citing | newer)) if any(removed) else run), removed
+def _fair(run: Run, topics: Topics, rules: Rules) -> tuple[Run, Removed]:
+    broken = rules.breaches(topics.topics, run.contexts, run.papers, run.paper_ids, run.years)
+    removed = Removed(int(broken.citing_paper.sum()), int(broken.newer.sum()))
+    return (run.only(~(broken.citing_paper | broken.newer)) if any(removed) else run), removed
 
 
 def _ordered(run: Run) -> Run:
@@ -113,23 +104,23 @@ def _places(contexts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
     return rows - starts + 1
 
 
-FATES = ("found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index")
+OUTCOMES = ("found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index")
 """What can become of a cited paper: among the first ten, ranked after them, or lost in one of three ways."""
 
 FOUND_UNTIL = 10
 
 
-def fates(ranking: Ranking, questions: Questions, years: Years, rules: Rules) -> npt.NDArray[np.int8]:
-    """What became of each cited paper, as a number in FATES; -1 for slots that are not needed."""
+def outcomes(ranking: Ranking, topics: Topics, years: Years, rules: Rules) -> npt.NDArray[np.int8]:
+    """What became of each cited paper, as a number in OUTCOMES; -1 for slots that are not needed."""
     found = np.full(ranking.gold.shape, -1, np.int8)
-    for row, context in enumerate(questions.contexts):
-        for slot, paper_id in enumerate(context.cited_ids):
+    for row, topic in enumerate(topics.topics):
+        for slot, paper_id in enumerate(topic.context.cited_ids):
             place = ranking.gold[row, slot]
             if place != NOT_FOUND:
                 found[row, slot] = 0 if place <= FOUND_UNTIL else 1
             elif paper_id not in years:
                 found[row, slot] = 4
             else:
-                late = rules.as_of_year and (years[paper_id] or 0) > questions.citing_years[row]
-                found[row, slot] = 3 if late else 2
+                known = LeakRules(exclude_citing=False, as_of_year=rules.as_of_year)
+                found[row, slot] = 2 if known.permits(topic, paper_id, years[paper_id]) else 3
     return found

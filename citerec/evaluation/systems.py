@@ -8,15 +8,15 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from citerec.errors import InputError, SettingsError
+from citerec.errors import InputError
 from citerec.evaluation.cost import Cost, Meter
-from citerec.evaluation.questions import Questions
 from citerec.evaluation.rank import Rules
 from citerec.evaluation.run import Run, YearsOf, collect_run, read_run
-from citerec.recommend import Recommender
+from citerec.evaluation.topics import Topics
+from citerec.recommend import Recommender, SearchOptions
 from citerec.records import Context
-from citerec.retrieve.protocol import Candidate
-from citerec.settings import RetrievalSettings, find_recipe
+from citerec.retrieve.base import Candidate
+from citerec.systems import Recipe
 
 Answer = Sequence[tuple[str, float] | Candidate]
 Function = Callable[[Context, int], Answer]
@@ -67,84 +67,66 @@ class Answered:
     cost: Cost | None = None
 
 
-def answer(name: str, system: System, questions: Questions, conditions: Conditions) -> Answered:
-    """Lets a system answer all questions.
+def answer(name: str, system: System, topics: Topics, conditions: Conditions) -> Answered:
+    """Lets a system answer all topics.
 
     Raises:
         InputError: There is no such system, or it answers with what cannot be scored.
     """
     if isinstance(system, Path):
-        return Answered(read_run(system, questions.numbers, conditions.years_of), "run")
+        return Answered(read_run(system, topics.numbers, conditions.years_of), "run")
     if isinstance(system, Mapping):
-        return Answered(_of_mapping(name, system, questions, conditions.years_of), "run")
+        return Answered(_of_mapping(name, system, topics, conditions.years_of), "run")
     if isinstance(system, str):
-        with Recommender.open(conditions.index, load_settings(system)) as recommender:
-            return _of_recommender(name, recommender, questions, conditions)
+        with Recommender.open(conditions.index, system) as recommender:
+            return _of_recommender(name, recommender, topics, conditions)
     if isinstance(system, Recommender):
-        return _of_recommender(name, system, questions, conditions)
+        return _of_recommender(name, system, topics, conditions)
     if callable(system):
-        return _of_function(name, system, questions, conditions)
+        return _of_function(name, system, topics, conditions)
     raise InputError(
         f"{name} is a {type(system).__name__}, no system",
         "Give a name, the path of a run, a Recommender, a function of a context and k, or a run as a mapping.",
     )
 
 
-def load_settings(name: str) -> RetrievalSettings:
-    """The settings of a built-in system or of a recipe.
-
-    Raises:
-        SettingsError: There is none of this name.
-    """
-    try:
-        return RetrievalSettings.load(find_recipe(name))
-    except SettingsError as error:
-        message = error.message.replace("there is no recipe", "there is no system")
-        raise SettingsError(message, error.remedy) from None
-
-
-def _of_recommender(name: str, recommender: Recommender, questions: Questions, conditions: Conditions) -> Answered:
+def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditions: Conditions) -> Answered:
     rules = conditions.rules
-    # Some questions first, unmeasured: Java compiles what it runs often, and files come into memory.
-    for _ in recommender.recommend_many(questions.contexts[:_WARM_UP], conditions.k, threads=conditions.threads):
+    # Some topics first, unmeasured: Java compiles what it runs often, and files come into memory.
+    options = SearchOptions(threads=conditions.threads)
+    for _ in recommender.candidates(topics.topics[:_WARM_UP], conditions.k, options=options):
         pass
     with Meter(conditions.threads, conditions.index_bytes) as meter:
-        found = recommender.recommend_many(
-            questions.contexts,
-            conditions.k,
-            exclude_citing=rules.exclude_citing,
-            as_of_year=rules.as_of_year,
-            threads=conditions.threads,
-            latencies=meter.latencies,
-        )
+        options = SearchOptions(rules, threads=conditions.threads, latencies=meter.latencies)
+        found = recommender.candidates(topics.topics, conditions.k, options=options)
         answers = [
             [(candidate.paper_id, candidate.score) for candidate in candidates]
-            for _, candidates in _told(found, name, len(questions), conditions)
+            for _, candidates in _watched(found, name, len(topics), conditions)
         ]
     run = collect_run(answers, conditions.years_of, name)
-    return Answered(run, "citerec", recommender.settings.model_dump(), meter.cost(len(questions)))
+    return Answered(run, "citerec", recommender.recipe.to_json(), meter.cost(len(topics)))
 
 
-def _of_function(name: str, system: Function, questions: Questions, conditions: Conditions) -> Answered:
+def _of_function(name: str, system: Function, topics: Topics, conditions: Conditions) -> Answered:
     with Meter(1, conditions.index_bytes) as meter:
         answers = []
-        for context in _told(iter(questions.contexts), name, len(questions), conditions):
+        for context in _watched(iter(topics.contexts), name, len(topics), conditions):
             begun = time.perf_counter()
             found = system(context, conditions.k)
             meter.latencies.append(time.perf_counter() - begun)
             answers.append(_pairs(name, found))
     run = collect_run(answers, conditions.years_of, name)
-    return Answered(run, "function", None, meter.cost(len(questions)))
+    return Answered(run, "function", None, meter.cost(len(topics)))
 
 
-def _of_mapping(name: str, scores: Scores, questions: Questions, years_of: YearsOf) -> Run:
+def _of_mapping(name: str, scores: Scores, topics: Topics, years_of: YearsOf) -> Run:
     for context_id in scores:
-        if str(context_id) not in questions.numbers:
+        if str(context_id) not in topics.numbers:
             raise InputError(
                 f"{name} answers {context_id!r}, which is no context", "Score the run on the contexts it answers."
             )
     by_text = {str(context_id): papers for context_id, papers in scores.items()}
-    answers = (_pairs(name, by_text.get(context.context_id, {}).items()) for context in questions.contexts)
+    answers = (_pairs(name, by_text.get(context.context_id, {}).items()) for context in topics.contexts)
     return collect_run(answers, years_of, name)
 
 
@@ -164,7 +146,7 @@ def _pairs(name: str, found: Any) -> list[tuple[str, float]]:
     return pairs
 
 
-def _told(items: Iterator[Any], name: str, whole: int, conditions: Conditions) -> Iterator[Any]:
+def _watched(items: Iterator[Any], name: str, whole: int, conditions: Conditions) -> Iterator[Any]:
     for done, item in enumerate(items, 1):
         yield item
         if done % 100 == 0 or done == whole:
@@ -204,7 +186,7 @@ def check(systems: Mapping[str, System]) -> None:
                 "Use up to 40 letters, digits and . _ + @ - only.",
             )
         if isinstance(system, str):
-            load_settings(system)
+            Recipe.load(system)
         if isinstance(system, Path) and not system.is_file():
             what = "is no plain file" if system.exists() else "does not exist: there is no run of this name"
             raise InputError(f"{system} {what}", "Give a TREC run file.")

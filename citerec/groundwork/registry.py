@@ -15,7 +15,8 @@ Part = TypeVar("Part")
 class Registry(Generic[Part]):
     """The parts of one kind, by name.
 
-    A part is a class or an object with a `name`. It is one module of the package given here, and registers itself:
+    A part is a class or an object with a `name`. It is a module of the package given here, at any depth, and registers
+    itself:
 
         @RETRIEVERS.register
         class Bm25: ...
@@ -99,8 +100,8 @@ class Registry(Generic[Part]):
         if not self._loaded:
             self._loaded = True  # first: a part that asks the registry while it is imported must not come here again
             package = importlib.import_module(self._package)
-            for module in pkgutil.iter_modules(package.__path__):
-                importlib.import_module(f"{self._package}.{module.name}")
+            for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
+                importlib.import_module(module.name)
             for entry in entry_points(group=self.group):
                 try:
                     self.register(entry.load())

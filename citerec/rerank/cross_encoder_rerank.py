@@ -4,20 +4,41 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
+import orjson
+from pydantic import Field
 
+from citerec.contexts.topic import Topic
 from citerec.records import Paper, Reason
-from citerec.rerank.cross_encoder import CrossEncoder, Scores
+from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, in_new_order, trained_folder
+from citerec.rerank.cross_encoder import KIND, CrossEncoder, Scores
 from citerec.rerank.cross_encoder_text import pair_texts
-from citerec.rerank.reranker import Asked, in_new_order
+from citerec.retrieve.base import Candidate
 from citerec.retrieve.fusion import strongest
-from citerec.retrieve.protocol import Candidate
-from citerec.settings import CrossEncoder as CrossEncoderSettings
+from citerec.settings import PartSettings
 
 
-class CrossEncoderReranker:
+class CrossEncoderSettings(PartSettings):
+    """How the cross-encoder is used."""
+
+    depth: int = Field(default=50, ge=1, description="how many candidates are read; the rest stay behind them")
+    model: str | None = Field(default=None, description="folder of the cross-encoder; by default that of the index")
+    weight: float | None = Field(
+        default=None,
+        ge=0,
+        le=1000,
+        description="weight of its score against 1 for the score before, both scaled; by default tuned in training",
+    )
+    backend: Literal["torch", "onnx-int8"] = Field(
+        default="torch", description="what runs it: torch, or ONNX Runtime with 8-bit weights"
+    )
+
+
+@RERANKERS.register
+class CrossEncoderReranker(Reranker):
     """Reads the first candidates anew. Safe to call from several threads.
 
     Args:
@@ -28,6 +49,25 @@ class CrossEncoderReranker:
         ModelError: It cannot be opened.
     """
 
+    name = "cross-encoder"
+    Settings = CrossEncoderSettings
+    trained_kind = KIND
+
+    @classmethod
+    def open(cls, index: Path, folder: Path | None, settings: CrossEncoderSettings) -> Self:
+        """Opens the cross-encoder in a folder, or that of the index."""
+        return cls(trained_folder(cls, index, folder or settings.model, "reranker"), settings)
+
+    @classmethod
+    def is_default_at(cls, folder: Path) -> bool:
+        """Where training found that it helps: with a weight of 0 it does not."""
+        try:
+            return bool(float(orjson.loads((folder / MANIFEST).read_bytes()).get("weight", 1)))
+        except OSError:
+            return False
+        except (ValueError, AttributeError):
+            return True  # broken: who opens it says how
+
     def __init__(self, path: str | Path, settings: CrossEncoderSettings | None = None) -> None:
         settings = settings or CrossEncoderSettings()
         self.model = CrossEncoder.open(path, backend=settings.backend)
@@ -37,7 +77,7 @@ class CrossEncoderReranker:
 
     def rerank(
         self,
-        asked: Asked,
+        topic: Topic,
         candidates: Sequence[Candidate],
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
@@ -45,13 +85,13 @@ class CrossEncoderReranker:
         explain: bool = False,
     ) -> list[Candidate]:
         """Candidates in their new order, with new scores: what the cross-encoder and the ranking before gave each."""
-        (scores,) = read(self.model, [asked], [candidates[: self.depth]], papers, [citances])
+        (scores,) = read(self.model, [topic], [candidates[: self.depth]], papers, [citances])
         return interpolated(candidates, scores, self.weight, explain=explain)
 
 
 def read(
     model: CrossEncoder,
-    asked: Sequence[Asked],
+    topics: Sequence[Topic],
     candidates: Sequence[Sequence[Candidate]],
     papers: Mapping[str, Paper],
     citances: Sequence[Mapping[str, str]],
@@ -60,7 +100,7 @@ def read(
 
     Args:
         model: What reads them.
-        asked: The contexts.
+        topics: What they were found for.
         candidates: Of each context; all are read.
         papers: The records of all of them.
         citances: Citing sentences by paper id, for each context.
@@ -70,13 +110,12 @@ def read(
     """
     pairs = [
         pair_texts(
-            one.query,
-            one.citing,
+            topic,
             papers.get(candidate.paper_id) or Paper(candidate.paper_id),
             written.get(candidate.paper_id),
             model.manifest.text,
         )
-        for one, found, written in zip(asked, candidates, citances, strict=True)
+        for topic, found, written in zip(topics, candidates, citances, strict=True)
         for candidate in found
     ]
     ends = list(itertools.accumulate(map(len, candidates)))

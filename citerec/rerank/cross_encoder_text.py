@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field
 
-from citerec.contexts.query import Query, clean
+from citerec.contexts.topic import Topic, clean
 from citerec.errors import ModelError
 from citerec.records import Paper
 
@@ -51,21 +51,18 @@ class TextOptions(BaseModel):
     citances: bool = True
 
 
-def pair_texts(
-    query: Query, citing: Paper | None, paper: Paper, citance: str | None, options: TextOptions | None = None
-) -> Pair:
+def pair_texts(topic: Topic, paper: Paper, citance: str | None, options: TextOptions | None = None) -> Pair:
     """The texts of a context and a candidate.
 
     Args:
-        query: The context, from `citerec.contexts.query.query_of`.
-        citing: The citing paper, where it is known.
+        topic: The topic, with its citing paper where that is known.
         paper: The candidate.
         citance: What another paper wrote when it cited the candidate: one that the search gave under the leak rules.
         options: What is read; all of it by default.
     """
     options = options or TextOptions()
     return (
-        TextA(_title_and_abstract(citing) if citing and options.citing else "", query.passage),
+        TextA(_title_and_abstract(topic.citing) if topic.citing and options.citing else "", topic.passage),
         TextB(_title_and_abstract(paper), clean(citance) if citance and options.citances else ""),
     )
 

@@ -7,42 +7,50 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from citerec.contexts.topic import Topic
 from citerec.records import Paper
-from citerec.rerank.reranker import Asked
-from citerec.retrieve.protocol import SIGNALS, Candidate
+from citerec.retrieve.base import Candidate
 
 Floats = npt.NDArray[np.float32]
 
 _RANKED = ("fused", "bm25", "citance", "citances", "dense")
-_FOUND = ("fused", "bm25", "citance", "citance_2", "citances", "citances_found", "dense")
+_FOUND = {
+    "fused": "score of the fused lists",
+    "bm25": "BM25 of title and abstract",
+    "citance": "BM25 of the best citing sentence",
+    "citance_2": "BM25 of the second best citing sentence",
+    "citances": "BM25 of all citing sentences found, summed",
+    "citances_found": "how many citing sentences were found",
+    "dense": "cosine of the vectors",
+}
 _WORD = re.compile(r"[^\W_]+")
 _SECTIONS = ("introduction", "related", "background", "method", "experiment", "result", "discussion", "conclusion")
 _INTENTS = ("background", "method", "result")
 _UNKNOWN = math.nan
 
 
-def _year_gap(asked: Asked, paper: Paper) -> float:
-    year = asked.citing_year
+def _year_gap(topic: Topic, paper: Paper) -> float:
+    year = topic.citing_year
     return _UNKNOWN if year is None or paper.year is None else year - paper.year
 
 
-def _citations(_asked: Asked, paper: Paper) -> float:
+def _citations(_topic: Topic, paper: Paper) -> float:
     return _UNKNOWN if paper.citation_count is None else math.log1p(paper.citation_count)
 
 
-def _common_authors(asked: Asked, paper: Paper) -> float:
-    if asked.citing is None or not asked.citing.authors:
+def _common_authors(topic: Topic, paper: Paper) -> float:
+    if topic.citing is None or not topic.citing.authors:
         return _UNKNOWN
-    return len(set(asked.citing.authors) & set(paper.authors))
+    return len(set(topic.citing.authors) & set(paper.authors))
 
 
-def _same_venue(asked: Asked, paper: Paper) -> float:
-    if asked.citing is None or not asked.citing.venue or not paper.venue:
+def _same_venue(topic: Topic, paper: Paper) -> float:
+    if topic.citing is None or not topic.citing.venue or not paper.venue:
         return _UNKNOWN
-    return float(asked.citing.venue.casefold() == paper.venue.casefold())
+    return float(topic.citing.venue.casefold() == paper.venue.casefold())
 
 
-_OF_PAPER: dict[str, tuple[str, Callable[[Asked, Paper], float]]] = {
+_OF_PAPER: dict[str, tuple[str, Callable[[Topic, Paper], float]]] = {
     "log citations": ("logarithm of 1 + the citation count that the corpus gives", _citations),
     "age": ("years from the paper to the citing paper", _year_gap),
     "common authors": ("authors whom the paper shares with the citing paper", _common_authors),
@@ -61,9 +69,9 @@ _OF_CONTEXT = {
 }
 
 FEATURES: dict[str, str] = {
-    **{name: SIGNALS[name] for name in _FOUND},
-    **{f"{name} rank": f"rank by that among the candidates: {SIGNALS[name]}" for name in _RANKED},
-    **{f"{name} share": f"that against the best candidate's: {SIGNALS[name]}" for name in _RANKED},
+    **_FOUND,
+    **{f"{name} rank": f"rank by that among the candidates: {_FOUND[name]}" for name in _RANKED},
+    **{f"{name} share": f"that against the best candidate's: {_FOUND[name]}" for name in _RANKED},
     **{name: meaning for name, (meaning, _) in _OF_PAPER.items()},
     **_OF_WORDS,
     **_OF_CONTEXT,
@@ -88,11 +96,11 @@ KINDS: dict[str, str] = {
 """What a feature is about: reasons for a hit are summed by these."""
 
 
-def features_of(asked: Asked, candidates: Sequence[Candidate], papers: Mapping[str, Paper]) -> Floats:
+def features_of(topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]) -> Floats:
     """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where nothing is known.
 
     Args:
-        asked: What they were found for.
+        topic: What they were found for.
         candidates: Best first; ranks are among these.
         papers: Their records.
     """
@@ -103,10 +111,10 @@ def features_of(asked: Asked, candidates: Sequence[Candidate], papers: Mapping[s
     }
     ranks = [_ranks(signals[name]) for name in _RANKED]
     shares = [_shares(signals[name]) for name in _RANKED]
-    of_paper = [[measure(asked, paper) for paper in records] for _, measure in _OF_PAPER.values()]
-    sentence = words_of(asked.query.text)
+    of_paper = [[measure(topic, paper) for paper in records] for _, measure in _OF_PAPER.values()]
+    sentence = words_of(topic.text)
     of_words = np.array([_shared_words(sentence, paper) for paper in records], np.float32).reshape(-1, len(_OF_WORDS)).T
-    of_context = (len(sentence), _section(asked.context.section), _place(asked.context.intent, _INTENTS))
+    of_context = (len(sentence), _section(topic.context.section), _place(topic.context.intent, _INTENTS))
     columns = [*signals.values(), *ranks, *shares, *of_paper, *of_words]
     columns += [np.full(len(candidates), value) for value in of_context]
     return np.array(columns, np.float32).T

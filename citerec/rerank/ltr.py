@@ -7,19 +7,26 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from citerec.contexts.topic import Topic
 from citerec.errors import ModelError, first_fault
 from citerec.records import Paper, Reason
+from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, in_new_order, trained_folder
 from citerec.rerank.features import FEATURES, KINDS, features_of
-from citerec.rerank.reranker import Asked, in_new_order
+from citerec.retrieve.base import Candidate
 from citerec.retrieve.fusion import strongest
-from citerec.retrieve.protocol import Candidate
-from citerec.settings import Ltr
+from citerec.settings import PartSettings
 
 KIND = "citerec-ltr"
 MODEL = "model.txt"
-MANIFEST = "manifest.json"
+
+
+class LtrSettings(PartSettings):
+    """How the learnt ranker is used."""
+
+    depth: int = Field(default=200, ge=1, description="how many candidates are ranked anew; the rest stay behind them")
+    model: str | None = Field(default=None, description="folder of the learnt ranker; by default that of the index")
 
 
 class LtrManifest(BaseModel):
@@ -56,7 +63,8 @@ class LtrManifest(BaseModel):
             raise ModelError(f"{folder / MANIFEST} is no manifest of a ranker ({first_fault(error)})", remedy) from None
 
 
-class LtrReranker:
+@RERANKERS.register
+class LtrReranker(Reranker):
     """Ranks candidates by gradient-boosted trees. Safe to call from several threads.
 
     Args:
@@ -67,7 +75,22 @@ class LtrReranker:
         ModelError: There is none, it is damaged, or it was trained on other features.
     """
 
-    def __init__(self, path: Path, settings: Ltr | None = None) -> None:
+    name = "ltr"
+    Settings = LtrSettings
+    preference = 1  # a cross-encoder behind it was measured to take away: it is asked by name only
+    trained_kind = KIND
+
+    @classmethod
+    def open(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Self:
+        """Opens the ranker in a folder, or that of the index."""
+        return cls(trained_folder(cls, index, folder or settings.model, "ltr"), settings)
+
+    @classmethod
+    def is_default_at(cls, folder: Path) -> bool:
+        """Wherever there is one."""
+        return (folder / MANIFEST).is_file()
+
+    def __init__(self, path: Path, settings: LtrSettings | None = None) -> None:
         import lightgbm
 
         self.manifest = LtrManifest.read(path)
@@ -77,12 +100,11 @@ class LtrReranker:
             self._trees = lightgbm.Booster(model_file=path / MODEL)
         except lightgbm.basic.LightGBMError as error:
             raise ModelError(f"{path / MODEL} cannot be read", "Train it anew: citerec train ltr") from error
-        self.depth = (settings or Ltr()).depth
-        self.reads_citances = False
+        self.depth = (settings or LtrSettings()).depth
 
     def rerank(
         self,
-        asked: Asked,
+        topic: Topic,
         candidates: Sequence[Candidate],
         papers: Mapping[str, Paper],
         _citances: Mapping[str, str],
@@ -93,7 +115,7 @@ class LtrReranker:
         head = candidates[: self.depth]
         if not head:
             return []
-        features = features_of(asked, head, papers)
+        features = features_of(topic, head, papers)
         scores = self.scores(features)
         reasons = self.reasons(features) if explain else [()] * len(head)
         ranked = (

@@ -8,7 +8,6 @@ from citerec.errors import IndexUnusableError
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.index import DENSE, open_store, recover
 from citerec.retrieve.manifest import Manifest, is_index
-from citerec.settings import RetrievalSettings
 
 _SHOWN = 12
 
@@ -47,7 +46,6 @@ class Description:
             "fields_of_study": self.fields,
             "venues": self.venues,
             "vectors": self.vectors and {"bytes": self.vector_bytes, **self.vectors.model_dump()},
-            "default_settings": RetrievalSettings().model_dump(),
         }
 
 

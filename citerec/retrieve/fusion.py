@@ -1,18 +1,127 @@
-"""Several ranked lists as one."""
+"""Several ranked lists as one, and several retrievers as one."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, Literal
 
-from citerec.records import Reason
-from citerec.retrieve.protocol import Candidate
-from citerec.settings import Fusion
+from pydantic import Field
 
-_REASONS = {"lucene": "words", "dense": "vectors"}
+from citerec.contexts.topic import Topic
+from citerec.records import NO_FILTERS, Filters, Match, Reason
+from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
+from citerec.retrieve.opened import OpenIndex
+from citerec.settings import PartSettings
+
+
+class Fusion(PartSettings):
+    """How the lists of several retrievers become one. Defaults chosen on dev contexts: docs/results.md."""
+
+    method: Literal["weighted", "rrf"] = Field(
+        default="weighted",
+        description="weighted: scores of each list scaled to 0–1, then summed; rrf: reciprocal ranks",
+    )
+    k: float = Field(default=20, gt=0, description="rrf: a hit scores weight / (k + rank)")
+    depth: int = Field(default=1000, ge=1, description="how many hits of each list are fused")
+    feedback: int = Field(
+        default=0, ge=0, le=1000, description="how many of the first fused papers the vectors are searched with again"
+    )
+    feedback_weight: float = Field(
+        default=0.3, ge=0, le=1000, description="weight of the mean of their vectors, against 1 for the query's own"
+    )
+
+
+class FusedRetriever:
+    """Asks several retrievers and fuses what they find. Safe to call from several threads.
+
+    Args:
+        index: The index that they search; it knows filters and orders.
+        retrievers: The retrievers, by name.
+        weights: The weight of each list, by the same names.
+        fusion: How the lists become one.
+    """
+
+    def __init__(
+        self, index: OpenIndex, retrievers: Mapping[str, Retriever], weights: Mapping[str, float], fusion: Fusion
+    ) -> None:
+        self._index = index
+        self._retrievers = dict(retrievers)
+        self._weights = weights
+        self._fusion = fusion
+
+    def close(self) -> None:
+        """Lets go of the retrievers' files and models."""
+        for retriever in self._retrievers.values():
+            retriever.close()
+
+    def prepare(self, topics: Sequence[Topic]) -> list[dict[str, Any]]:
+        """What the searches of each topic need, by retriever; made for all topics together."""
+        made = {name: retriever.prepare(topics) for name, retriever in self._retrievers.items()}
+        return [{name: of_topics[place] for name, of_topics in made.items()} for place in range(len(topics))]
+
+    def search(
+        self,
+        topic: Topic,
+        k: int,
+        filters: Filters = NO_FILTERS,
+        prepared: Mapping[str, Any] | None = None,
+        *,
+        explain: bool = False,
+    ) -> list[Candidate]:
+        """The k best candidates, best first.
+
+        Args:
+            topic: What to search for.
+            k: How many candidates, from 1.
+            filters: Which papers may be found; exact.
+            prepared: What `prepare` gave for the topic; made anew where it is missing.
+            explain: Whether candidates of several lists are to say what each list gave them.
+
+        Raises:
+            QueryError: The topic has no word to search for, or too many.
+            FilterError: k is under 1.
+        """
+        made = dict(prepared if prepared is not None else self.prepare([topic])[0])
+        if len(self._retrievers) == 1:
+            ((name, retriever),) = self._retrievers.items()
+            return self._list(name, retriever, topic, k, filters, made)
+        depth = max(self._fusion.depth, k)
+        lists = {
+            name: self._list(name, retriever, topic, depth, filters, made)
+            for name, retriever in self._retrievers.items()
+        }
+        if self._fusion.feedback:
+            first = [one.paper_id for one in fuse(lists, self._weights, self._fusion, self._fusion.feedback)]
+            for name, retriever in self._retrievers.items():
+                drawn = retriever.with_feedback(made[name], first, self._fusion.feedback_weight)
+                if drawn is not None:
+                    made[name] = drawn
+                    lists[name] = self._list(name, retriever, topic, depth, filters, made)
+        fused = fuse(lists, self._weights, self._fusion, k, explain=explain)
+        for name, retriever in self._retrievers.items():
+            known = {candidate.paper_id for candidate in lists[name]}
+            fused = _with_signals(fused, retriever, made[name], known)
+        return fused
+
+    def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
+        """The words of the topic that speak for a candidate, best first; what vectors say stands under no word."""
+        retrievers = dict.fromkeys([self._index.lucene, *self._retrievers.values()])
+        return tuple(match for retriever in retrievers for match in retriever.explain(topic, candidate))
+
+    def _list(
+        self, name: str, retriever: Retriever, topic: Topic, k: int, filters: Filters, prepared: Mapping[str, Any]
+    ) -> list[Candidate]:
+        found = retriever.search(topic, k, filters, prepared[name])
+        return found if retriever.filters_itself else self._index.permitted(name, found, filters)[:k]
 
 
 def fuse(
-    lists: Mapping[str, Sequence[Candidate]], settings: Fusion, k: int | None = None, *, explain: bool = False
+    lists: Mapping[str, Sequence[Candidate]],
+    weights: Mapping[str, float],
+    fusion: Fusion,
+    k: int | None = None,
+    *,
+    explain: bool = False,
 ) -> list[Candidate]:
     """The k best candidates of several lists, best first; ties go by paper id.
 
@@ -22,7 +131,8 @@ def fuse(
 
     Args:
         lists: Candidates by the name of the retriever, each best first.
-        settings: The method, and the weight of each list by its name.
+        weights: The weight of each list by its name; 1 where none is given.
+        fusion: The method.
         k: How many; all by default.
         explain: Whether each candidate is to say what each list gave it.
     """
@@ -30,11 +140,12 @@ def fuse(
     reasons: dict[str, list[Reason]] = defaultdict(list)
     found: dict[str, Candidate] = {}
     for name, candidates in lists.items():
-        weight = getattr(settings, name)
-        for candidate, share in zip(candidates, _shares(candidates, settings), strict=True):
+        weight = weights.get(name, 1.0)
+        label = RETRIEVERS[name].label if explain else name
+        for candidate, share in zip(candidates, _shares(candidates, fusion), strict=True):
             scores[candidate.paper_id] += weight * share
             if explain:
-                reasons[candidate.paper_id].append(Reason(_REASONS[name], weight * share))
+                reasons[candidate.paper_id].append(Reason(label, weight * share))
             known = found.get(candidate.paper_id)
             found[candidate.paper_id] = candidate if known is None else _both(known, candidate)
     ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0].encode()))
@@ -54,11 +165,22 @@ def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple(sorted((one for one in reasons if one.score), key=lambda one: (-abs(one.score), one.name)))
 
 
-def _shares(candidates: Sequence[Candidate], settings: Fusion) -> list[float]:
+def _with_signals(candidates: list[Candidate], retriever: Retriever, prepared: Any, known: set[str]) -> list[Candidate]:
+    """Candidates with the signals that a retriever has for those that only others found: rankers ask for them."""
+    signals = retriever.scores(prepared, [one.paper_id for one in candidates if one.paper_id not in known])
+    return [
+        replace(candidate, signals={**candidate.signals, **signals[candidate.paper_id]})
+        if candidate.paper_id in signals
+        else candidate
+        for candidate in candidates
+    ]
+
+
+def _shares(candidates: Sequence[Candidate], fusion: Fusion) -> list[float]:
     if not candidates:
         return []
-    if settings.method == "rrf":
-        return [1 / (settings.k + rank) for rank in range(1, len(candidates) + 1)]
+    if fusion.method == "rrf":
+        return [1 / (fusion.k + rank) for rank in range(1, len(candidates) + 1)]
     most, least = candidates[0].score, candidates[-1].score
     # One score for all: all are best.
     return [(candidate.score - least) / (most - least) if most > least else 1.0 for candidate in candidates]

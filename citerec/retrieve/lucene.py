@@ -7,12 +7,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from citerec.contexts.query import Query
+from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchError, SettingsError
-from citerec.records import Match
+from citerec.records import NO_FILTERS, Filters, Match
 from citerec.retrieve import lucene_fields as fields
+from citerec.retrieve.base import RETRIEVERS, Candidate, CitanceKey, Retriever
 from citerec.retrieve.jvm import (
     cast,
     class_object,
@@ -35,8 +36,10 @@ from citerec.retrieve.lucene_queries import (
     sort_by,
     term_query,
 )
-from citerec.retrieve.protocol import NO_FILTERS, Candidate, CitanceKey, Filters
-from citerec.settings import RetrievalSettings
+from citerec.retrieve.lucene_settings import LuceneSettings
+
+if TYPE_CHECKING:
+    from citerec.retrieve.opened import OpenIndex
 
 _INDEX_SEARCHER = "org.apache.lucene.search.IndexSearcher"
 # How deep both lists are read before the scores of a paper and its citances are added up. What a paper scores must
@@ -65,7 +68,8 @@ class _CitanceHit(NamedTuple):
     position: int
 
 
-class LuceneRetriever:
+@RETRIEVERS.register
+class LuceneRetriever(Retriever):
     """BM25 over title, abstract and citances. Safe to call from several threads.
 
     A paper scores the weighted sum of BM25 over its fields, and of its best citances, each further one decayed:
@@ -80,8 +84,18 @@ class LuceneRetriever:
         SettingsError: No field that the index has is given a weight.
     """
 
-    def __init__(self, path: Path, settings: RetrievalSettings | None = None) -> None:
-        self.settings = settings or RetrievalSettings()
+    name = "lucene"
+    label = "words"
+    Settings = LuceneSettings
+    filters_itself = True
+
+    @classmethod
+    def open(cls, index: "OpenIndex", _settings: LuceneSettings) -> "LuceneRetriever":
+        """The words of an open index, which were opened with these settings."""
+        return index.lucene
+
+    def __init__(self, path: Path, settings: LuceneSettings | None = None) -> None:
+        self.settings = settings or LuceneSettings()
         start()
         with java_lock, java_failures(f"opening {path}", IndexUnusableError):
             self._papers = _Searcher(path / "papers", self.settings)
@@ -98,11 +112,19 @@ class LuceneRetriever:
             if self._citances is not None:
                 self._citances.reader.close()
 
-    def search(self, query: Query, k: int, filters: Filters = NO_FILTERS, sort: str = "relevance") -> list[Candidate]:
+    def search(
+        self,
+        topic: Topic,
+        k: int,
+        filters: Filters = NO_FILTERS,
+        _prepared: None = None,
+        *,
+        sort: str = "relevance",
+    ) -> list[Candidate]:
         """The k best candidates, best first; fewer where fewer share a word with the query.
 
         Args:
-            query: What to search for.
+            topic: What to search for.
             k: How many candidates, from 1.
             filters: Which papers may be found; exact.
             sort: One of SORTS. Any other than relevance orders every paper that shares a word with the query.
@@ -115,16 +137,16 @@ class LuceneRetriever:
             raise FilterError(f"k is {k}", "Ask for at least one paper.")
         if sort not in SORTS:
             raise FilterError(f"no order is called {sort!r}", f"Orders are: {', '.join(SORTS)}.")
-        self._check_length(query)
+        self._check_length(topic)
         weigh_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
         depth = max(_DEPTH, k) if weigh_citances else k
         with java_failures("searching", SearchError):
             with java_lock:
-                words = self._parsers.papers(query)
-                cited_so = self._parsers.citances(query) if weigh_citances else None
+                words = self._parsers.papers(topic)
+                cited_so = self._parsers.citances(topic) if weigh_citances else None
                 if words is None and cited_so is None:
                     raise QueryError(
-                        f"no word to search for in {query.text[:60]!r}",
+                        f"no word to search for in {topic.text[:60]!r}",
                         "Write a sentence with words of its own: stop words and signs are not searched.",
                     )
                 allowed = words and filtered(words, filters, known_year=sort == "oldest")
@@ -173,7 +195,7 @@ class LuceneRetriever:
         """The ids of all papers that pass some filters, in order of id."""
         return matching_ids(self._papers, filters)
 
-    def explain(self, query: Query, candidate: Candidate) -> tuple[Match, ...]:
+    def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
         """The words of the query that speak for a candidate, best first.
 
         Without citances their scores add up to its score. Of citances only the one that speaks most is looked into;
@@ -183,7 +205,7 @@ class LuceneRetriever:
         with java_lock, java_failures("explaining", SearchError):
             found: dict[str, float] = defaultdict(float)
             where: dict[str, list[str]] = defaultdict(list)
-            words = query_terms(query, self.settings)
+            words = query_terms(topic, self.settings)
             document = self._papers.document(((fields.ID, candidate.paper_id),))
             for term, (_, times) in words.items():
                 for name in ("title", "abstract", "text"):
@@ -202,9 +224,9 @@ class LuceneRetriever:
                         where[term].append("citance")
         return _matches({term: shown for term, (shown, _) in words.items()}, found, where)
 
-    def _check_length(self, query: Query) -> None:
+    def _check_length(self, topic: Topic) -> None:
         longest = self.settings.max_query_words
-        if (words := len(query.text.split())) > longest:
+        if (words := len(topic.text.split())) > longest:
             raise QueryError(
                 f"the sentence has {words:,} words, more than {longest:,}",
                 "Give the sentence around <REF>, or allow more with --set max_query_words=…",
@@ -232,7 +254,7 @@ def answered_in_threads(answer: Callable[[Task], Found], tasks: Iterable[Task], 
 class _Searcher:
     """One Lucene index, open for searching."""
 
-    def __init__(self, path: Path, settings: RetrievalSettings) -> None:
+    def __init__(self, path: Path, settings: LuceneSettings) -> None:
         directory = fields.open_directory(path)
         self.reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
         as_reader = cast("org.apache.lucene.index.IndexReader", self.reader)

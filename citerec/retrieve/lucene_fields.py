@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from citerec.contexts.query import clean
+from citerec.contexts.topic import clean
 from citerec.corpus.store import SearchableCitance, SearchableText
 from citerec.retrieve.jvm import cast, java_class
 

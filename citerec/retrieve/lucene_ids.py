@@ -3,10 +3,10 @@
 from typing import Any
 
 from citerec.errors import SearchError
+from citerec.records import Filters
 from citerec.retrieve import lucene_fields as fields
 from citerec.retrieve.jvm import java_class, java_failures, java_lock
 from citerec.retrieve.lucene_queries import filtered, occur
-from citerec.retrieve.protocol import Filters
 
 # Java prints a page as one string, which holds at most 2^31 characters.
 _PAGE = 500_000

@@ -4,12 +4,12 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from citerec.contexts.query import Query
+from citerec.contexts.topic import Topic
 from citerec.errors import FilterError
+from citerec.records import Filters
 from citerec.retrieve import lucene_fields as fields
 from citerec.retrieve.jvm import cast, java_class
-from citerec.retrieve.protocol import Filters
-from citerec.settings import RetrievalSettings
+from citerec.retrieve.lucene_settings import LuceneSettings
 
 ENGINE_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.ABSTRACT}
 """Lucene's field for each field that a weight can be given to."""
@@ -28,7 +28,7 @@ class Parsers:
     weighted, as one flat disjunction that Lucene can cut short.
     """
 
-    def __init__(self, settings: RetrievalSettings) -> None:
+    def __init__(self, settings: LuceneSettings) -> None:
         weights = settings.weights
         paper = {engine: getattr(weights, name) for name, engine in ENGINE_FIELDS.items()}
         self._longest = settings.max_query_words
@@ -37,21 +37,21 @@ class Parsers:
         citance = {fields.CITANCE: 1.0 if weights.citances else 0.0}  # the weight itself is applied to the scores
         self._citances = [_parser(_scaled(citance, factor)) for factor in factors]
 
-    def papers(self, query: Query) -> Any | None:
+    def papers(self, topic: Topic) -> Any | None:
         """The query over papers; None where it has no word."""
-        return self._parse(query, self._papers)
+        return self._parse(topic, self._papers)
 
-    def citances(self, query: Query) -> Any | None:
+    def citances(self, topic: Topic) -> Any | None:
         """The query over citances; None where it has no word."""
-        return self._parse(query, self._citances)
+        return self._parse(topic, self._citances)
 
     def reach(self, *, citances: bool) -> bool:
         """Whether any field has a weight, the citing sentences among them if there are any."""
         return bool(self._papers[0] or (citances and self._citances[0]))
 
-    def _parse(self, query: Query, parsers: Sequence[Any | None]) -> Any | None:
-        neighbours = " ".join(query.neighbours.split()[: self._longest])
-        texts = (query.text, neighbours, query.citing_title)
+    def _parse(self, topic: Topic, parsers: Sequence[Any | None]) -> Any | None:
+        neighbours = " ".join(topic.neighbours.split()[: self._longest])
+        texts = (topic.text, neighbours, topic.citing_title)
         parts = [
             parsed for parser, text in zip(parsers, texts, strict=True) if text and (parsed := _parsed(parser, text))
         ]
@@ -155,14 +155,14 @@ def _phrase(field: str, text: str) -> Any:
     return phrase
 
 
-def query_terms(query: Query, settings: RetrievalSettings) -> dict[str, tuple[str, float]]:
+def query_terms(topic: Topic, settings: LuceneSettings) -> dict[str, tuple[str, float]]:
     """Term → (word as written, how often it counts)."""
     analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
     terms: dict[str, tuple[str, float]] = {}
     weighted = (
-        (query.text, 1.0),
-        (query.neighbours, settings.neighbours),
-        (query.citing_title, settings.citing_title),
+        (topic.text, 1.0),
+        (topic.neighbours, settings.neighbours),
+        (topic.citing_title, settings.citing_title),
     )
     for text, weight in weighted:
         for word in text.split() if weight else ():

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from citerec.errors import BuildError, InputError
-from citerec.retrieve.protocol import Candidate
+from citerec.retrieve.base import Candidate
 
 _LARGEST = 3e38
 """Scores beyond it have no place in single precision; a little below its end, so that there are steps left."""

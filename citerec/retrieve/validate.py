@@ -6,8 +6,8 @@ from collections.abc import Callable
 from citerec.corpus.store import PaperStore
 from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError
+from citerec.records import Filters
 from citerec.retrieve.manifest import Manifest
-from citerec.retrieve.protocol import Filters
 
 _NAMED_FIELDS = 25
 _USUAL_K = 10

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
-from citerec.contexts.query import query_of
+from citerec.contexts.topic import topic_of
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.groundwork.directories import Kind
@@ -20,7 +20,7 @@ from citerec.models.sentence_transformer import open_sentence_transformer
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
-from citerec.settings import RetrievalSettings
+from citerec.systems import Recipe
 from citerec.train.groups import Choice, Groups, mine_groups, without_rerankers
 from citerec.train.loop import Schedule, learn
 from citerec.train.workplace import facts_of, plan_of, workplace
@@ -84,7 +84,7 @@ def train_encoder(
     out: Path,
     options: EncoderOptions,
     schedule: Schedule,
-    settings: RetrievalSettings | None = None,
+    system: Recipe | None = None,
     *,
     device: str | None = None,
     on_progress: Progress = no_progress,
@@ -100,7 +100,7 @@ def train_encoder(
         out: The directory of the model.
         options: What to learn, and how.
         schedule: How long, and how fast.
-        settings: How candidates are found, before any reranker; the best that the index supports by default.
+        system: How candidates are found, before any reranker; the best that the index supports by default.
         device: Where; a GPU where there is one by default.
         on_progress: Called as the work goes on.
         note: Told of each dev value.
@@ -112,7 +112,7 @@ def train_encoder(
         BuildError: The loss is no number any more, or another process trains this model, or the disk is full.
     """
     ENCODER_DIRECTORY.check_place(out)
-    with Recommender.open(index, without_rerankers(index, settings)) as recommender:
+    with Recommender.open(index, without_rerankers(index, system)) as recommender:
         model = open_sentence_transformer(options.base, device)
         if options.max_tokens:
             model.max_seq_length = options.max_tokens
@@ -192,7 +192,7 @@ class _Learner:
             | {candidate.paper_id for group in groups for candidate in group.candidates[:_POOL_DEPTH]}
         )
         papers = self._store.papers(pool)
-        contexts = self._encoded([query_of(group.context).passage for group in groups])
+        contexts = self._encoded([topic_of(group.context).passage for group in groups])
         similarities = contexts @ self._encoded([_text(papers[paper_id]) for paper_id in pool]).T
         years = np.array([papers[paper_id].year or 0 for paper_id in pool])
         places = {paper_id: place for place, paper_id in enumerate(pool)}
@@ -220,7 +220,7 @@ class _Learner:
             drawn = random.permutation(len(negatives))
             # Where there are too few, some stand twice.
             drawn = np.resize(drawn, self._options.negatives)
-            contexts.append(query_of(group.context).passage)
+            contexts.append(topic_of(group.context).passage)
             chosen.append([group.gold[slot], *(negatives[place].paper_id for place in drawn)])
         papers = self._store.papers({paper_id for row in chosen for paper_id in row})
         return [contexts, *([_text(papers[paper_id]) for paper_id in column] for column in zip(*chosen, strict=True))]

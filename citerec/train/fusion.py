@@ -1,4 +1,4 @@
-"""`citerec train fusion`: how much the lists of words and of vectors weigh, found on contexts."""
+"""`citerec train fusion`: how much the lists of a system's retrievers weigh, found on contexts."""
 
 import contextlib
 import functools
@@ -10,15 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.contexts.read import read_contexts
-from citerec.errors import InputError
+from citerec.errors import SettingsError
 from citerec.evaluation.metrics import parse_metrics
 from citerec.groundwork.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.settings import Fusion, RetrievalSettings, find_recipe
+from citerec.systems import Recipe
 from citerec.train.groups import PROGRESS_EVERY, lot, tell
 
-_LISTS = ("lucene", "dense")
 _NO_PAPER = "\0"
 
 
@@ -27,11 +26,11 @@ class Tried:
     """A way of fusing, and what it reached.
 
     Attributes:
-        fusion: As settings have it.
+        recipe: The system with this way.
         score: The metric over the contexts.
     """
 
-    fusion: Fusion
+    recipe: Recipe
     score: float
 
 
@@ -43,7 +42,7 @@ class TunedFusion:
         contexts: How many contexts it was found on.
         metric: By what.
         alone: What each list reaches on its own, by its name.
-        before: What the weights of the recipe `hybrid` reach, without its feedback.
+        before: What the weights of the system reach, without its feedback.
         tried: Weighted sums and reciprocal ranks, each with its best parameters; the best first.
     """
 
@@ -55,7 +54,14 @@ class TunedFusion:
 
 
 def tune_fusion(
-    contexts: Path, index: Path, *, metric: str = "recall@100", limit: int = 1000, seed: int = 0, on_progress: Progress
+    contexts: Path,
+    index: Path,
+    *,
+    system: str = "hybrid",
+    metric: str = "recall@100",
+    limit: int = 1000,
+    seed: int = 0,
+    on_progress: Progress,
 ) -> TunedFusion:
     """Looks for the weights of the lists and for the constant of reciprocal rank fusion: ranx, by grid.
 
@@ -63,7 +69,8 @@ def tune_fusion(
 
     Args:
         contexts: A file of contexts with cited papers.
-        index: An index with vectors.
+        index: An index that has what the system needs.
+        system: A system of several retrievers; its rerankers are left out.
         metric: A metric of ranx, such as `recall@100` or `mrr@10`.
         limit: How many contexts at most.
         seed: Of those drawn.
@@ -72,15 +79,18 @@ def tune_fusion(
     Raises:
         SourceError: The file cannot be read.
         InputError: A line is no context with cited papers, or there is no such metric.
-        SettingsError: The index has no vectors.
+        SettingsError: The system has one list only, or the index lacks what it needs.
     """
-    settings = RetrievalSettings.load(find_recipe("hybrid"))
-    parse_metrics(metric, settings.fusion.depth)
+    recipe = Recipe.load(system).without_rerankers()
+    names = tuple(recipe.retrievers)
+    if len(names) < 2:
+        raise SettingsError(f"{system} searches one list: there is nothing to fuse", "Name another: --system hybrid")
+    parse_metrics(metric, recipe.fusion.depth)
     drawn = heapq.nsmallest(limit, read_contexts(contexts, cited=True), key=lambda one: lot(seed, one.context_id))
     runs = []
-    for name in _LISTS:
+    for name in names:
         advance = functools.partial(tell, on_progress, f"searching, {name}", len(drawn))
-        runs.append(_list(index, drawn, settings.model_copy(update={"retrievers": (name,)}), advance))
+        runs.append(_list(index, drawn, recipe.model_copy(update={"retrievers": {name: 1.0}}), advance))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # numba's, of what ranx compiles
         from ranx import Qrels, Run, evaluate, fuse, optimize_fusion
@@ -91,25 +101,28 @@ def tune_fusion(
         def reached(run: Run) -> float:
             return float(evaluate(qrels, run, metric))
 
-        def tried(fusion: Fusion) -> Tried:
-            if fusion.method == "rrf":
-                return Tried(fusion, reached(fuse(runs=lists, norm=None, method="rrf", params={"k": fusion.k})))
-            weights = {"weights": (fusion.lucene, fusion.dense)}
-            return Tried(fusion, reached(fuse(runs=lists, norm="min-max", method="wsum", params=weights)))
+        def tried(recipe: Recipe) -> Tried:
+            if recipe.fusion.method == "rrf":
+                fused = fuse(runs=lists, norm=None, method="rrf", params={"k": recipe.fusion.k})
+            else:
+                weights = {"weights": tuple(recipe.retrievers.values())}
+                fused = fuse(runs=lists, norm="min-max", method="wsum", params=weights)
+            return Tried(recipe, reached(fused))
 
         with contextlib.redirect_stdout(io.StringIO()):  # ranx draws bars there, whoever reads it
             constant = optimize_fusion(qrels, lists, norm=None, method="rrf", metric=metric)["k"]
             weights = optimize_fusion(qrels, lists, norm="min-max", method="wsum", metric=metric)["weights"]
-        before = settings.fusion
+        by_rank = recipe.fusion.model_copy(update={"method": "rrf", "k": float(constant)})
+        by_score = dict(zip(names, map(float, weights), strict=True))
         best = [
-            tried(before.model_copy(update={"method": "rrf", "k": float(constant)})),
-            tried(before.model_copy(update=dict(zip(("lucene", "dense"), map(float, weights), strict=True)))),
+            tried(recipe.model_copy(update={"fusion": by_rank})),
+            tried(recipe.model_copy(update={"retrievers": by_score})),
         ]
         return TunedFusion(
             contexts=len(drawn),
             metric=metric,
-            alone={name: reached(run) for name, run in zip(_LISTS, lists, strict=True)},
-            before=tried(before),
+            alone={name: reached(run) for name, run in zip(names, lists, strict=True)},
+            before=tried(recipe),
             tried=tuple(sorted(best, key=lambda one: -one.score)),
         )
 
@@ -120,32 +133,18 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
     Raises:
         InputError: Nothing can be written there.
     """
-    best = tuned.tried[0].fusion
-    hybrid = RetrievalSettings.load(find_recipe("hybrid"))
-    lines = [f"# Fused as {tuned.contexts} contexts want it, by {tuned.metric}: {tuned.tried[0].score:.4f}."]
-    lines += [
-        f'retrievers = ["{hybrid.retrievers[0]}", "{hybrid.retrievers[1]}"]',
-        f"citing_title = {hybrid.citing_title:g}",
-    ]
-    if best.method == "rrf":
-        lines += ["", "[fusion]", 'method = "rrf"', f"k = {best.k:g}"]
-    else:
-        lines += ["", "[fusion]", f"lucene = {best.lucene:g}", f"dense = {best.dense:g}"]
-    lines += [f"feedback = {hybrid.fusion.feedback}", f"feedback_weight = {hybrid.fusion.feedback_weight:g}"]
-    try:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"cannot write {path}: {error.strerror or error}", "Name another file.") from error
+    best = tuned.tried[0]
+    best.recipe.write(path, f"Fused as {tuned.contexts} contexts want it, by {tuned.metric}: {best.score:.4f}.")
 
 
 def _list(
-    index: Path, contexts: Sequence[Context], settings: RetrievalSettings, advance: Callable[[int], None]
+    index: Path, contexts: Sequence[Context], recipe: Recipe, advance: Callable[[int], None]
 ) -> dict[str, dict[str, float]]:
     """What one retriever finds, for ranx: it takes no context without a hit, hence the paper that is none."""
     found = {}
-    with Recommender.open(index, settings) as recommender:
-        k = min(settings.fusion.depth, recommender.manifest.counts.papers)
-        for place, (_, candidates) in enumerate(recommender.recommend_many(contexts, k)):
+    with Recommender.open(index, recipe) as recommender:
+        k = min(recipe.fusion.depth, recommender.manifest.counts.papers)
+        for place, (_, candidates) in enumerate(recommender.candidates(recommender.topics(contexts), k)):
             scores = {candidate.paper_id: candidate.score for candidate in candidates}
             found[str(place)] = scores or {_NO_PAPER: 0.0}
             if place % PROGRESS_EVERY == 0:

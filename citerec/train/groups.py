@@ -4,7 +4,7 @@ import functools
 import hashlib
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,9 +18,8 @@ from citerec.errors import InputError
 from citerec.groundwork.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.rerank.systems import best_system
-from citerec.retrieve.protocol import Candidate, CitanceKey
-from citerec.settings import RetrievalSettings, find_recipe
+from citerec.retrieve.base import Candidate, CitanceKey
+from citerec.systems import Recipe, default_system
 
 PROGRESS_EVERY = 50
 
@@ -107,13 +106,12 @@ class Groups:
         return (self[number] for number in range(len(self)))
 
 
-def without_rerankers(index: Path, settings: RetrievalSettings | None) -> RetrievalSettings:
+def without_rerankers(index: Path, system: Recipe | None) -> Recipe:
     """How candidates to learn from are found: as asked for, or by the best that an index supports, before reranking.
 
     A ranker that has learnt from the same contexts would give them in an order that they have in no others.
     """
-    settings = settings or RetrievalSettings.load(find_recipe(best_system(index)))
-    return settings.model_copy(update={"rerankers": ()})
+    return (system or Recipe.load(default_system(index))).without_rerankers()
 
 
 def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[Context]]:
@@ -166,8 +164,9 @@ def mine(
     done = whole_lines(path)
     with path.open("ab") as file:
         rest = itertools.islice(contexts, done, None)
-        for number, (context, candidates) in enumerate(recommender.recommend_many(rest, k), done + 1):
-            file.write(orjson.dumps(_record(context, candidates, recommender.store)) + b"\n")
+        found = recommender.candidates(recommender.topics(rest), k)
+        for number, (topic, candidates) in enumerate(found, done + 1):
+            file.write(orjson.dumps(_record(topic.context, candidates, recommender.store)) + b"\n")
             if number % PROGRESS_EVERY == 0:
                 on_progress(number)
 
@@ -211,12 +210,11 @@ def citing_paper(context: Context) -> tuple[str, str]:
     return ("key", context.citing_key) if context.citing_key else ("context", context.context_id)
 
 
-def _record(context: Context, candidates: Iterable[Candidate], store: PaperStore) -> dict[str, object] | None:
-    others = [candidate for candidate in candidates if candidate.paper_id != context.citing_id]
+def _record(context: Context, candidates: Sequence[Candidate], store: PaperStore) -> dict[str, object] | None:
     gold = [paper_id for paper_id in context.cited_ids if paper_id != context.citing_id]
     known = store.years(gold)
     gold = [paper_id for paper_id in gold if paper_id in known]
-    if not gold or all(candidate.paper_id in gold for candidate in others):
+    if not gold or all(candidate.paper_id in gold for candidate in candidates):
         return None
     kept = ("text", "before", "after", "context_id", "citing_id", "citing_key", "citing_year", "cited_ids")
     values = asdict(context)
@@ -224,7 +222,8 @@ def _record(context: Context, candidates: Iterable[Candidate], store: PaperStore
         "context": {name: values[name] for name in kept},
         "gold": gold,
         "candidates": [
-            [candidate.paper_id, candidate.score, candidate.citance and list(candidate.citance)] for candidate in others
+            [candidate.paper_id, candidate.score, candidate.citance and list(candidate.citance)]
+            for candidate in candidates
         ],
     }
 

@@ -11,11 +11,12 @@ import numpy as np
 from citerec.errors import InputError
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.progress import Progress
-from citerec.recommend import Recommender
+from citerec.recommend import Recommender, SearchOptions
 from citerec.records import Context
+from citerec.rerank.base import MANIFEST
 from citerec.rerank.features import FEATURES, Floats, features_of
-from citerec.rerank.ltr import KIND, MANIFEST, MODEL, LtrManifest
-from citerec.settings import RetrievalSettings, find_recipe
+from citerec.rerank.ltr import KIND, MODEL, LtrManifest, LtrReranker
+from citerec.systems import Recipe
 from citerec.train.groups import PROGRESS_EVERY, Choice, choose, tell
 from citerec.version import __version__
 
@@ -27,7 +28,7 @@ class LtrOptions:
     """How to learn.
 
     Attributes:
-        system: Whose candidates are ranked: the name of a recipe without rerankers.
+        system: Whose candidates are ranked; its rerankers are left out.
         rounds: Trees at most.
         leaves: Leaves of a tree.
         learning_rate: Of the boosting.
@@ -78,13 +79,14 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, on_pr
     import lightgbm
 
     RANKER.check_place(out)
-    settings = RetrievalSettings.load(find_recipe(options.system))
+    recipe = Recipe.load(options.system).without_rerankers()
+    depth = recipe.settings_of(LtrReranker).depth
     learn, number, dev = choose(choice)
-    with Recommender.open(index, settings) as recommender:
+    with Recommender.open(index, recipe) as recommender:
         tables = []
         for what, chosen, whole in (("searching, train", learn(), number), ("searching, dev", dev, len(dev))):
             advance = functools.partial(tell, on_progress, what, whole)
-            tables.append(_table(recommender, chosen, settings.ltr.depth, options.threads, advance))
+            tables.append(_table(recommender, chosen, depth, options.threads, advance))
         fingerprint = recommender.manifest.fingerprint
     if not all(table.groups for table in tables):
         raise InputError(
@@ -130,7 +132,7 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, on_pr
         citerec=__version__,
         corpus=fingerprint,
         system=options.system,
-        depth=settings.ltr.depth,
+        depth=depth,
         features=tuple(FEATURES),
         gain={name: round(float(gain / gains.sum()), 5) for name, gain in zip(FEATURES, gains, strict=True)},
         training={
@@ -174,10 +176,11 @@ def _groups(
     recommender: Recommender, contexts: Iterable[Context], depth: int, threads: int
 ) -> "Iterator[tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int8]]]]":
     k = min(depth, recommender.manifest.counts.papers)
-    for context, candidates in recommender.recommend_many(contexts, k, threads=threads):
+    found = recommender.candidates(recommender.topics(contexts), k, options=SearchOptions(threads=threads))
+    for topic, candidates in found:
         papers = recommender.store.papers(candidate.paper_id for candidate in candidates)
-        golds = np.array([candidate.paper_id in context.cited_ids for candidate in candidates], np.int8)
-        yield features_of(recommender.asked([context])[0], candidates, papers), golds
+        golds = np.array([candidate.paper_id in topic.context.cited_ids for candidate in candidates], np.int8)
+        yield features_of(topic, candidates, papers), golds
 
 
 def _mrr(scores: Any, table: Table) -> float:

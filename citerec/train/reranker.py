@@ -11,12 +11,12 @@ from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.recommend import Recommender
+from citerec.rerank.base import citance_texts
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
 from citerec.rerank.cross_encoder_rerank import interpolated, read
 from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
-from citerec.rerank.reranker import citance_texts
-from citerec.retrieve.protocol import Candidate
-from citerec.settings import RetrievalSettings
+from citerec.retrieve.base import Candidate
+from citerec.systems import Recipe
 from citerec.train.groups import Choice, Group, Groups, mine_groups, without_rerankers
 from citerec.train.loop import Schedule, learn
 from citerec.train.workplace import facts_of, plan_of, workplace
@@ -67,7 +67,7 @@ def train_reranker(
     out: Path,
     options: RerankerOptions,
     schedule: Schedule,
-    settings: RetrievalSettings | None = None,
+    system: Recipe | None = None,
     *,
     device: str | None = None,
     on_progress: Progress = no_progress,
@@ -81,7 +81,7 @@ def train_reranker(
         out: The directory of the model.
         options: What to learn, and how.
         schedule: How long, and how fast.
-        settings: How candidates are found, before any reranker; the best that the index supports by default.
+        system: How candidates are found, before any reranker; the best that the index supports by default.
         device: Where; a GPU where there is one by default.
         on_progress: Called as the work goes on.
         note: Told of each dev value.
@@ -93,7 +93,7 @@ def train_reranker(
         BuildError: The loss is no number any more, or another process trains this model, or the disk is full.
     """
     MODEL_DIRECTORY.check_place(out)
-    with Recommender.open(index, without_rerankers(index, settings)) as recommender:
+    with Recommender.open(index, without_rerankers(index, system)) as recommender:
         model = CrossEncoder.begin(options.base, options.text, seed=schedule.seed, device=device)
         given = {**asdict(options), "text": options.text.model_dump()}
         plan = plan_of(choice, recommender, given, schedule, model.model.device.type)
@@ -163,11 +163,11 @@ class _Learner:
         for begin in range(0, len(self._dev), _GROUPS_AT_ONCE):
             self._progress("measuring", begin, len(self._dev))
             groups = [self._dev[number] for number in range(begin, min(begin + _GROUPS_AT_ONCE, len(self._dev)))]
-            asked = self._recommender.asked([group.context for group in groups])
+            topics = list(self._recommender.topics(group.context for group in groups))
             heads = [group.candidates[: self._options.depth] for group in groups]
             papers = self._store.papers({candidate.paper_id for head in heads for candidate in head})
             citances = [citance_texts(self._store, head) for head in heads]
-            measured += zip(groups, read(self._reader, asked, heads, papers, citances), strict=True)
+            measured += zip(groups, read(self._reader, topics, heads, papers, citances), strict=True)
         values = {weight: _metrics(measured, weight) for weight in WEIGHTS}
         weight = max(WEIGHTS, key=lambda weight: (values[weight]["mrr@10"], -weight))
         before = {f"{name} before": value for name, value in values[0.0].items()}
@@ -184,17 +184,11 @@ class _Learner:
         return self._reader.tokenizer.encode(self._texts(group, chosen))
 
     def _texts(self, group: Group, candidates: Sequence[Candidate]) -> list[Any]:
-        (asked,) = self._recommender.asked([group.context])
+        (topic,) = self._recommender.topics([group.context])
         papers = self._store.papers(candidate.paper_id for candidate in candidates)
         citances = citance_texts(self._store, candidates)
         return [
-            pair_texts(
-                asked.query,
-                asked.citing,
-                papers[candidate.paper_id],
-                citances.get(candidate.paper_id),
-                self._options.text,
-            )
+            pair_texts(topic, papers[candidate.paper_id], citances.get(candidate.paper_id), self._options.text)
             for candidate in candidates
         ]
 

@@ -67,7 +67,7 @@ def plan_of(
         "dev": _described(choice.dev) if choice.dev else None,
         "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
         "index": recommender.manifest.fingerprint,
-        "settings": recommender.settings.model_dump(mode="json"),
+        "settings": recommender.recipe.to_json(),
         "options": dict(options),
         "schedule": asdict(schedule),
         "device": device,  # another has another precision
@@ -89,7 +89,7 @@ def facts_of(
         "groups": len(train),
         "dev_groups": len(dev),
         "index": recommender.manifest.fingerprint,
-        "retrieval": recommender.settings.model_dump(mode="json", exclude_defaults=True),
+        "retrieval": recommender.recipe.changes(),
         **options,
         **asdict(schedule),
         **state.facts(),

@@ -53,7 +53,7 @@ def test_sentences_find_the_papers_they_cite(files: tuple[Path, Path], tmp_path:
     assert len(store.citances("a", "some_paper")) == 2
     store.close()
     with Recommender.open(tmp_path / "index") as recommender:
-        assert [hit.paper.paper_id for hit in recommender.recommend("a fast zebra tagger", 1)] == ["a"]
+        assert [hit.paper.paper_id for hit in recommender.search("a fast zebra tagger", 1)] == ["a"]
         # A sentence is searched for those who write no earlier than it was written. The citing paper's own record says
         # 2005, whatever the context says.
         for sentence, year, found in (
@@ -62,7 +62,7 @@ def test_sentences_find_the_papers_they_cite(files: tuple[Path, Path], tmp_path:
             ("okapi", 2004, 0),
             ("okapi", 2005, 2),
         ):
-            assert len(recommender.recommend(Context(sentence, citing_year=year), 3)) == found
+            assert len(recommender.search(Context(sentence, citing_year=year), 3)) == found
 
 
 def test_adding_citances_is_as_building_with_them(files: tuple[Path, Path], tmp_path: Path) -> None:

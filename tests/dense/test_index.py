@@ -8,21 +8,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from citerec.contexts.query import Query
+from citerec.contexts.topic import Topic
 from citerec.errors import BuildError
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
+from citerec.records import Filters
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.dense.manifest import DenseManifest
-from citerec.retrieve.dense.retriever import DenseRetriever
+from citerec.retrieve.dense.retriever import DenseRetriever, DenseSettings
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.retrieve.describe import describe
 from citerec.retrieve.index import DENSE, BuildOptions, add_to_index, build_index, encode_index, recover
 from citerec.retrieve.lucene import LuceneRetriever
-from citerec.retrieve.protocol import Filters
 from citerec.retrieve.staging import beside
 from citerec.retrieve.verify import verify
-from citerec.settings import RetrievalSettings
 from tests.conftest import DEMO, Citerec, write_lines
 
 RECORDS = [
@@ -52,11 +51,11 @@ def test_a_real_model_finds_what_is_meant(tmp_path: Path, citerec: Citerec) -> N
     retriever = DenseRetriever(path / DENSE, None, lucene.matching_ids)
     known = describe(path).fields
     field = min(known, key=lambda name: known[name])
-    everything = retriever.search(Query("how well does a search engine rank documents"), 252)
+    everything = retriever.search(Topic("how well does a search engine rank documents"), 252)
     assert len(everything) == 252
     of_field = lucene.matching_ids(Filters(fields=(field,)))
     assert len(of_field) == known[field]
-    filtered = retriever.search(Query("how well does a search engine rank documents"), 252, Filters(fields=(field,)))
+    filtered = retriever.search(Topic("how well does a search engine rank documents"), 252, Filters(fields=(field,)))
     assert [hit.paper_id for hit in filtered] == [hit.paper_id for hit in everything if hit.paper_id in set(of_field)]
 
 
@@ -65,11 +64,11 @@ def test_queries_are_encoded_with_what_encoded_the_papers(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     encode_index(index, DenseOptions(model, backend="onnx-int8"))
-    query, texts = Query("neural ranking of citation graphs"), ["neural ranking of citation graphs"]
+    query, texts = Topic("neural ranking of citation graphs"), ["neural ranking of citation graphs"]
 
     def vector(backend: str | None) -> NDArray[np.float32]:
-        settings = RetrievalSettings.model_validate({"dense": {"backend": backend, "citing": 0}})
-        return DenseRetriever(index / DENSE, settings, lambda _filters: ()).vectors_of([query])
+        settings = DenseSettings.model_validate({"backend": backend, "citing": 0})
+        return DenseRetriever(index / DENSE, settings, lambda _filters: ()).prepare([query])
 
     eight_bits = Encoder.open(model, backend="onnx-int8").encode(texts)
     np.testing.assert_array_equal(vector(None), eight_bits)

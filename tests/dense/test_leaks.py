@@ -7,12 +7,10 @@ import orjson
 import pytest
 
 from citerec.errors import QueryError
-from citerec.recommend import Recommender
-from citerec.records import Context, citing_name
-from citerec.rerank.systems import best_system
+from citerec.recommend import Recommender, SearchOptions
+from citerec.records import NO_FILTERS, Context, Filters, citing_name
 from citerec.retrieve.index import BuildOptions, build_index
-from citerec.retrieve.protocol import NO_FILTERS, Filters
-from citerec.settings import RetrievalSettings, find_recipe
+from citerec.systems import Recipe, default_system
 from tests.conftest import write_lines
 
 PAPERS = [
@@ -34,7 +32,7 @@ def recommender(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Recommende
 
 
 def found(recommender: Recommender, context: Context, filters: Filters = NO_FILTERS) -> set[str]:
-    ((_, candidates),) = recommender.recommend_many([context], 3, filters)
+    ((_, candidates),) = recommender.candidates(recommender.topics([context]), 3, filters)
     return {candidate.paper_id for candidate in candidates}
 
 
@@ -69,13 +67,13 @@ def test_filters_of_the_caller_stay(recommender: Recommender) -> None:
     fair = Filters(as_of_year=2005, citing_id="citing")
     assert found(recommender, Context(SENTENCE), fair) == {"cited"}
     assert found(recommender, Context(SENTENCE, citing_year=2020), fair) == {"cited"}
-    assert {hit.paper.paper_id for hit in recommender.recommend(SENTENCE, 3, fair)} == {"cited"}
+    assert {hit.paper.paper_id for hit in recommender.search(SENTENCE, 3, fair)} == {"cited"}
 
 
 def test_vectors_answer_no_blank_sentence(hybrid_index: Path) -> None:
-    with Recommender.open(hybrid_index, RetrievalSettings.load(find_recipe("dense"))) as recommender:
+    with Recommender.open(hybrid_index, Recipe.load("dense")) as recommender:
         with pytest.raises(QueryError, match="empty"):
-            recommender.recommend("<REF>")
+            recommender.search("<REF>")
         assert found(recommender, Context("[12] <REF>")) == set()
         recommender.close()  # once more does no harm
 
@@ -84,18 +82,20 @@ def test_a_cross_encoder_that_does_not_help_is_not_asked(tmp_path: Path) -> None
     for folder in ("dense", "cross-encoder"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "manifest.json").write_bytes(orjson.dumps({"weight": 0.0}))
-    assert best_system(tmp_path) == "hybrid"
+    assert default_system(tmp_path) == "hybrid"
     (tmp_path / "cross-encoder" / "manifest.json").write_bytes(orjson.dumps({"weight": 0.5}))
-    assert best_system(tmp_path) == "hybrid+cross-encoder"
+    assert default_system(tmp_path) == "hybrid+cross-encoder"
 
 
 def test_many_are_answered_as_one_by_one(hybrid_index: Path) -> None:
     contexts = [Context(f"{text} <REF>") for text in ("term weighting", "dark matter", "", "protein folding") * 5]
-    with Recommender.open(hybrid_index, RetrievalSettings.load(find_recipe("hybrid"))) as recommender:
+    with Recommender.open(hybrid_index, Recipe.load("hybrid")) as recommender:
         latencies: list[float] = []
-        many = list(recommender.recommend_many(contexts, 5, latencies=latencies))
-        assert [context for context, _ in many] == contexts
+        options = SearchOptions(latencies=latencies)
+        many = list(recommender.candidates(recommender.topics(contexts), 5, options=options))
+        assert [topic.context for topic, _ in many] == contexts
         assert len(latencies) == len(contexts)
-        for context, found in many:
-            single = recommender.recommend(context, 5) if context.text != " <REF>" else []
+        for topic, found in many:
+            context = topic.context
+            single = recommender.search(context, 5) if context.text != " <REF>" else []
             assert [candidate.paper_id for candidate in found] == [hit.paper.paper_id for hit in single]

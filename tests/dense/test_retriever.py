@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from citerec.contexts.query import Query
+from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError
 from citerec.models.encoder import Encoder
-from citerec.records import Paper
+from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.dense import retriever as retriever_module
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.dense.kinds import Asked
-from citerec.retrieve.dense.retriever import DenseRetriever
-from citerec.retrieve.protocol import NO_FILTERS, Filters
-from citerec.settings import RetrievalSettings
+from citerec.retrieve.dense.retriever import DenseRetriever, DenseSettings
 from tests.dense.conftest import StoreOf, build, papers_of, unit_vectors, write_arrays
 from tests.tiny_models import write_tiny_scibert
 
@@ -117,7 +115,7 @@ def test_flat_finds_what_brute_force_finds(
     retrievers: dict[str, DenseRetriever], filters: Filters, near: int, k: int
 ) -> None:
     vector = VECTORS[near].astype(np.float32)
-    found = retrievers["flat"].search(Query("x"), k, filters, vector)
+    found = retrievers["flat"].search(Topic("x"), k, filters, vector)
     assert [(hit.paper_id, hit.score) for hit in found] == brute(vector, k, filters)
 
 
@@ -129,7 +127,7 @@ def test_every_kind_honours_every_filter(
 ) -> None:
     vector = VECTORS[near].astype(np.float32)
     right = brute(vector, len(CORPUS), filters)
-    found = retrievers[kind].search(Query("x"), k, filters, vector)
+    found = retrievers[kind].search(Topic("x"), k, filters, vector)
     assert len(found) == min(k, len(right)), "as many as there are"
     scores = dict(right)
     assert all(scores[hit.paper_id] == hit.score for hit in found), "only what passes, at its exact score"
@@ -143,31 +141,30 @@ def test_every_kind_honours_every_filter(
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_are_cosines(retrievers: dict[str, DenseRetriever], kind: str) -> None:
     vector = VECTORS[7].astype(np.float32)
-    found = retrievers[kind].search(Query("x"), 30, NO_FILTERS, vector)
-    cosines = retrievers[kind].cosines(vector, [*(hit.paper_id for hit in found), "nobody"])
-    assert cosines[:-1].tolist() == [hit.score for hit in found]
-    assert np.isnan(cosines[-1])
+    found = retrievers[kind].search(Topic("x"), 30, NO_FILTERS, vector)
+    signals = retrievers[kind].scores(vector, [*(hit.paper_id for hit in found), "nobody"])
+    assert signals == {hit.paper_id: {"dense": hit.score} for hit in found}
     assert found[0].signals == {"dense": found[0].score}
-    assert retrievers[kind].explain(Query("x"), found[0]) == ()
+    assert retrievers[kind].explain(Topic("x"), found[0]) == ()
 
 
 def test_ties_break_by_id(retrievers: dict[str, DenseRetriever]) -> None:
     vector = VECTORS[0].astype(np.float32)
-    found = [hit.paper_id for hit in retrievers["flat"].search(Query("x"), 61, NO_FILTERS, vector)]
+    found = [hit.paper_id for hit in retrievers["flat"].search(Topic("x"), 61, NO_FILTERS, vector)]
     assert found == sorted(["p0", *(f"p{number}" for number in range(COUNT - 60, COUNT))])
 
 
 def test_k_and_blank_queries(retrievers: dict[str, DenseRetriever]) -> None:
     with pytest.raises(FilterError):
-        retrievers["flat"].search(Query("x"), 0)
+        retrievers["flat"].search(Topic("x"), 0)
     with pytest.raises(QueryError):
-        retrievers["flat"].search(Query(""), 5)
-    everything = retrievers["flat"].search(Query("x"), COUNT, NO_FILTERS, VECTORS[0].astype(np.float32))
+        retrievers["flat"].search(Topic(""), 5)
+    everything = retrievers["flat"].search(Topic("x"), COUNT, NO_FILTERS, VECTORS[0].astype(np.float32))
     assert len(everything) == COUNT
 
 
 TEXTS = papers_of(60)
-QUERIES = [Query(f"{paper.title} again", "graph kernel", "", paper.paper_id) for paper in TEXTS[:20]]
+QUERIES = [Topic(f"{paper.title} again", "graph kernel", "", paper.paper_id) for paper in TEXTS[:20]]
 
 
 @pytest.fixture
@@ -180,16 +177,14 @@ def test_the_query_is_sentence_and_neighbours_and_citing_paper(encoded: Path, mo
     encoder = Encoder.open(model, max_tokens=64)
     known, unknown = QUERIES[0], replace(QUERIES[1], citing_id="nobody", citing_title="dense corpus")
     plain = replace(QUERIES[2], citing_id=None)
-    retriever = DenseRetriever(encoded, RetrievalSettings.load(None, ["dense.citing=0.5"]), matching)
-    vectors = retriever.vectors_of([known, unknown, plain])
+    retriever = DenseRetriever(encoded, DenseSettings(citing=0.5), matching)
+    vectors = retriever.prepare([known, unknown, plain])
     own = retriever.vectors.values[retriever.vectors.rows([TEXTS[0].paper_id])[0]].astype(np.float32)
     sentence = encoder.encode([query.passage for query in (known, unknown, plain)])
     expected = sentence + 0.5 * np.stack([own, encoder.encode(["dense corpus"])[0], np.zeros_like(own)])
     np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5)
-    alone = DenseRetriever(
-        encoded, RetrievalSettings.load(None, ["dense.citing=0", "dense.neighbours=false"]), matching
-    )
-    np.testing.assert_allclose(alone.vectors_of([known]), encoder.encode([known.text]), atol=1e-5)
+    alone = DenseRetriever(encoded, DenseSettings(citing=0, neighbours=False), matching)
+    np.testing.assert_allclose(alone.prepare([known]), encoder.encode([known.text]), atol=1e-5)
 
 
 def test_another_model_under_the_name_is_refused(encoded: Path, tmp_path: Path, model: str, store_of: StoreOf) -> None:
@@ -232,5 +227,5 @@ def test_what_passes_is_kept(retrievers: dict[str, DenseRetriever], monkeypatch:
     )
     vector = VECTORS[0].astype(np.float32)
     for year in (2000, 2001, 2000):
-        retriever.search(Query("x"), 5, Filters(fields=("1",), as_of_year=year, citing_id="p1"), vector)
+        retriever.search(Topic("x"), 5, Filters(fields=("1",), as_of_year=year, citing_id="p1"), vector)
     assert next(asked) == 1

@@ -40,10 +40,10 @@ def test_several_systems_are_compared(citerec: Citerec, indexed: Path) -> None:
 
 
 def test_a_recipe_of_ones_own_is_a_system(citerec: Citerec, indexed: Path) -> None:
-    (indexed / "titles.toml").write_text("[weights]\ntext = 0.0\ntitle = 1.0\n")
+    (indexed / "titles.toml").write_text("[lucene.weights]\ntext = 0.0\ntitle = 1.0\n")
     value = json.loads(citerec("eval", "--diagnostic", "length", "--system", "titles.toml", "--json").stdout)
     assert list(value["systems"]) == ["titles"]
-    assert value["systems"]["titles"]["settings"]["weights"] == {
+    assert value["systems"]["titles"]["settings"]["lucene"]["weights"] == {
         "text": 0, "title": 1, "abstract": 0, "citances": 1.8,
     }  # fmt: skip
 

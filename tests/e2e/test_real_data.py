@@ -10,16 +10,17 @@ import pytest
 import pytrec_eval
 
 from citerec import evaluate
+from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
 from citerec.corpus.bibtex_writer import bibtex_entries
 from citerec.evaluation.files import write_results
-from citerec.recommend import Recommender
+from citerec.recommend import Recommender, SearchOptions
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import build_index, encode_index, open_store
-from citerec.settings import RetrievalSettings, find_recipe
+from citerec.systems import Recipe
 
 pytestmark = pytest.mark.shared
-ONE_FIELD = ("bm25.k1=0.9", "bm25.b=0.4", "weights.title=0")
+ONE_FIELD = ("lucene.bm25.k1=0.9", "lucene.bm25.b=0.4", "lucene.weights.title=0")
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +43,13 @@ def measured(
     index: Path, contexts: Path, settings: Sequence[str] = (), system: str = "bm25+citances", **options: bool
 ) -> tuple[float, float, float]:
     """Recall@10, recall@100 and MRR@10, averaged over contexts."""
-    recommender = Recommender.open(index, RetrievalSettings.load(find_recipe(system), settings))
+    recommender = Recommender.open(index, Recipe.load(system, settings))
     at_10, at_100, reciprocal = [], [], []
-    for context, candidates in recommender.recommend_many(read_contexts(contexts), 100, **options):
-        gold = set(context.cited_ids)
+    topics = recommender.topics(read_contexts(contexts), neighbours=options.pop("neighbours", True))
+    for topic, candidates in recommender.candidates(topics, 100, options=SearchOptions(LeakRules(**options))):
+        gold = set(topic.context.cited_ids)
         ranked = [candidate.paper_id for candidate in candidates]
-        assert context.citing_id not in ranked
+        assert topic.citing_id not in ranked
         at_10.append(len(gold & set(ranked[:10])) / len(gold))
         at_100.append(len(gold & set(ranked)) / len(gold))
         reciprocal.append(next((1 / rank for rank, paper_id in enumerate(ranked[:10], 1) if paper_id in gold), 0.0))
@@ -116,15 +118,15 @@ def test_the_recipe_of_one_field_is_a_system_of_its_own(acm: Path, shared: Path)
 def test_nothing_newer_than_the_citing_paper(acm: Path, shared: Path) -> None:
     recommender, store = Recommender.open(acm), open_store(acm)
     contexts = islice(read_contexts(shared / "acm" / "contexts-dev.jsonl"), 0, None, 25)
-    for context, candidates in recommender.recommend_many(contexts, 100):
+    for topic, candidates in recommender.candidates(recommender.topics(contexts), 100):
         papers = store.papers(candidate.paper_id for candidate in candidates)
-        assert max(paper.year or 0 for paper in papers.values()) <= (context.citing_year or 9999)
+        assert max(paper.year or 0 for paper in papers.values()) <= (topic.context.citing_year or 9999)
 
 
 def test_citing_sentences_find_what_titles_do_not(acl: Path, shared: Path) -> None:
     contexts = shared / "acl" / "contexts-dev.jsonl"
     # Tight, so that docs/results.md cannot grow stale unnoticed.
-    assert measured(acl, contexts, ["weights.citances=0"]) == pytest.approx((0.196, 0.371, 0.112), abs=0.001)
+    assert measured(acl, contexts, ["lucene.weights.citances=0"]) == pytest.approx((0.196, 0.371, 0.112), abs=0.001)
     assert measured(acl, contexts) == pytest.approx((0.593, 0.773, 0.407), abs=0.001)
 
 
@@ -143,5 +145,5 @@ def test_an_authors_library_comes_back_byte_for_byte(shared: Path, tmp_path: Pat
     assert set(bibtex_entries(papers.values())) == pieces
     recommender = Recommender.open(tmp_path / "sigir")
     for paper in list(papers.values())[::150]:
-        found = recommender.recommend(paper.title + " <REF>", k=30)
+        found = recommender.search(paper.title + " <REF>", k=30)
         assert paper.paper_id in {hit.paper.paper_id for hit in found}

@@ -45,7 +45,7 @@ def release(tmp_path: Path) -> Path:
 
 
 def answers(index: Path) -> list[tuple[str, float]]:
-    hits = Recommender.open(index).recommend("neural ranking of citation graphs <REF>", k=200)
+    hits = Recommender.open(index).search("neural ranking of citation graphs <REF>", k=200)
     return [(hit.paper.paper_id, hit.score) for hit in hits]
 
 
@@ -170,17 +170,17 @@ def test_an_exchange_cut_between_two_renames_is_put_right(release: Path, tmp_pat
     index = tmp_path / "index"
     build_index([release], index)
     index.rename(tmp_path / ".index.previous")
-    assert Recommender.open(index).recommend("neural <REF>", k=1)
+    assert Recommender.open(index).search("neural <REF>", k=1)
 
 
 def test_a_reader_keeps_its_index_while_another_takes_its_place(release: Path, tmp_path: Path) -> None:
     index = tmp_path / "index"
     build_index([release], index)
     reader = Recommender.open(index)
-    before = reader.recommend("neural ranking <REF>", k=5)
+    before = reader.search("neural ranking <REF>", k=5)
     build_index([write_lines(tmp_path / "o.jsonl", [{"paper_id": "only", "title": "Only neural"}])], index)
-    assert reader.recommend("neural ranking <REF>", k=5) == before
-    assert [hit.paper.paper_id for hit in Recommender.open(index).recommend("neural <REF>")] == ["only"]
+    assert reader.search("neural ranking <REF>", k=5) == before
+    assert [hit.paper.paper_id for hit in Recommender.open(index).search("neural <REF>")] == ["only"]
 
 
 def test_two_builders_of_one_index_do_not_meet(release: Path, tmp_path: Path) -> None:
@@ -284,10 +284,10 @@ def test_anserini_reads_the_index_too(demo_index: Path) -> None:
     searcher.set_bm25(0.9, 0.4)
     theirs = [(hit.docid, hit.score) for hit in searcher.search("species genes and evolution in bacteria", 20)]
     searcher.close()
-    from citerec.settings import RetrievalSettings
+    from citerec.systems import Recipe
 
-    settings = RetrievalSettings.load(None, ["bm25.k1=0.9", "bm25.b=0.4", "weights.title=0"])
-    hits = Recommender.open(demo_index, settings).recommend("species genes and evolution in bacteria <REF>", k=20)
+    settings = Recipe.load(None, ["lucene.bm25.k1=0.9", "lucene.bm25.b=0.4", "lucene.weights.title=0"])
+    hits = Recommender.open(demo_index, settings).search("species genes and evolution in bacteria <REF>", k=20)
     assert [hit.paper.paper_id for hit in hits] == [paper_id for paper_id, _ in theirs]
     assert [hit.score for hit in hits] == pytest.approx([score for _, score in theirs], abs=1e-4)
 

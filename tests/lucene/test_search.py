@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from citerec.contexts.query import Query
+from citerec.contexts.leaks import LeakRules
+from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, QueryError, SettingsError
-from citerec.recommend import Recommender
-from citerec.records import Context
+from citerec.recommend import Recommender, SearchOptions
+from citerec.records import NO_FILTERS, Context, Filters
 from citerec.retrieve.index import build_index, open_store
 from citerec.retrieve.jvm import java_lock
 from citerec.retrieve.lucene_queries import SORTS, filtered
-from citerec.retrieve.protocol import NO_FILTERS, Filters
-from citerec.settings import RetrievalSettings
+from citerec.systems import Recipe
 from tests.conftest import s2ag_paper, write_lines
 
 
@@ -67,11 +67,11 @@ def recommender(index: Path) -> Recommender:
 def found(
     recommender: Recommender, filters: Filters = NO_FILTERS, sentence: str = "okapi <REF>", sort: str = "relevance"
 ) -> list[str]:
-    return [hit.paper.paper_id for hit in recommender.recommend(sentence, k=7, filters=filters, sort=sort)]
+    return [hit.paper.paper_id for hit in recommender.search(sentence, k=7, filters=filters, sort=sort)]
 
 
 def test_ties_break_by_paper_id_as_text(recommender: Recommender) -> None:
-    hits = recommender.recommend("twin <REF>", k=2)
+    hits = recommender.search("twin <REF>", k=2)
     assert [hit.paper.paper_id for hit in hits] == ["10", "6"]
     assert hits[0].score == hits[1].score
 
@@ -94,7 +94,7 @@ def test_ties_break_by_paper_id_as_text(recommender: Recommender) -> None:
     ],
 )
 def test_filters_are_exact(recommender: Recommender, filters: Filters, expected: set[str]) -> None:
-    retrieved = recommender._retriever.search(Query("okapi probabilistic"), 7, filters)
+    retrieved = recommender._retriever.search(Topic("okapi probabilistic"), 7, filters)
     assert {candidate.paper_id for candidate in retrieved} == expected
 
 
@@ -109,14 +109,14 @@ def test_orders(recommender: Recommender) -> None:
 
 
 def test_a_citing_sentence_finds_a_paper_whose_own_words_do_not(recommender: Recommender) -> None:
-    hit = recommender.recommend("probabilistic ranking <REF>", k=1)[0]
+    hit = recommender.search("probabilistic ranking <REF>", k=1)[0]
     assert hit.paper.paper_id == "5"
     assert hit.citance is not None
     assert hit.citance.text in ("The probabilistic okapi ranking [7] is strong.", "A probabilistic model of ranking.")
 
 
 def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommender) -> None:
-    assert recommender._retriever.search(Query("7"), 7, NO_FILTERS) == []
+    assert recommender._retriever.search(Topic("7"), 7, NO_FILTERS) == []
 
 
 @pytest.mark.parametrize(
@@ -132,54 +132,56 @@ def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommende
 def test_no_leak_through_citing_sentences(recommender: Recommender, context: Context, citing: set[str]) -> None:
     """Neither the citing paper's own sentences are searched, nor newer ones, nor those of unknown year."""
     with java_lock:
-        words = recommender._retriever._lucene._parsers.citances(Query("probabilistic"))
+        words = recommender._index.lucene._parsers.citances(Topic("probabilistic"))
         leak_rules = Filters(citing_id=context.citing_id, as_of_year=context.citing_year)
         allowed = filtered(words, leak_rules, citances=True)
-    hits = recommender._retriever._lucene._citance_hits(allowed, 100)
+    hits = recommender._index.lucene._citance_hits(allowed, 100)
     assert {hit.citing_id for hit in hits} == citing
-    shown = {hit.citance.citing_id for hit in recommender.recommend(context, k=7) if hit.citance}
+    shown = {hit.citance.citing_id for hit in recommender.search(context, k=7) if hit.citance}
     assert shown <= citing
 
 
 def test_citing_sentences_alone_can_be_searched(index: Path) -> None:
-    only = RetrievalSettings.load(None, ["weights.text=0", "weights.title=0"])
+    only = Recipe.load(None, ["lucene.weights.text=0", "lucene.weights.title=0"])
     assert found(Recommender.open(index, only), sentence="probabilistic ranking okapi <REF>") == ["5", "1"]
 
 
 def test_some_field_must_have_a_weight(index: Path, demo_index: Path) -> None:
-    nothing = ["weights.text=0", "weights.title=0"]
+    nothing = ["lucene.weights.text=0", "lucene.weights.title=0"]
     with pytest.raises(SettingsError, match="every weight is 0"):
-        Recommender.open(demo_index, RetrievalSettings.load(None, nothing))
+        Recommender.open(demo_index, Recipe.load(None, nothing))
     with pytest.raises(SettingsError, match="every weight is 0"):
-        Recommender.open(index, RetrievalSettings.load(None, [*nothing, "weights.citances=0"]))
+        Recommender.open(index, Recipe.load(None, [*nothing, "lucene.weights.citances=0"]))
 
 
 def test_the_citing_paper_is_never_recommended_to_itself(recommender: Recommender) -> None:
     assert "4" in found(recommender)
-    hits = recommender.recommend(Context("okapi work <REF>", citing_id="4"), k=7)
+    hits = recommender.search(Context("okapi work <REF>", citing_id="4"), k=7)
     assert "4" not in {hit.paper.paper_id for hit in hits}
 
 
 def test_as_of_year_can_be_switched_off(recommender: Recommender) -> None:
     context = Context("okapi <REF>", citing_year=2001, context_id="c")
-    (_, fair), = recommender.recommend_many([context], k=7)  # fmt: skip
-    (_, all_years), = recommender.recommend_many([context], k=7, as_of_year=False)  # fmt: skip
+    topics = list(recommender.topics([context]))
+    ((_, fair),) = recommender.candidates(topics, k=7)
+    options = SearchOptions(LeakRules(as_of_year=False))
+    ((_, all_years),) = recommender.candidates(topics, k=7, options=options)
     assert {candidate.paper_id for candidate in fair} == {"1", "3", "6", "10"}
     assert {candidate.paper_id for candidate in all_years} == {"1", "2", "3", "4", "5", "6", "10"}
 
 
 def test_the_matches_add_up_to_the_score(demo_index: Path) -> None:
-    for settings in (RetrievalSettings(), RetrievalSettings.load(None, ["weights.abstract=0.7", "weights.title=2"])):
+    for settings in (Recipe(), Recipe.load(None, ["lucene.weights.abstract=0.7", "lucene.weights.title=2"])):
         recommender = Recommender.open(demo_index, settings)
         context = Context("Random <REF> forests of decision trees.", before="Trees overfit.", after="Voting helps.")
-        for hit in recommender.recommend(context, k=20, explain=True):
+        for hit in recommender.search(context, k=20, explain=True):
             assert sum(match.score for match in hit.matches) == pytest.approx(hit.score, rel=1e-4)
             assert all(match.fields for match in hit.matches)
 
 
 def test_weights_change_what_a_field_is_worth(demo_index: Path) -> None:
-    only_title = RetrievalSettings.load(None, ["weights.text=0", "weights.title=1"])
-    hits = Recommender.open(demo_index, only_title).recommend("forests memory evolution <REF>", k=5)
+    only_title = Recipe.load(None, ["lucene.weights.text=0", "lucene.weights.title=1"])
+    hits = Recommender.open(demo_index, only_title).search("forests memory evolution <REF>", k=5)
     assert hits
     assert all(any(word in hit.paper.title.lower() for word in ("forest", "memor", "evol")) for hit in hits)
 
@@ -189,7 +191,7 @@ def test_weights_change_what_a_field_is_worth(demo_index: Path) -> None:
 )
 def test_a_query_without_words_is_an_error(recommender: Recommender, sentence: str) -> None:
     with pytest.raises(QueryError, match="no word to search for"):
-        recommender.recommend(sentence)
+        recommender.search(sentence)
 
 
 @pytest.mark.parametrize(
@@ -202,16 +204,16 @@ def test_special_characters_are_text(recommender: Recommender, noise: str) -> No
 def test_limits(recommender: Recommender) -> None:
     for k, message in ((0, "asks for no paper"), (-1, "asks for no paper"), (8, "more than the 7 papers")):
         with pytest.raises(FilterError, match=message):
-            recommender.recommend("okapi <REF>", k=k)
-    assert len(recommender.recommend("okapi <REF>")) == 7  # ten are usual, the index has seven: six okapis, one citance
+            recommender.search("okapi <REF>", k=k)
+    assert len(recommender.search("okapi <REF>")) == 7  # ten are usual, the index has seven: six okapis, one citance
     with pytest.raises(QueryError, match="1,001 words"):
-        recommender.recommend("okapi " * 1001)
+        recommender.search("okapi " * 1001)
     with pytest.raises(QueryError, match="2 <REF>"):
-        recommender.recommend("One <REF>. Two <REF>.")
+        recommender.search("One <REF>. Two <REF>.")
     with pytest.raises(FilterError, match="no field of study 'Zoologie'"):
-        recommender.recommend("okapi <REF>", filters=Filters(fields=("Zoologie",)))
+        recommender.search("okapi <REF>", filters=Filters(fields=("Zoologie",)))
     with pytest.raises(FilterError, match="turned round"):
-        recommender.recommend("okapi <REF>", filters=Filters(year_from=2010, year_to=2000))
+        recommender.search("okapi <REF>", filters=Filters(year_from=2010, year_to=2000))
 
 
 def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
@@ -223,8 +225,8 @@ def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
         "Small worlds and strong ties in networks <REF>.",
     ]
     recommender = Recommender.open(demo_index)
-    other = Recommender.open(demo_index, RetrievalSettings.load(None, ["weights.title=3"]))
-    expected = {(s, r): r.recommend(s, k=20) for s in sentences for r in (recommender, other)}
+    other = Recommender.open(demo_index, Recipe.load(None, ["lucene.weights.title=3"]))
+    expected = {(s, r): r.search(s, k=20) for s in sentences for r in (recommender, other)}
     wrong: list[str] = []
 
     def ask() -> None:
@@ -232,7 +234,7 @@ def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
 
         for _ in range(25):
             for (sentence, which), hits in expected.items():
-                if which.recommend(sentence, k=20) != hits:
+                if which.search(sentence, k=20) != hits:
                     wrong.append(sentence)
         detach()
 
@@ -246,14 +248,17 @@ def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
 
 def test_many_keep_their_order_and_the_unanswerable_find_nothing(recommender: Recommender) -> None:
     contexts = [Context(f"{text} <REF>") for text in ("okapi", "the", "unrelated", "habitats") * 20]
-    found = [candidates for _, candidates in recommender.recommend_many(contexts, 3, threads=3)]
+    found = [
+        candidates
+        for _, candidates in recommender.candidates(recommender.topics(contexts), 3, options=SearchOptions(threads=3))
+    ]
     assert [len(candidates) for candidates in found] == [3, 0, 1, 1] * 20
-    single = [hit.paper.paper_id for hit in recommender.recommend("okapi <REF>", 3)]
+    single = [hit.paper.paper_id for hit in recommender.search("okapi <REF>", 3)]
     assert [candidate.paper_id for candidate in found[0]] == single
 
 
 def test_hits_carry_the_full_record(index: Path, recommender: Recommender) -> None:
-    (hit,) = recommender.recommend("habitats <REF>", k=1)
+    (hit,) = recommender.search("habitats <REF>", k=1)
     assert hit.paper == open_store(index).papers(["3"])["3"]
     assert replace(hit.paper, title="") != hit.paper
     assert hit.rank == 1
@@ -268,7 +273,7 @@ def test_every_script_and_sign_passes_through_java(tmp_path: Path) -> None:
     build_index([write_lines(tmp_path / "o.jsonl", [record])], tmp_path / "index")
     recommender = Recommender.open(tmp_path / "index")
     filters = Filters(fields=("ünï 😀",), venues=("vénue",))
-    (hit,) = recommender.recommend("nul 漢字 😀 state-of-the-okapi <REF>", filters=filters, explain=True)
+    (hit,) = recommender.search("nul 漢字 😀 state-of-the-okapi <REF>", filters=filters, explain=True)
     assert (hit.paper.paper_id, hit.paper.title, hit.paper.abstract) == ("é😀", record["title"], "nul inside 漢字")
     assert {match.word for match in hit.matches} >= {"nul", "漢字", "state-of-the-okapi"}
     assert len({match.word for match in hit.matches}) == len(hit.matches)
@@ -276,5 +281,5 @@ def test_every_script_and_sign_passes_through_java(tmp_path: Path) -> None:
 
 def test_the_first_hits_do_not_depend_on_how_many_are_asked_for(recommender: Recommender) -> None:
     sentence = "okapi probabilistic ranking <REF>"
-    longer = recommender.recommend(sentence, k=7)
-    assert recommender.recommend(sentence, k=2) == longer[:2]
+    longer = recommender.search(sentence, k=7)
+    assert recommender.search(sentence, k=2) == longer[:2]

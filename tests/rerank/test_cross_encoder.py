@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer, BertForSequenceClassification
 
-from citerec.contexts.query import query_of
+from citerec.contexts.topic import topic_of
 from citerec.errors import ModelError
 from citerec.records import Context, Paper
 from citerec.rerank.cross_encoder import CrossEncoder, Manifest
 from citerec.rerank.cross_encoder_rerank import CrossEncoderReranker, interpolated
+from citerec.rerank.cross_encoder_rerank import CrossEncoderSettings as Settings
 from citerec.rerank.cross_encoder_text import PairTokenizer, TextA, TextB, TextOptions, pair_texts
-from citerec.rerank.reranker import Asked
-from citerec.retrieve.protocol import Candidate
-from citerec.settings import CrossEncoder as Settings
+from citerec.retrieve.base import Candidate
 from tests.tiny_models import write_tiny_scibert
 
 WORDS = ("attention suffices to translate well", "a guide finds the gene", "people lean on heuristics")
@@ -41,15 +40,15 @@ def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_text_of_a_pair() -> None:
     context = Context("It suffices <REF> [3].", before="Before.", after="After.", citing_id="1")
     citing = Paper("1", "A title", "An abstract")
-    a, b = pair_texts(query_of(context), citing, PAPER, "As <REF> showed (Lee, 2019).")
+    a, b = pair_texts(topic_of(context, citing), PAPER, "As <REF> showed (Lee, 2019).")
     assert a == TextA("A title. An abstract", "It suffices . Before. After.")
     assert b == TextB("Attention. It suffices.", "As showed .")
     bare = TextOptions(citing=False, citances=False)
-    assert pair_texts(query_of(context), citing, PAPER, "As <REF> showed.", bare) == (
+    assert pair_texts(topic_of(context, citing), PAPER, "As <REF> showed.", bare) == (
         a._replace(citing=""),
         TextB(b.paper, ""),
     )
-    assert pair_texts(query_of(context), None, Paper("9"), None)[1] == TextB("", "")
+    assert pair_texts(topic_of(context), Paper("9"), None)[1] == TextB("", "")
 
 
 lengths = st.integers(0, 60)
@@ -178,7 +177,7 @@ def test_all_candidates_stay_in_falling_order(scores: list[float], depth: int, w
 
 
 def test_the_reranker_reads_the_first_candidates_only(trained: Path) -> None:
-    asked = Asked(Context("It suffices <REF>."), query_of(Context("It suffices <REF>.")), None)
+    asked = topic_of(Context("It suffices <REF>."))
     found = candidates(9.0, 8.0, 7.0, 6.0)
     papers = {
         candidate.paper_id: Paper(candidate.paper_id, WORDS[number % 3]) for number, candidate in enumerate(found)
@@ -198,7 +197,7 @@ def test_training_and_serving_read_the_same(trained: Path) -> None:
     """The marker never reaches the model, wherever the citation stood."""
     model = CrossEncoder.open(trained)
     scores = [
-        model.scores([pair_texts(query_of(Context(text)), None, PAPER, None, model.manifest.text)])[0]
+        model.scores([pair_texts(topic_of(Context(text)), PAPER, None, model.manifest.text)])[0]
         for text in ("It suffices <REF>", "<REF> It suffices", "It <REF> suffices")
     ]
     assert len(set(scores)) == 1

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from citerec.contexts.query import query_of
+from citerec.contexts.topic import topic_of
 from citerec.records import Context, Paper
 from citerec.rerank.features import FEATURES, KINDS, features_of
-from citerec.rerank.reranker import Asked
-from citerec.retrieve.protocol import Candidate
+from citerec.retrieve.base import Candidate
 
 CITING = Paper("9", "Mine", year=2020, authors=("Ada Lee", "Bo Ray"), venue="ACL")
 CONTEXT = Context(
@@ -35,7 +34,7 @@ CANDIDATES = (
 def row(
     candidates: Sequence[Candidate] = CANDIDATES, place: int = 0, citing: Paper | None = CITING
 ) -> dict[str, float]:
-    features = features_of(Asked(CONTEXT, query_of(CONTEXT), citing), candidates, PAPERS)
+    features = features_of(topic_of(CONTEXT, citing), candidates, PAPERS)
     assert features.shape == (len(candidates), len(FEATURES))
     return dict(zip(FEATURES, features[place].tolist(), strict=True))
 

@@ -11,7 +11,7 @@ from citerec.models.encoder import Encoder
 from citerec.recommend import Recommender
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import encode_index
-from citerec.settings import RetrievalSettings, find_recipe
+from citerec.systems import Recipe
 from citerec.train.dense import METRIC, EncoderManifest, EncoderOptions, train_encoder
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
@@ -50,8 +50,8 @@ def test_it_learns_and_an_index_takes_it(train: Train, demo_index: Path, tmp_pat
     index = tmp_path / "index"
     shutil.copytree(demo_index, index)
     encode_index(index, DenseOptions(str(tmp_path / "encoder")))
-    with Recommender.open(index, RetrievalSettings.load(find_recipe("dense"))) as recommender:
-        assert len(recommender.recommend("We rank papers <REF>.", 5)) == 5
+    with Recommender.open(index, Recipe.load("dense")) as recommender:
+        assert len(recommender.search("We rank papers <REF>.", 5)) == 5
 
 
 def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:

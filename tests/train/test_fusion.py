@@ -9,7 +9,7 @@ from citerec.errors import InputError, SettingsError
 from citerec.groundwork.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.retrieve.dense.vectors import Vectors
-from citerec.settings import RetrievalSettings, find_recipe
+from citerec.systems import Recipe
 from citerec.train.fusion import tune_fusion, write_recipe
 from tests.conftest import DEMO
 
@@ -17,7 +17,7 @@ CONTEXTS = DEMO / "contexts.jsonl"
 SENTENCE = "Attention alone suffices to translate well <REF>."
 
 
-def recall_at_10(index: Path, settings: RetrievalSettings, limit: int) -> float:
+def recall_at_10(index: Path, settings: Recipe, limit: int) -> float:
     """The same contexts as are drawn for tuning, asked anew."""
     import heapq
 
@@ -27,8 +27,8 @@ def recall_at_10(index: Path, settings: RetrievalSettings, limit: int) -> float:
     drawn = heapq.nsmallest(limit, read_contexts(CONTEXTS, cited=True), key=lambda one: lot(0, one.context_id))
     with Recommender.open(index, settings) as recommender:
         found = [
-            bool({candidate.paper_id for candidate in candidates} & set(context.cited_ids))
-            for context, candidates in recommender.recommend_many(drawn, 10)
+            bool({candidate.paper_id for candidate in candidates} & set(topic.context.cited_ids))
+            for topic, candidates in recommender.candidates(recommender.topics(drawn), 10)
         ]
     return float(np.mean(found))
 
@@ -37,10 +37,10 @@ def test_what_is_found_is_a_system_that_reaches_what_was_promised(hybrid_index: 
     tuned = tune_fusion(CONTEXTS, hybrid_index, metric="recall@10", limit=60, on_progress=no_progress)
     best = tuned.tried[0]
     assert best.score >= max(*tuned.alone.values(), tuned.before.score)
-    assert {tried.fusion.method for tried in tuned.tried} == {"rrf", "weighted"}
+    assert {tried.recipe.fusion.method for tried in tuned.tried} == {"rrf", "weighted"}
     write_recipe(tuned, tmp_path / "fusion.toml")
-    settings = RetrievalSettings.load(tmp_path / "fusion.toml")
-    assert (settings.fusion.method, settings.retrievers) == (best.fusion.method, ("lucene", "dense"))
+    settings = Recipe.load(tmp_path / "fusion.toml")
+    assert (settings.fusion.method, list(settings.retrievers)) == (best.recipe.fusion.method, ["lucene", "dense"])
     # ranx breaks ties its own way: one of 60 contexts may differ.
     assert recall_at_10(hybrid_index, settings, 60) == pytest.approx(best.score, abs=1.01 / 60)
 
@@ -57,12 +57,11 @@ def test_tuning_says_what_is_wrong(hybrid_index: Path, demo_index: Path, tmp_pat
 
 def test_feedback_draws_the_query_to_what_was_found_first(hybrid_index: Path) -> None:
     # The words count for nothing, and the first paper found for everything.
-    how = ("fusion.lucene=0", "fusion.feedback=1", "fusion.feedback_weight=1000")
-    hybrid = find_recipe("hybrid")
-    with Recommender.open(hybrid_index, RetrievalSettings.load(hybrid, ("fusion.lucene=0",))) as plain:
-        first = plain.recommend(SENTENCE, 1)[0].paper.paper_id
-    with Recommender.open(hybrid_index, RetrievalSettings.load(hybrid, how)) as recommender:
-        found = [hit.paper.paper_id for hit in recommender.recommend(SENTENCE, 5)]
+    how = ("retrievers.lucene=0", "fusion.feedback=1", "fusion.feedback_weight=1000")
+    with Recommender.open(hybrid_index, Recipe.load("hybrid", ("retrievers.lucene=0",))) as plain:
+        first = plain.search(SENTENCE, 1)[0].paper.paper_id
+    with Recommender.open(hybrid_index, Recipe.load("hybrid", how)) as recommender:
+        found = [hit.paper.paper_id for hit in recommender.search(SENTENCE, 5)]
     vectors = Vectors(hybrid_index / "dense")
     ids = [paper.decode() if isinstance(paper, bytes) else str(paper) for paper in vectors.paper_ids(np.arange(252))]
     values = np.asarray(vectors.values, np.float32)

@@ -13,14 +13,13 @@ from citerec.groundwork.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, features_of
-from citerec.rerank.ltr import LtrManifest, LtrReranker
-from citerec.rerank.systems import best_system
-from citerec.settings import Ltr, RetrievalSettings, find_recipe
+from citerec.rerank.ltr import LtrManifest, LtrReranker, LtrSettings
+from citerec.systems import Recipe, default_system
 from citerec.train.groups import Choice
 from citerec.train.ltr import LtrOptions, train_ltr
 from tests.conftest import write_lines
 
-HYBRID = RetrievalSettings.load(find_recipe("hybrid"))
+HYBRID = Recipe.load("hybrid")
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +29,16 @@ def toy_contexts(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -
     with Recommender.open(hybrid_index, HYBRID) as recommender:
         papers = list(recommender.store.papers(map(str, range(900000001, 900000121))).values())
         asked = [Context(f"{paper.title} <REF>.", paper.paper_id, citing_id=paper.paper_id) for paper in papers]
-        for context, found in recommender.recommend_many(asked, 30):
+        for topic, found in recommender.candidates(recommender.topics(asked), 30):
             if not found:  # the oldest papers have nothing before them that they could cite
                 continue
             records = recommender.store.papers(candidate.paper_id for candidate in found).values()
             most = max(records, key=lambda paper: (paper.citation_count or 0, paper.paper_id))
             contexts.append(
                 {
-                    "context_id": context.context_id,
-                    "text": context.text,
-                    "citing_id": context.citing_id,
+                    "context_id": topic.context.context_id,
+                    "text": topic.context.text,
+                    "citing_id": topic.citing_id,
                     "cited_ids": [most.paper_id],
                 }
             )
@@ -75,19 +74,18 @@ def test_the_same_seed_makes_the_same_ranker(
 
 
 def test_it_ranks_the_head_and_leaves_the_tail_in_order(learnt: Path, toy_contexts: Path, hybrid_index: Path) -> None:
-    ranker = LtrReranker(learnt, Ltr(depth=20))
+    ranker = LtrReranker(learnt, LtrSettings(depth=20))
     context = next(read_contexts(toy_contexts))
     with Recommender.open(hybrid_index, HYBRID) as recommender:
-        ((_, found),) = recommender.recommend_many([context], 60)
+        ((topic, found),) = recommender.candidates(recommender.topics([context]), 60)
         papers = recommender.store.papers(candidate.paper_id for candidate in found)
-        asked = recommender.asked([context])[0]
-    ranked = ranker.rerank(asked, found, papers, {})
+    ranked = ranker.rerank(topic, found, papers, {})
     ids = [candidate.paper_id for candidate in ranked]
     assert sorted(ids[:20]) == sorted(candidate.paper_id for candidate in found[:20])
     assert ids[20:] == [candidate.paper_id for candidate in found[20:]]
     scores = [candidate.score for candidate in ranked]
     assert scores == sorted(scores, reverse=True)
-    assert ranker.rerank(asked, [], papers, {}) == []
+    assert ranker.rerank(topic, [], papers, {}) == []
 
 
 def test_its_reasons_add_up_to_its_scores(learnt: Path, toy_contexts: Path, hybrid_index: Path) -> None:
@@ -95,9 +93,9 @@ def test_its_reasons_add_up_to_its_scores(learnt: Path, toy_contexts: Path, hybr
     contexts = list(read_contexts(toy_contexts))[:3]
     constants = []
     with Recommender.open(hybrid_index, HYBRID) as recommender:
-        for context, found in recommender.recommend_many(contexts, 30):
+        for topic, found in recommender.candidates(recommender.topics(contexts), 30):
             papers = recommender.store.papers(candidate.paper_id for candidate in found)
-            features = features_of(recommender.asked([context])[0], found, papers)
+            features = features_of(topic, found, papers)
             sums = [sum(reason.score for reason in reasons) for reasons in ranker.reasons(features)]
             constants.append(ranker.scores(features) - np.array(sums))
     assert np.ptp(np.concatenate(constants)) < 1e-6
@@ -107,15 +105,15 @@ def test_an_index_that_has_one_uses_it(learnt: Path, toy_contexts: Path, hybrid_
     index = tmp_path / "index"
     shutil.copytree(hybrid_index, index)
     shutil.copytree(learnt, index / "ltr")
-    assert best_system(index) == "hybrid+ltr"
+    assert default_system(index) == "hybrid+ltr"
     context: Context = next(read_contexts(toy_contexts))
     with Recommender.open(index) as recommender:
-        assert recommender.settings.rerankers == ("ltr",)
-        hits = recommender.recommend(context, 5, explain=True)
+        assert recommender.recipe.rerankers == ("ltr",)
+        hits = recommender.search(context, 5, explain=True)
         assert [hit.rank for hit in hits] == [1, 2, 3, 4, 5]
         assert all(hit.reasons for hit in hits)
         # How many are asked for does not decide who is among them.
-        assert [hit.paper.paper_id for hit in recommender.recommend(context, 2)] == [
+        assert [hit.paper.paper_id for hit in recommender.search(context, 2)] == [
             hit.paper.paper_id for hit in hits[:2]
         ]
 

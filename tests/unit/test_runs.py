@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citerec.contexts.topic import topic_of
 from citerec.errors import InputError
 from citerec.evaluation import run as run_module
-from citerec.evaluation.questions import Questions, ask
-from citerec.evaluation.rank import FATES, Rules, fates, rank
+from citerec.evaluation.rank import OUTCOMES, Rules, outcomes, rank
 from citerec.evaluation.run import Run, collect_run, read_run
+from citerec.evaluation.topics import Topics, select_topics
 from citerec.records import Context
 
 NUMBERS = {"a": 0, "b": 1, "unasked": -1}
@@ -102,11 +103,11 @@ def test_both_readers_read_the_same(
     assert [(quick.years[p]) for p in quick.papers] == [(slow.years[p]) for p in slow.papers]
 
 
-def questions(*contexts: Context) -> Questions:
-    return ask(contexts)
+def topics(*contexts: Context) -> Topics:
+    return Topics(tuple(map(topic_of, contexts)), {})
 
 
-QUESTIONS = questions(
+TOPICS = topics(
     Context("A <REF>", context_id="a", citing_id="citing", citing_year=2005, cited_ids=("p1", "p2", "gone")),
     Context("B <REF>", context_id="b", cited_ids=("p3",)),
 )
@@ -118,7 +119,7 @@ def collected(*answers: list[tuple[str, float]]) -> Run:
 
 def test_ties_break_by_paper_id_as_text() -> None:
     run = collected([("p2", 1), ("p10", 1), ("p1", 1), ("p3", 2)], [])
-    ranking = rank(run, QUESTIONS, Rules(as_of_year=False), 10)
+    ranking = rank(run, TOPICS, Rules(as_of_year=False), 10)
     assert [paper for _, paper, _ in rows(ranking.run)] == ["p3", "p1", "p10", "p2"]
     assert ranking.places.tolist() == [1, 2, 3, 4]
     assert ranking.gold.tolist() == [[2, 4, 0], [0, -1, -1]]
@@ -126,19 +127,19 @@ def test_ties_break_by_paper_id_as_text() -> None:
 
 def test_what_leaks_is_removed_and_counted() -> None:
     run = collected([("citing", 9), ("p2", 8), ("p1", 7), ("p3", 6)], [("p2", 1), ("p3", 0.5)])
-    fair = rank(run, QUESTIONS, Rules(), 10)
+    fair = rank(run, TOPICS, Rules(), 10)
     assert rows(fair.run) == [(0, "p1", 7), (0, "p3", 6), (1, "p2", 1), (1, "p3", 0.5)]
     assert fair.removed == (1, 1)
     assert fair.gold[0].tolist() == [1, 0, 0]
-    newer_too = rank(run, QUESTIONS, Rules(as_of_year=False), 10)
+    newer_too = rank(run, TOPICS, Rules(as_of_year=False), 10)
     assert newer_too.removed == (1, 0)
-    all_of_it = rank(run, QUESTIONS, Rules(exclude_citing=False, as_of_year=False), 10)
+    all_of_it = rank(run, TOPICS, Rules(exclude_citing=False, as_of_year=False), 10)
     assert (all_of_it.removed, len(all_of_it.run)) == ((0, 0), 6)
 
 
 def test_only_the_first_k_count_and_what_was_removed_makes_room() -> None:
     run = collected([("citing", 9), ("p2", 8), ("p1", 7)], [])
-    assert rank(run, QUESTIONS, Rules(), 1).gold[0].tolist() == [1, 0, 0]
+    assert rank(run, TOPICS, Rules(), 1).gold[0].tolist() == [1, 0, 0]
 
 
 def test_order_of_the_lines_does_not_matter() -> None:
@@ -149,7 +150,7 @@ def test_order_of_the_lines_does_not_matter() -> None:
         turned = lines[shift:] + lines[:shift]
         contexts, papers, scores = (np.array(column) for column in zip(*turned, strict=True))
         run = Run(contexts.astype(np.int32), papers.astype(np.int32), scores, ids, years)
-        assert rows(rank(run, QUESTIONS, Rules(), 10).run) == [
+        assert rows(rank(run, TOPICS, Rules(), 10).run) == [
             (0, "p3", 3), (0, "p2", 2), (0, "p1", 1), (1, "p1", 5), (1, "p2", 5),
         ]  # fmt: skip
 
@@ -157,12 +158,10 @@ def test_order_of_the_lines_does_not_matter() -> None:
 def test_what_became_of_cited_papers() -> None:
     many = [(f"p{number}", -float(number)) for number in range(1, 13)]
     years: dict[str, int | None] = {f"p{number}": 2000 for number in range(1, 20)} | {"late": 2010}
-    asked = questions(
-        Context("A <REF>", context_id="a", citing_year=2005, cited_ids=("p1", "p12", "p19", "late", "gone"))
-    )
+    asked = topics(Context("A <REF>", context_id="a", citing_year=2005, cited_ids=("p1", "p12", "p19", "late", "gone")))
     run = collect_run([many], lambda ids: {paper_id: years[paper_id] for paper_id in ids}, "mine")
     ranking = rank(run, asked, Rules(), 100)
-    found = [FATES[number] for number in fates(ranking, asked, years, Rules())[0]]
+    found = [OUTCOMES[number] for number in outcomes(ranking, asked, years, Rules())[0]]
     assert found == ["found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index"]
 
 
@@ -179,4 +178,4 @@ def test_an_answer_of_a_system_is_checked_too() -> None:
 
 def test_a_family_must_have_contexts() -> None:
     with pytest.raises(InputError, match="no context has a class of location"):
-        ask([Context("A <REF>", context_id="x", cited_ids=("p1",))], ["location"])
+        select_topics([Context("A <REF>", context_id="x", cited_ids=("p1",))], None, ["location"])  # type: ignore[arg-type]

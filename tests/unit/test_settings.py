@@ -3,44 +3,47 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import SettingsError
-from citerec.settings import RetrievalSettings, setting_keys
+from citerec.retrieve.lucene_settings import LuceneSettings
+from citerec.systems import Recipe, all_settings
 
 
 def test_a_recipe_then_single_assignments(tmp_path: Path) -> None:
     recipe = tmp_path / "r.toml"
-    recipe.write_text("neighbours = 0.5\n[bm25]\nk1 = 2.0\nb = 0.1\n", encoding="utf-8")
-    settings = RetrievalSettings.load(recipe, ["bm25.k1=0.9", "weights.title = 3"])
+    recipe.write_text("[lucene]\nneighbours = 0.5\n[lucene.bm25]\nk1 = 2.0\nb = 0.1\n", encoding="utf-8")
+    settings = Recipe.load(recipe, ["lucene.bm25.k1=0.9", "lucene.weights.title = 3"]).parts["lucene"]
+    assert isinstance(settings, LuceneSettings)
     assert (settings.bm25.k1, settings.bm25.b, settings.weights.title, settings.neighbours) == (0.9, 0.1, 3.0, 0.5)
 
 
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("bm25.k=1", r"'bm25.k' is no setting. Did you mean bm25.k1\?"),
-        ("weights.titel=1", r"Did you mean weights.title\?"),
+        ("lucene.bm25.k=1", r"'lucene.bm25.k' is no setting. Did you mean lucene.bm25.k1\?"),
+        ("bm25.k1=1", r"'bm25.k1' is no setting. Did you mean lucene.bm25.k1\?"),
+        ("lucene.weights.titel=1", r"Did you mean lucene.weights.title\?"),
         ("zzz=1", "Settings are: retrievers"),
-        ("neighbours.x=1", "neighbours"),
-        ("bm25.b=1.5", "bm25.b = '1.5': input should be less than or equal to 1"),
-        ("bm25.b", "has no '='"),
+        ("lucene.neighbours.x=1", "neighbours"),
+        ("lucene.bm25.b=1.5", "lucene.bm25.b = '1.5': input should be less than or equal to 1"),
+        ("lucene.bm25.b", "has no '='"),
     ],
 )
 def test_what_is_wrong_is_said(assignment: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
-        RetrievalSettings.load(None, [assignment])
+        Recipe.load(None, [assignment])
 
 
 def test_a_recipe_that_is_no_toml(tmp_path: Path) -> None:
     (recipe := tmp_path / "r.toml").write_text("k1: 3", encoding="utf-8")
     with pytest.raises(SettingsError, match="is not TOML"):
-        RetrievalSettings.load(recipe)
+        Recipe.load(recipe)
     with pytest.raises(SettingsError, match="cannot read"):
-        RetrievalSettings.load(tmp_path / "none.toml")
+        Recipe.load(tmp_path / "none.toml")
 
 
 @pytest.mark.parametrize("recipe", sorted((Path(__file__).parents[2] / "indexes" / "recipes").glob("*.toml")))
 def test_shipped_recipes_load(recipe: Path) -> None:
-    assert RetrievalSettings.load(recipe)
+    assert Recipe.load(recipe)
 
 
 def test_every_setting_says_what_it_means() -> None:
-    assert all(meaning for _, meaning in setting_keys().values())
+    assert all(meaning for _, meaning in all_settings().values())

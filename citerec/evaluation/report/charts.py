@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from citerec.diagnostics.label import FEW
-from citerec.evaluation.rank import FATES
+from citerec.evaluation.rank import OUTCOMES
 from citerec.evaluation.report.drawing import FAINT, INK, PARTS, SYSTEM_COLOURS, SYSTEMS, figure, svg
 from citerec.evaluation.results import SIGNIFICANT, Comparison, Results, Scores
 
@@ -116,7 +116,7 @@ def fates_chart(results: Results) -> str:
     axes = drawn.axes[0]
     for row, system in enumerate(results.systems.values()):
         whole, left = sum(system.fates.values()) or 1, 0.0
-        for fate, colour in zip(FATES, PARTS, strict=False):
+        for fate, colour in zip(OUTCOMES, PARTS, strict=False):
             share = system.fates.get(fate, 0) / whole
             axes.barh(row, share, left=left, color=colour, height=0.7)
             if share >= 0.04:

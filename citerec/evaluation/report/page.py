@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from citerec.evaluation.rank import FATES
+from citerec.evaluation.rank import OUTCOMES
 from citerec.evaluation.report.charts import against_chart, classes_chart, fates_chart, ranks_chart
 from citerec.evaluation.report.drawing import SYSTEM_COLOURS
 from citerec.evaluation.results import OVERALL, SIGNIFICANT, Outcome, Results
@@ -62,7 +62,7 @@ def write_page(results: Results, path: Path, titles_of: TitlesOf, top_of: TopOf)
             version=__version__,
             more_pairs=len(results.systems) * (len(results.systems) - 1) // 2 - len(pairs),
             colours=SYSTEM_COLOURS,
-            fates=FATES,
+            fates=OUTCOMES,
             overall=OVERALL,
             significant=SIGNIFICANT,
             families={family: classes_chart(results, family) for family in results.families},

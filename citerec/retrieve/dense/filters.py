@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from citerec.records import Filters
 from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.protocol import Filters
 
 if TYPE_CHECKING:
     import numpy as np

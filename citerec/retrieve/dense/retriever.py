@@ -3,24 +3,28 @@
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from citerec.contexts.query import Query
-from citerec.errors import FilterError, IndexUnusableError, QueryError
-from citerec.records import Match
+from pydantic import Field
+
+from citerec.contexts.topic import Topic
+from citerec.errors import FilterError, IndexUnusableError, QueryError, SettingsError
+from citerec.records import NO_FILTERS, Filters
+from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
 from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.filters import Matching, Passing, RowFilter
 from citerec.retrieve.dense.kinds import REFINE, open_faiss, parameters
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.retrieve.manifest import Manifest, is_index
-from citerec.retrieve.protocol import NO_FILTERS, Candidate, Filters
-from citerec.settings import RetrievalSettings
+from citerec.retrieve.staging import DENSE
+from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from citerec.models.encoder import Encoder
+    from citerec.retrieve.opened import OpenIndex
 
 # Papers of one text have one vector: so many more are asked for that ties at the end are settled by id.
 _SLACK = 16
@@ -31,7 +35,29 @@ _FEW = 20_000
 _WIDEST = 16
 
 
-class DenseRetriever:
+class DenseSettings(PartSettings):
+    """How the topic becomes a vector, and how the vectors are searched."""
+
+    neighbours: bool = Field(default=True, description="whether the sentences before and after take part")
+    citing: float = Field(
+        default=1.0,
+        ge=0,
+        le=1000,
+        description="weight of the citing paper's own vector, where it is known, against 1 for the sentences",
+    )
+    backend: Literal["torch", "onnx-int8"] | None = Field(
+        default=None,
+        description="what encodes the query: torch, or ONNX Runtime with 8 bits; by default what encoded the papers",
+    )
+    probe: int | None = Field(
+        default=None,
+        ge=1,
+        description="efSearch of HNSW, nprobe of IVF-PQ; by default what the build found to keep 0.97 of the recall",
+    )
+
+
+@RETRIEVERS.register
+class DenseRetriever(Retriever):
     """Finds papers by their vectors. Safe to call from several threads; ties break by paper id.
 
     A paper scores the cosine of its vector with the query's, computed from the vectors themselves whatever the kind
@@ -50,12 +76,31 @@ class DenseRetriever:
         IndexUnusableError: There are no vectors, or they are damaged, or were made for other papers.
     """
 
-    def __init__(self, path: Path, settings: RetrievalSettings | None, matching: Matching) -> None:
-        self.settings = settings or RetrievalSettings()
+    name = "dense"
+    label = "vectors"
+    Settings = DenseSettings
+    filters_itself = True
+
+    @classmethod
+    def open(cls, index: "OpenIndex", settings: DenseSettings) -> Self:
+        """Opens the vectors of an index.
+
+        Raises:
+            SettingsError: The index has none.
+            IndexUnusableError: They are damaged, or were made for other papers.
+        """
+        if not (index.path / DENSE).is_dir():
+            raise SettingsError(
+                f"{index.path} has no vectors to search", f"Make them: citerec index encode {index.path}"
+            )
+        return cls(index.path / DENSE, settings, index.lucene.matching_ids)
+
+    def __init__(self, path: Path, settings: DenseSettings | None, matching: Matching) -> None:
+        self.settings = settings or DenseSettings()
         self.vectors = Vectors(path)
         self._check_store(path.parent)
         self._kind = self.vectors.manifest.faiss.kind
-        self._probe = self.settings.dense.probe or self.vectors.manifest.faiss.probe
+        self._probe = self.settings.probe or self.vectors.manifest.faiss.probe
         self._index = _opened(path)
         if self._index.ntotal != len(self.vectors) or self._index.d != self.vectors.manifest.dimension:
             raise IndexUnusableError(f"{path / 'index.faiss'} is not over these vectors", _remedy(path))
@@ -68,8 +113,8 @@ class DenseRetriever:
         self._opened_encoder = None
         self._index = None
 
-    def vectors_of(self, queries: Sequence[Query]) -> "NDArray[np.float32]":
-        """The vectors of some queries, (queries, dimension), each of length one.
+    def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
+        """The vectors of some topics, (topics, dimension), each of length one.
 
         The encoded sentence, with those around it where the settings say so; the citing paper's own vector is added
         to it by its weight, or the encoding of its title where it is not in the index.
@@ -79,15 +124,15 @@ class DenseRetriever:
         """
         import numpy as np
 
-        dense = self.settings.dense
-        texts = [query.passage if dense.neighbours else query.text for query in queries]
+        dense = self.settings
+        texts = [topic.passage if dense.neighbours else topic.text for topic in topics]
         encoder = self._encoder()
         if not dense.citing:
             return encoder.encode(texts)
-        rows = self.vectors.rows([query.citing_id or "" for query in queries])
-        titled = [at for at, query in enumerate(queries) if rows[at] < 0 and query.citing_title]
-        encoded = encoder.encode([*texts, *(queries[at].citing_title for at in titled)])
-        vectors, titles = encoded[: len(queries)], encoded[len(queries) :]
+        rows = self.vectors.rows([topic.citing_id or "" for topic in topics])
+        titled = [at for at, topic in enumerate(topics) if rows[at] < 0 and topic.citing_title]
+        encoded = encoder.encode([*texts, *(topics[at].citing_title for at in titled)])
+        vectors, titles = encoded[: len(topics)], encoded[len(topics) :]
         citing = np.zeros_like(vectors)
         citing[rows >= 0] = self.vectors.values[rows[rows >= 0]]
         citing[titled] = titles
@@ -95,57 +140,57 @@ class DenseRetriever:
 
     def search(
         self,
-        query: Query,
+        topic: Topic,
         k: int,
         filters: Filters = NO_FILTERS,
-        vector: "NDArray[np.float32] | None" = None,
+        prepared: "NDArray[np.float32] | None" = None,
     ) -> list[Candidate]:
         """The k nearest papers, nearest first; fewer only where fewer pass the filters.
 
         Args:
-            query: What to search for.
+            topic: What to search for.
             k: How many papers, from 1.
             filters: Which papers may be found; exact.
-            vector: The query's vector (dimension,), where it is known; else it is encoded.
+            prepared: The topic's vector (dimension,), where it is known; else it is encoded.
 
         Raises:
-            QueryError: The query is blank.
+            QueryError: The topic is blank.
             FilterError: k is under 1.
         """
         if k < 1:
             raise FilterError(f"k is {k}", "Ask for at least one paper.")
-        if not _has_words(query):
+        if not topic.passage:
             raise QueryError("the sentence is empty", "Write one with words of its own.")
-        if vector is None:
-            vector = self.vectors_of([query])[0]
+        vector = self.prepare([topic])[0] if prepared is None else prepared
         passing = self._filter.passing(filters)
         excluded = {paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None}
         wanted = min(k + len(excluded) + _SLACK, len(self.vectors) if passing is None else passing.count)
         rows = self._nearest(vector, wanted, passing)
         return self._candidates(vector, rows, excluded)[:k]
 
-    def cosines(self, vector: "NDArray[np.float32]", paper_ids: Sequence[str]) -> "NDArray[np.float32]":
-        """The cosine of a vector (dimension,) with each paper's, (papers,); NaN where a paper has none."""
-        import numpy as np
-
+    def scores(self, prepared: "NDArray[np.float32]", paper_ids: Sequence[str]) -> dict[str, dict[str, float]]:
+        """The cosine of a vector (dimension,) with those papers that have a vector."""
         rows = self.vectors.rows(paper_ids)
-        cosines = np.full(len(rows), np.nan, dtype=np.float32)
-        cosines[rows >= 0] = self.vectors.scores(vector, rows[rows >= 0])
-        return cosines
+        known = rows >= 0
+        cosines = self.vectors.scores(prepared, rows[known])
+        ids = (paper_id for paper_id, has in zip(paper_ids, known.tolist(), strict=True) if has)
+        return {
+            paper_id: {"dense": cosine}
+            for paper_id, cosine in zip(ids, cosines.tolist(), strict=True)
+            if cosine == cosine
+        }
 
-    def nearer(self, vector: "NDArray[np.float32]", paper_ids: Sequence[str], weight: float) -> "NDArray[np.float32]":
+    def with_feedback(
+        self, prepared: "NDArray[np.float32]", paper_ids: Sequence[str], weight: float
+    ) -> "NDArray[np.float32]":
         """A vector (dimension,) drawn to the mean of some papers' vectors, of length one (Rocchio, 1971)."""
         rows = self.vectors.rows(paper_ids)
         rows = rows[rows >= 0]
         if not len(rows):
-            return vector
+            return prepared
         mean = self.vectors.values[rows].astype("float32").mean(axis=0)
-        nearer: NDArray[np.float32] = _normalised((vector + weight * mean)[None])[0]
+        nearer: NDArray[np.float32] = _normalised((prepared + weight * mean)[None])[0]
         return nearer
-
-    def explain(self, _query: Query, _candidate: Candidate) -> tuple[Match, ...]:
-        """Nothing: no single word speaks for a vector."""
-        return ()
 
     def _candidates(
         self, vector: "NDArray[np.float32]", rows: "NDArray[np.int64]", excluded: set[str]
@@ -214,7 +259,7 @@ class DenseRetriever:
         from citerec.models.encoder import Encoder
 
         manifest = self.vectors.manifest
-        backend = self.settings.dense.backend or manifest.backend
+        backend = self.settings.backend or manifest.backend
         encoder = Encoder.open(manifest.model, backend=backend, max_tokens=manifest.max_tokens)
         remedy = f"Give the right one: citerec index encode {self.vectors.path.parent} --model …"
         if encoder.dimension != manifest.dimension:
@@ -249,10 +294,6 @@ def _remedy(path: Path) -> str:
 def _searched(index: Any, vector: "NDArray[np.float32]", k: int, parameters: Any) -> "NDArray[np.int64]":
     rows: NDArray[np.int64] = index.search(vector[None], k, params=parameters)[1][0]
     return rows[rows >= 0]
-
-
-def _has_words(query: Query) -> bool:
-    return bool(query.passage)
 
 
 def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.contexts.query import Query, clean, query_of
+from citerec.contexts.topic import Topic, clean, topic_of
 from citerec.records import MARKER, Context
 
 
@@ -36,8 +36,8 @@ def test_what_is_no_word_of_the_sentence_goes(text: str, cleaned: str) -> None:
 
 def test_neighbours_take_part_by_option() -> None:
     context = Context(text="The middle <REF>.", before="First [1].", after="Last.")
-    assert query_of(context) == Query("The middle .", "First . Last.")
-    assert query_of(context, neighbours=False) == Query("The middle .", "")
+    assert topic_of(context) == Topic("The middle .", "First . Last.", context=context)
+    assert topic_of(context, neighbours=False) == Topic("The middle .", "", context=context)
 
 
 @given(st.text(alphabet="ab ([<$\\{,;1-9)]>}%&.", max_size=300))

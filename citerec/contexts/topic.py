@@ -1,10 +1,12 @@
-"""The one function that turns a context into what is searched for, and the cleaning that citances share with it."""
+"""The one function from a context to its topic, and the cleaning that citing sentences share with it."""
 
 import html
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
-from citerec.records import MARKER, Context
+from citerec.corpus.store import PaperStore
+from citerec.records import MARKER, Context, Paper, citing_name
 
 # Every pattern is linear: no part can match what the next one matches, and repeats are bounded.
 _MARKUP = re.compile(r"</?[A-Za-z][A-Za-z0-9:]{0,30}(?:\s[^<>]{0,300})?/?>")
@@ -22,20 +24,30 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)\S{1,300}")
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
-    """What is searched for.
+class Topic:
+    """A context made ready to be searched for, once.
 
     Attributes:
         text: The words of the sentence.
         neighbours: The words of the sentences around it; they weigh less.
         citing_title: The words of the citing paper's title, where it is known.
-        citing_id: The citing paper, where it is in the index.
+        citing_id: The citing paper, where the context says that it is in the index.
+        citing_name: What the citing paper and its citing sentences stand under in an index (`citing_name`).
+        citing_year: The year of the citing paper, as the context has it, or else the index; None where it is unknown.
+        citing: The record of the citing paper, where the index has it.
+        cited_before: Ids of the papers that the same text cited before this place, in order of first mention.
+        context: The context.
     """
 
     text: str
     neighbours: str = ""
     citing_title: str = ""
     citing_id: str | None = None
+    citing_name: str | None = None
+    citing_year: int | None = None
+    citing: Paper | None = None
+    cited_before: tuple[str, ...] = ()
+    context: Context = field(default_factory=lambda: Context(""), repr=False)
 
     @property
     def passage(self) -> str:
@@ -43,16 +55,38 @@ class Query:
         return f"{self.text} {self.neighbours}".strip()
 
 
-def query_of(context: Context, *, neighbours: bool = True, citing_title: str = "") -> Query:
-    """What is searched for a context. Training, serving and evaluation all ask this function.
+def topic_of(context: Context, citing: Paper | None = None, *, neighbours: bool = True) -> Topic:
+    """The topic of a context. Recommending, evaluation, training and serving all ask this function.
 
     Args:
         context: A sentence, with or without `<REF>`.
+        citing: The record of the citing paper, where the index has it.
         neighbours: Whether the sentences before and after take part.
-        citing_title: The title of the citing paper, where it is known.
     """
     around = f"{context.before} {context.after}" if neighbours else ""
-    return Query(clean(context.text), clean(around), clean(citing_title), context.citing_id)
+    title = (citing.title if citing else context.citing_title) or ""
+    year = context.citing_year
+    return Topic(
+        text=clean(context.text),
+        neighbours=clean(around),
+        citing_title=clean(title),
+        citing_id=context.citing_id,
+        citing_name=citing_name(context.citing_id, context.citing_key),
+        citing_year=citing.year if year is None and citing else year,
+        citing=citing,
+        cited_before=context.cited_before,
+        context=context,
+    )
+
+
+def topics_of(contexts: Sequence[Context], store: PaperStore, *, neighbours: bool = True) -> list[Topic]:
+    """The topics of contexts, with the records of their citing papers as a store has them."""
+    names = [citing_name(context.citing_id, context.citing_key) or "" for context in contexts]
+    citing = store.papers({name for name in names if name})
+    return [
+        topic_of(context, citing.get(name), neighbours=neighbours)
+        for context, name in zip(contexts, names, strict=True)
+    ]
 
 
 def clean(text: str) -> str:

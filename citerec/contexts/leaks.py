@@ -1,0 +1,90 @@
+"""The leak rules: what a fair answer to a context must not know. They are applied here and nowhere else.
+
+Searches are restricted by `LeakRules.restrict` before they run. Lists from elsewhere (functions, run files, runs in
+memory) are judged by `LeakRules.breaches`. Both read the same topics, so every system is held to the same rules.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from citerec.contexts.topic import Topic
+from citerec.records import NO_FILTERS, Filters
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+UNKNOWN_YEAR = 9999
+"""Stands for the year of a citing paper of unknown year: nothing is newer."""
+
+
+class Breaches(NamedTuple):
+    """Which rows of a run break a rule, (rows,) each; a row breaks one of them only."""
+
+    citing_paper: "npt.NDArray[np.bool_]"
+    newer: "npt.NDArray[np.bool_]"
+
+
+@dataclass(frozen=True, slots=True)
+class LeakRules:
+    """Which rules are on.
+
+    Attributes:
+        exclude_citing: The citing paper is no answer to its own context, and what it wrote about others is not
+            searched.
+        as_of_year: Nothing known to be newer than the citing paper is an answer, and no citing sentence newer than it,
+            or of unknown year, is searched. Where the year of the citing paper is unknown, nothing is newer.
+    """
+
+    exclude_citing: bool = True
+    as_of_year: bool = True
+
+    def restrict(self, topic: Topic, filters: Filters = NO_FILTERS) -> Filters:
+        """Filters that also leave out what the answer to a topic must not know."""
+        hidden = topic.citing_name if self.exclude_citing else None
+        years = [filters.as_of_year, topic.citing_year if self.as_of_year else None]
+        return replace(
+            filters,
+            citing_id=hidden or filters.citing_id,
+            as_of_year=min((year for year in years if year is not None), default=None),
+        )
+
+    def permits(self, topic: Topic, paper_id: str, year: int | None) -> bool:
+        """Whether a paper of some year may be an answer to a topic."""
+        allowed = self.restrict(topic)
+        return paper_id != allowed.citing_id and (
+            year is None or allowed.as_of_year is None or year <= allowed.as_of_year
+        )
+
+    def breaches(
+        self,
+        topics: Sequence[Topic],
+        rows: "npt.NDArray[np.int32]",
+        papers: "npt.NDArray[np.int32]",
+        paper_ids: Sequence[str],
+        years: "npt.NDArray[np.int32]",
+    ) -> Breaches:
+        """Which rows of a run break a rule.
+
+        Args:
+            topics: What was answered.
+            rows: Number of the topic of each row, (rows,).
+            papers: Number of its paper, (rows,).
+            paper_ids: The papers.
+            years: Their years, (papers,); 0 where unknown.
+        """
+        import numpy as np
+
+        limits = [self.restrict(topic) for topic in topics]
+        numbers = {paper_id: number for number, paper_id in enumerate(paper_ids)}
+        hidden = np.array([numbers.get(limit.citing_id or "", -1) for limit in limits], np.int32)
+        citing = papers == hidden[rows]
+        return Breaches(citing, ~citing & (years[papers] > latest_years(limits)[rows]))
+
+
+def latest_years(limits: Iterable[Filters]) -> "npt.NDArray[np.int32]":
+    """The year up to which anything may be known under each of some limits; UNKNOWN_YEAR for no limit."""
+    import numpy as np
+
+    return np.array([UNKNOWN_YEAR if one.as_of_year is None else one.as_of_year for one in limits], np.int32)

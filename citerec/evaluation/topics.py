@@ -1,0 +1,72 @@
+"""What every system is asked: the topics of contexts with cited papers, in columns."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.contexts.topic import Topic, topics_of
+from citerec.corpus.store import PaperStore
+from citerec.errors import InputError
+from citerec.records import Context
+
+Ints = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topics of an evaluation, in order.
+
+    Attributes:
+        topics: The topics.
+        numbers: Number of each topic by the id of its context. Contexts of the same file that are not evaluated stand
+            at -1, so that a run over the whole file can be read.
+        clusters: Number of the citing paper of each topic, for what is drawn paper by paper.
+    """
+
+    topics: tuple[Topic, ...]
+    numbers: Mapping[str, int]
+    clusters: Ints = field(init=False)
+
+    def __post_init__(self) -> None:
+        citing = [
+            ("id", context.citing_id)
+            if context.citing_id
+            else ("key", context.citing_key)
+            if context.citing_key
+            else ("context", context.context_id)
+            for context in self.contexts
+        ]
+        numbers = {paper: number for number, paper in enumerate(dict.fromkeys(citing))}
+        object.__setattr__(self, "clusters", np.array([numbers[paper] for paper in citing], np.int32))
+
+    @property
+    def contexts(self) -> tuple[Context, ...]:
+        """Their contexts."""
+        return tuple(topic.context for topic in self.topics)
+
+    def __len__(self) -> int:
+        return len(self.topics)
+
+
+def select_topics(contexts: Sequence[Context], store: PaperStore, families: Sequence[str] = ()) -> Topics:
+    """The topics of contexts with a class in one of some families, or of all contexts.
+
+    Args:
+        contexts: The contexts.
+        store: Knows the citing papers, and the year of those whose contexts name none.
+        families: Names of families; empty for all contexts.
+
+    Raises:
+        InputError: No context is left.
+    """
+    chosen = [context for context in contexts if not families or not context.labels.keys().isdisjoint(families)]
+    if not chosen:
+        raise InputError(
+            f"no context has a class of {', '.join(families)}" if families else "there is no context",
+            "Choose another family, or other contexts: citerec diagnostics show NAME says what a set has.",
+        )
+    numbers = dict.fromkeys((context.context_id for context in contexts), -1)
+    numbers.update((context.context_id, number) for number, context in enumerate(chosen))
+    return Topics(tuple(topics_of(chosen, store)), numbers)

@@ -1,0 +1,142 @@
+"""What a reranker is, and the registry of all of them.
+
+A reranker is one module of `citerec.rerank` (or an entry point of the group `citerec.rerankers` in another package)
+with a subclass of `Reranker` that registers itself:
+
+    @RERANKERS.register
+    class Newest(Reranker):
+        name = "newest"
+        ...
+
+It can then be named in a recipe, behind a `+` in `--system`, and in `--set newest.KEY=VALUE`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import orjson
+
+from citerec.contexts.topic import Topic
+from citerec.corpus.store import PaperStore
+from citerec.errors import SettingsError
+from citerec.groundwork.registry import Registry
+from citerec.records import Paper
+from citerec.retrieve.base import Candidate
+from citerec.settings import PartSettings
+
+MANIFEST = "manifest.json"
+
+
+class Reranker(ABC):
+    """Ranks candidates anew. Safe to call from several threads; ties go by paper id.
+
+    Attributes:
+        name: What recipes, settings and errors call it.
+        Settings: Its settings: a `PartSettings` whose fields all have defaults and descriptions.
+        preference: Which of several trained ones of an index is its default: the highest.
+        trained_kind: What the manifest of a trained one says that it is; None for a reranker that is not trained.
+        depth: How many candidates it ranks; those beyond stay behind, in their order.
+        reads_citances: Whether it wants the citing sentences that the search found.
+    """
+
+    name: ClassVar[str]
+    Settings: ClassVar[type[PartSettings]] = PartSettings
+    preference: ClassVar[int] = 0
+    trained_kind: ClassVar[str | None] = None
+    depth: int
+    reads_citances: bool = False
+
+    @classmethod
+    @abstractmethod
+    def open(cls, index: Path, folder: Path | None, settings: Any) -> Self:
+        """Opens it.
+
+        Args:
+            index: The index whose candidates it ranks.
+            folder: The folder of a trained one, where one is named.
+            settings: An instance of `Settings`.
+
+        Raises:
+            SettingsError: It was trained nowhere.
+            ModelError: What was trained cannot be opened.
+        """
+
+    @classmethod
+    def is_default_at(cls, _folder: Path) -> bool:
+        """Whether what was trained for an index, in this folder of it, is used by default; never by default."""
+        return False
+
+    @abstractmethod
+    def rerank(
+        self,
+        topic: Topic,
+        candidates: Sequence[Candidate],
+        papers: Mapping[str, Paper],
+        citances: Mapping[str, str],
+        *,
+        explain: bool = False,
+    ) -> list[Candidate]:
+        """All candidates in their new order, with new scores.
+
+        Args:
+            topic: What they were found for.
+            candidates: Best first.
+            papers: The records of the first `depth` of them.
+            citances: The citing sentences that speak for them, found under the leak rules, by paper id; empty unless
+                `reads_citances`.
+            explain: Whether each of the first `depth` is to say what its score is made of.
+        """
+
+
+RERANKERS: Registry[type[Reranker]] = Registry(
+    "reranker", "citerec.rerank", error=SettingsError, order=lambda part: -part.preference
+)
+"""Every reranker, by name; the preferred ones first."""
+
+
+def trained_at(folder: Path) -> type[Reranker] | None:
+    """The reranker that was trained into a folder, as its manifest says; None where it says nothing of the kind."""
+    try:
+        kind = orjson.loads((folder / MANIFEST).read_bytes()).get("kind")
+    except (OSError, ValueError, AttributeError):
+        return None
+    return next((part for _, part in RERANKERS.items() if kind and part.trained_kind == kind), None)
+
+
+def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None, command: str) -> Path:
+    """Where a trained reranker lies: the folder that is named, or else its own in the index.
+
+    Raises:
+        SettingsError: None is named, and the index has none.
+    """
+    if folder:
+        return Path(folder)
+    if not (index / part.name).is_dir():
+        raise SettingsError(
+            f"{index} has no {part.name}", f"Train one: citerec train {command} --contexts FILE --index {index}"
+        )
+    return index / part.name
+
+
+def in_new_order(ranked: Iterable[Candidate], rest: Iterable[Candidate]) -> list[Candidate]:
+    """Candidates by their new scores, ties by paper id; the rest behind them, in the order that they have.
+
+    Args:
+        ranked: Those that were scored anew, at least one.
+        rest: The others. Their scores are of another scale: only their order is kept.
+    """
+    ordered = sorted(ranked, key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
+    lowest = ordered[-1].score
+    return ordered + [replace(candidate, score=lowest - place) for place, candidate in enumerate(rest, 1)]
+
+
+def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:
+    """What others wrote when they cited some candidates: what the search found for each, by paper id."""
+    return {
+        candidate.paper_id: store.citances(candidate.paper_id, candidate.citance.citing_id)[candidate.citance.position]
+        for candidate in candidates
+        if candidate.citance
+    }

@@ -1,0 +1,123 @@
+"""What a retriever is, and the registry of all of them.
+
+A retriever is one module of `citerec.retrieve` (or an entry point of the group `citerec.retrievers` in another
+package) with a subclass of `Retriever` that registers itself:
+
+    @RETRIEVERS.register
+    class Nearest(Retriever):
+        name = "nearest"
+        ...
+
+It can then be named in a recipe, in `--system`, and in `--set nearest.KEY=VALUE`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+
+from citerec.contexts.topic import Topic
+from citerec.errors import SettingsError
+from citerec.groundwork.registry import Registry
+from citerec.records import NO_FILTERS, Filters, Match, Reason
+from citerec.settings import PartSettings
+
+if TYPE_CHECKING:
+    from citerec.retrieve.opened import OpenIndex
+
+
+class CitanceKey(NamedTuple):
+    """Which citing sentence speaks most for a candidate, and what it adds to the score."""
+
+    citing_id: str
+    position: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A paper found, by its id.
+
+    Attributes:
+        paper_id: The paper.
+        score: Higher is better; comparable within one list only.
+        citance: The citing sentence that speaks most for it, if one does.
+        signals: What each step said of it, by name; a signal that is missing was not found.
+        reasons: What its score is made of, strongest first, where that was asked for.
+    """
+
+    paper_id: str
+    score: float
+    citance: CitanceKey | None = None
+    signals: Mapping[str, float] = field(default_factory=dict, hash=False, compare=False)
+    reasons: tuple[Reason, ...] = field(default=(), hash=False, compare=False)
+
+
+class Retriever(ABC):
+    """Finds candidates for a topic. Safe to call from several threads; ties go by paper id.
+
+    Attributes:
+        name: What recipes, settings and errors call it.
+        label: What reasons call its share of a fused score.
+        Settings: Its settings: a `PartSettings` whose fields all have defaults and descriptions.
+        filters_itself: Whether `search` leaves out what the filters forbid. Where it does not, the pipeline does so
+            afterwards, and the list may become shorter than k.
+    """
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    Settings: ClassVar[type[PartSettings]] = PartSettings
+    filters_itself: ClassVar[bool] = False
+
+    @classmethod
+    @abstractmethod
+    def open(cls, index: "OpenIndex", settings: Any) -> Self:
+        """Opens it over an index.
+
+        Args:
+            index: The index: its folder, paper store, manifest and words.
+            settings: An instance of `Settings`.
+
+        Raises:
+            SettingsError: The index lacks what it needs.
+            IndexUnusableError: What it needs is damaged.
+        """
+
+    @abstractmethod
+    def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: Any = None) -> list[Candidate]:
+        """The k best candidates, best first; fewer where fewer are found.
+
+        Args:
+            topic: What to search for.
+            k: How many candidates, from 1.
+            filters: Which papers may be found, and what must not be known: the leak rules are among them.
+            prepared: What `prepare` gave for the topic; None where it was not asked.
+
+        Raises:
+            QueryError: The topic holds nothing to search for.
+            FilterError: k is under 1.
+        """
+
+    def prepare(self, topics: Sequence[Topic]) -> Sequence[Any]:
+        """What a search needs of each topic, made for many at once, such as vectors; None for each by default."""
+        return [None] * len(topics)
+
+    def with_feedback(self, _prepared: Any, _paper_ids: Sequence[str], _weight: float) -> Any | None:
+        """What `prepare` gave, drawn to the papers found first; None (the default) for no second search."""
+        return None
+
+    def scores(self, _prepared: Any, _paper_ids: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
+        """Signals of papers that only other retrievers found, by paper id; none by default."""
+        return {}
+
+    def explain(self, _topic: Topic, _candidate: Candidate) -> tuple[Match, ...]:
+        """The words of the topic that speak for a candidate, best first; none by default."""
+        return ()
+
+    def close(self) -> None:
+        """Lets go of files and models."""
+        return
+
+
+RETRIEVERS: Registry[type[Retriever]] = Registry("retriever", "citerec.retrieve", error=SettingsError)
+"""Every retriever, by name."""

@@ -1,0 +1,152 @@
+"""A run: ranked papers of many contexts, and its forms elsewhere (TREC, ranx, pandas, dictionaries)."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from citerec.corpus.json_lines import raw_lines
+from citerec.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import ranx
+
+_COLUMNS = ("context_id", "paper_id", "score")
+
+
+class Run(Mapping[str, Mapping[str, float]]):
+    """Scores by context id and paper id, best first; ties go by paper id.
+
+    A mapping, so `evaluate` takes it as a system. `Recommender.search_many` makes one.
+
+    Args:
+        answers: Context ids with their papers and scores. Papers are put in order; a context may have none.
+        name: What to call it, one word.
+
+    Raises:
+        InputError: A context comes twice.
+    """
+
+    def __init__(self, answers: Iterable[tuple[str, Iterable[tuple[str, float]]]], name: str = "run") -> None:
+        self.name = name
+        self._answers: dict[str, dict[str, float]] = {}
+        for context_id, papers in answers:
+            if context_id in self._answers:
+                raise InputError(f"the run answers {context_id!r} twice", "Give each context an id of its own.")
+            ordered = sorted(papers, key=lambda pair: (-pair[1], str(pair[0]).encode()))
+            self._answers[str(context_id)] = {str(paper_id): float(score) for paper_id, score in ordered}
+
+    def __getitem__(self, context_id: str) -> Mapping[str, float]:
+        return self._answers[context_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._answers)
+
+    def __len__(self) -> int:
+        return len(self._answers)
+
+    def __repr__(self) -> str:
+        hits = sum(map(len, self._answers.values()))
+        return f"<Run {self.name}: {len(self):,} contexts, {hits:,} hits>"
+
+    def top(self, context_id: str, k: int = 10) -> list[str]:
+        """Ids of the first k papers of a context."""
+        return list(self._answers[context_id])[:k]
+
+    def to_dict(self) -> dict[str, dict[str, float]]:
+        """Scores by context id and paper id, best first."""
+        return {context_id: dict(papers) for context_id, papers in self._answers.items()}
+
+    @classmethod
+    def from_dict(cls, scores: Mapping[str, Mapping[str, float]], name: str = "run") -> Self:
+        """The run of {context id: {paper id: score}}."""
+        return cls(((context_id, papers.items()) for context_id, papers in scores.items()), name)
+
+    def to_frame(self) -> "pd.DataFrame":
+        """One row a hit: `context_id`, `paper_id`, `rank` from 1, `score`."""
+        import pandas as pd
+
+        rows = [
+            (context_id, paper_id, rank, score)
+            for context_id, papers in self._answers.items()
+            for rank, (paper_id, score) in enumerate(papers.items(), 1)
+        ]
+        return pd.DataFrame(rows, columns=["context_id", "paper_id", "rank", "score"])
+
+    @classmethod
+    def from_frame(cls, frame: "pd.DataFrame", name: str = "run") -> Self:
+        """The run of a frame with the columns `context_id`, `paper_id` and `score`; others are passed over.
+
+        Raises:
+            InputError: A column is missing.
+        """
+        if missing := [column for column in _COLUMNS if column not in frame.columns]:
+            raise InputError(f"the frame has no column {missing[0]!r}", f"A run has the columns {', '.join(_COLUMNS)}.")
+        groups = frame.astype({"context_id": str, "paper_id": str}).groupby("context_id", sort=False)
+        return cls(((key, zip(rows["paper_id"], rows["score"], strict=True)) for key, rows in groups), name)
+
+    def to_ranx(self) -> "ranx.Run":
+        """The run as ranx has it. ranx takes no context without a hit: those are left out."""
+        import ranx
+
+        return ranx.Run({context_id: dict(papers) for context_id, papers in self.items() if papers}, name=self.name)
+
+    @classmethod
+    def from_ranx(cls, run: "ranx.Run") -> Self:
+        """The run of one of ranx."""
+        return cls.from_dict(run.to_dict(), run.name or "run")
+
+    def write_trec(self, path: str | Path) -> None:
+        """Writes a TREC run file, whole or not at all.
+
+        Raises:
+            BuildError: The file cannot be written.
+        """
+        from citerec.retrieve.base import Candidate
+        from citerec.retrieve.trec import write_run
+
+        lists = (
+            (context_id, [Candidate(paper_id, score) for paper_id, score in papers.items()])
+            for context_id, papers in self._answers.items()
+        )
+        write_run(Path(path), lists, self.name)
+
+    @classmethod
+    def read_trec(cls, path: str | Path, name: str | None = None) -> Self:
+        """Reads a TREC run file, plain or gzip.
+
+        Raises:
+            SourceError: The file cannot be read.
+            InputError: A line is no line of a run; the message names it.
+        """
+        path = Path(path)
+        answers: dict[str, list[tuple[str, float]]] = {}
+        for number, raw, _ in raw_lines(path):
+            columns = raw.decode("utf-8", "replace").split()
+            try:
+                context_id, _, paper_id, _, score, _ = columns
+                answers.setdefault(context_id, []).append((paper_id, float(score)))
+            except ValueError:
+                raise InputError(
+                    f"{path}, line {number}: this is no line of a run",
+                    "A run has lines of six columns: context Q0 paper rank score tag.",
+                ) from None
+        return cls(answers.items(), name or path.stem)
+
+
+def is_ranx(value: Any) -> bool:
+    """Whether a value is a run of ranx, without importing it."""
+    return type(value).__module__.startswith("ranx.") and type(value).__name__ == "Run"
+
+
+def as_run(value: Any, name: str) -> "Run | None":
+    """A run in memory, of whatever kind: a `Run`, a run of ranx, a DataFrame, a dictionary; None for anything else."""
+    if isinstance(value, Run):
+        return value
+    if is_ranx(value):
+        return Run.from_ranx(value)
+    if type(value).__module__.startswith("pandas.") and hasattr(value, "columns"):
+        return Run.from_frame(value, name)
+    if isinstance(value, Mapping):
+        return Run.from_dict(value, name)
+    return None

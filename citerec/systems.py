@@ -1,0 +1,253 @@
+"""Systems: recipes that name parts (retrievers with their weights, rerankers) and hold their settings.
+
+The name of a system is that of a recipe (a TOML file, or one that is shipped), or of a retriever; further parts follow
+behind a `+`: `hybrid+ltr` is the recipe `hybrid` with the reranker `ltr` behind it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, ValidationError, field_validator
+
+from citerec.errors import InputError, SettingsError
+from citerec.groundwork.places import RECIPES, shipped
+from citerec.rerank.base import RERANKERS, Reranker, trained_at
+from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.dense.manifest import has_vectors
+from citerec.retrieve.fusion import Fusion
+from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.staging import DENSE
+from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
+
+Part = type[Retriever] | type[Reranker]
+
+
+class Recipe(PartSettings):
+    """Which parts make a system, and their settings.
+
+    A system is opened from it; `citerec.Recommender.open` takes one in place of a name.
+    """
+
+    retrievers: dict[str, float] = Field(
+        default={"lucene": 1.0},
+        min_length=1,
+        description="which lists are searched, each with its weight; several are fused",
+    )
+    rerankers: tuple[str, ...] = Field(
+        default=(), description="what ranks the candidates anew, in this order: names, or folders of trained rankers"
+    )
+    fusion: Fusion = Fusion()
+    default_for: str | None = Field(
+        default=None,
+        description="makes this the default system of indexes that have vectors, or else citances, or else words",
+    )
+    parts: dict[str, PartSettings] = Field(default={}, description="settings of parts that differ from the default")
+
+    @field_validator("retrievers", mode="before")
+    @classmethod
+    def _with_weights(cls, value: Any) -> Any:
+        names = value.split(",") if isinstance(value, str) else value
+        return dict.fromkeys(names, 1.0) if isinstance(names, list | tuple) else names
+
+    @field_validator("rerankers", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return tuple(name for name in value.split(",") if name) if isinstance(value, str) else value
+
+    @classmethod
+    def load(cls, system: str | Path | None = None, assignments: Sequence[str] = ()) -> Self:
+        """The recipe of a system, changed by single assignments such as `lucene.bm25.k1=0.9`.
+
+        Args:
+            system: Name of a system, or a TOML file; the settings' own defaults where there is none.
+            assignments: `KEY=VALUE`; docs/settings.md lists the keys.
+
+        Raises:
+            SettingsError: There is no such system, the file cannot be read, a key is unknown, or a value is out of
+                range.
+        """
+        values = {} if system is None else _values_of(str(system))
+        if isinstance(listed := values.get("retrievers"), list):
+            values["retrievers"] = dict.fromkeys(listed, 1.0)  # so that one weight can be assigned
+        assign(values, assignments, _KNOWN)
+        own = {name: values.pop(name) for name in list(values) if name in cls.model_fields and name != "parts"}
+        parts = {}
+        for section, table in values.items():
+            part = _part_of_section(section)
+            if part is None or not isinstance(table, Mapping):
+                key = _first_key(section, table)
+                raise SettingsError(f"{key!r} is no setting", nearest(key, _KNOWN))
+            try:
+                parts[part.name] = part.Settings.model_validate(table)
+            except ValidationError as error:
+                raise settings_error(error, section, _KNOWN) from None
+        try:
+            recipe = cls.model_validate({**own, "parts": parts})
+        except ValidationError as error:
+            raise settings_error(error, "", _KNOWN) from None
+        for name, weight in recipe.retrievers.items():
+            _ = RETRIEVERS[name]
+            if not 0 <= weight <= 1000:
+                raise SettingsError(f"retrievers.{name} = {weight}: it should be between 0 and 1000", "Choose another.")
+        for name in recipe.rerankers:
+            _ = reranker_of(name)
+        return recipe
+
+    def settings_of(self, part: Part) -> Any:
+        """The settings of a part: an instance of its `Settings`."""
+        return self.parts.get(part.name) or part.Settings()
+
+    def changes(self) -> dict[str, Any]:
+        """What a TOML file of this recipe holds: all that differs from the defaults."""
+        own = self.model_dump(mode="json", exclude={"parts", "default_for"}, exclude_defaults=True)
+        parts: dict[str, Part] = {**dict(RETRIEVERS.items()), **dict(RERANKERS.items())}
+        tables = {
+            _section(parts[name]): settings.model_dump(mode="json", exclude_defaults=True)
+            for name, settings in self.parts.items()
+        }
+        return own | {section: table for section, table in tables.items() if table}
+
+    def write(self, path: Path, comment: str) -> None:
+        """Writes the recipe as a TOML file, for `--system FILE`.
+
+        Raises:
+            InputError: Nothing can be written there.
+        """
+        import tomli_w
+
+        try:
+            path.write_text(f"# {comment}\n{tomli_w.dumps(self.changes())}", encoding="utf-8")
+        except OSError as error:
+            raise InputError(f"cannot write {path}: {error.strerror or error}", "Name another file.") from error
+
+    def without_rerankers(self) -> Self:
+        """The same system without what ranks anew."""
+        return self.model_copy(update={"rerankers": ()})
+
+    def to_json(self) -> dict[str, Any]:
+        """All settings of the parts that it names, defaults included."""
+        parts: list[Part] = [RETRIEVERS[name] for name in self.retrievers]
+        parts += [reranker_of(name)[0] for name in self.rerankers]
+        return {
+            "retrievers": dict(self.retrievers),
+            "rerankers": list(self.rerankers),
+            "fusion": self.fusion.model_dump(),
+            **{_section(part): self.settings_of(part).model_dump() for part in parts},
+        }
+
+
+def reranker_of(name: str) -> tuple[type[Reranker], Path | None]:
+    """The reranker of a name, or that of the trained ranker in a folder, with the folder.
+
+    Raises:
+        SettingsError: There is none.
+    """
+    if name not in RERANKERS and (part := trained_at(Path(name))):
+        return part, Path(name)
+    return RERANKERS[name], None
+
+
+def open_rerankers(index: Path, recipe: Recipe) -> list[Reranker]:
+    """The rerankers that a recipe names, in their order.
+
+    Raises:
+        SettingsError: The index has none of this kind, and no other folder is given.
+        ModelError: It cannot be opened.
+    """
+    return [part.open(index, folder, recipe.settings_of(part)) for part, folder in map(reranker_of, recipe.rerankers)]
+
+
+def all_settings() -> dict[str, tuple[Any, str]]:
+    """Every key that `--set` takes, with its default and what it means."""
+    keys = {key: value for key, value in setting_keys(Recipe).items() if key not in ("parts", "default_for")}
+    for registry in (RETRIEVERS, RERANKERS):
+        for _, part in registry.items():
+            keys |= setting_keys(part.Settings, f"{_section(part)}.")
+    return keys
+
+
+def system_names() -> list[str]:
+    """The systems that can be named: recipes, retrievers that are none, and each default with a reranker behind it."""
+    recipes = sorted({path.stem for folder in _recipe_folders() for path in folder.glob("*.toml")})
+    alone = [name for name in RETRIEVERS if name not in recipes and name != "lucene"]
+    hybrid = _default_for("vectors")
+    return [*recipes, *alone, *(f"{hybrid}+{name}" for name in RERANKERS)]
+
+
+def default_system(index: Path) -> str:
+    """The name of the system that an index is searched with by default: the best that it supports.
+
+    docs/results.md says by how much it is better.
+    """
+    if not has_vectors(index / DENSE):
+        return _default_for("citances" if Manifest.read(index).counts.citances else "words")
+    base = _default_for("vectors")
+    for name, part in RERANKERS.items():
+        if part.is_default_at(index / name):
+            return f"{base}+{name}"
+    return base
+
+
+def _default_for(what: str) -> str:
+    for folder in _recipe_folders():
+        for path in sorted(folder.glob("*.toml")):
+            if read_toml(path).get("default_for") == what:
+                return path.stem
+    raise SettingsError(f"no recipe is the default for an index with {what}", "Name a system: --system NAME")
+
+
+def _recipe_folders() -> Iterator[Path]:
+    return (folder for folder in (RECIPES, shipped("recipes")) if folder.is_dir())
+
+
+def _values_of(system: str) -> dict[str, Any]:
+    """The table of settings of a system."""
+    if system.endswith(".toml"):
+        return read_toml(Path(system))
+    for path in (Path(system), *(folder / f"{system}.toml" for folder in _recipe_folders())):
+        if path.is_file():
+            return read_toml(path)
+    if system in RETRIEVERS:
+        return {"retrievers": {system: 1.0}}
+    base, plus, last = system.rpartition("+")
+    if plus and base:
+        if last in RETRIEVERS:
+            values = _values_of(base)
+            named = values.get("retrievers", {"lucene": 1.0})
+            lists = dict.fromkeys(named, 1.0) if isinstance(named, list) else named
+            return {**values, "retrievers": {**lists, last: 1.0}}
+        if last in RERANKERS or trained_at(Path(last)):
+            values = _values_of(base)
+            return {**values, "rerankers": [*values.get("rerankers", ()), last]}
+    raise SettingsError(f"there is no system {system!r}", f"Give a TOML file, or one of: {', '.join(system_names())}.")
+
+
+def _section(part: Part) -> str:
+    """The table of a recipe that holds the settings of a part."""
+    return part.name.replace("-", "_")
+
+
+def _part_of_section(section: str) -> Part | None:
+    for registry in (RETRIEVERS, RERANKERS):
+        for _, part in registry.items():
+            if _section(part) == section:
+                return part
+    return None
+
+
+def _first_key(key: str, value: Any) -> str:
+    while isinstance(value, Mapping) and value:
+        name, value = next(iter(value.items()))
+        key = f"{key}.{name}"
+    return key
+
+
+class _Known:
+    """The keys of all settings, asked for only where something is wrong."""
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(all_settings())
+
+
+_KNOWN = _Known()
