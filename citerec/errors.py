@@ -63,6 +63,10 @@ class SearchError(CiterecError):
     """Lucene failed while searching an index that it could open."""
 
 
+class SystemFailedError(CiterecError):
+    """A function that is evaluated raised an error of its own."""
+
+
 class JavaError(CiterecError):
     """No Java runtime that Lucene can run on."""
 

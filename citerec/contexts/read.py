@@ -53,6 +53,40 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
         raise SourceError(f"{path} is empty", "Give a file with one context a line.")
 
 
+class ContextFile:
+    """The contexts of a JSON Lines file: an iterable with a length, which holds none of them in memory.
+
+    Args:
+        path: The file.
+
+    Raises:
+        SourceError: The file cannot be read.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._count = sum(1 for _ in raw_lines(self.path))
+
+    def __iter__(self) -> Iterator[Context]:
+        return read_contexts(self.path)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __repr__(self) -> str:
+        return f"<ContextFile {self.path}: {len(self):,} contexts>"
+
+
+def load_contexts(path: str | Path) -> ContextFile:
+    """The contexts of a JSON Lines file (docs/formats.md), plain or gzip, read as they are needed.
+
+    Raises:
+        SourceError: The file cannot be read.
+        InputError: While iterating: a line is no context, or repeats a context id; the message names the line.
+    """
+    return ContextFile(path)
+
+
 def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
     """A context from its JSON object.
 

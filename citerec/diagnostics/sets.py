@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -158,6 +158,21 @@ class DiagnosticSet:
     path: Path
     manifest: SetManifest
     contexts: tuple[Context, ...]
+
+    def __iter__(self) -> Iterator[Context]:
+        return iter(self.contexts)
+
+    def __len__(self) -> int:
+        return len(self.contexts)
+
+
+def load_set(name: str) -> DiagnosticSet:
+    """A diagnostic set by name or folder: an iterable of contexts with their classes.
+
+    Raises:
+        InputError: There is none, or it is broken.
+    """
+    return read_set(find_set(name))
 
 
 def read_set(path: Path) -> DiagnosticSet:

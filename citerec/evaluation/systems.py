@@ -8,7 +8,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from citerec.errors import InputError
+from citerec.errors import InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Meter
 from citerec.evaluation.rank import Rules
 from citerec.evaluation.run import Run, YearsOf, collect_run, read_run
@@ -112,7 +112,13 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
         answers = []
         for context in _watched(iter(topics.contexts), name, len(topics), conditions):
             begun = time.perf_counter()
-            found = system(context, conditions.k)
+            try:
+                found = system(context, conditions.k)
+            except Exception as error:
+                raise SystemFailedError(
+                    f"the system {name} failed on the context {context.context_id}: {type(error).__name__}: {error}",
+                    "The traceback above it says where.",
+                ) from error
             meter.latencies.append(time.perf_counter() - begun)
             answers.append(_pairs(name, found))
     run = collect_run(answers, conditions.years_of, name)

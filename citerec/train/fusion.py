@@ -12,7 +12,7 @@ from pathlib import Path
 from citerec.contexts.read import read_contexts
 from citerec.errors import SettingsError
 from citerec.evaluation.metrics import parse_metrics
-from citerec.groundwork.progress import Progress
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.systems import Recipe
@@ -61,7 +61,7 @@ def tune_fusion(
     metric: str = "recall@100",
     limit: int = 1000,
     seed: int = 0,
-    on_progress: Progress,
+    on_progress: Progress = no_progress,
 ) -> TunedFusion:
     """Looks for the weights of the lists and for the constant of reciprocal rank fusion: ranx, by grid.
 

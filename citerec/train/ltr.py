@@ -10,7 +10,7 @@ import numpy as np
 
 from citerec.errors import InputError
 from citerec.groundwork.directories import Kind
-from citerec.groundwork.progress import Progress
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender, SearchOptions
 from citerec.records import Context
 from citerec.rerank.base import MANIFEST
@@ -59,7 +59,13 @@ class Table:
     groups: tuple[int, ...]
 
 
-def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, on_progress: Progress) -> LtrManifest:
+def train_ltr(
+    choice: Choice,
+    index: Path,
+    out: Path,
+    options: LtrOptions | None = None,
+    on_progress: Progress = no_progress,
+) -> LtrManifest:
     """Learns a ranker from contexts and writes it.
 
     LambdaMART (Burges, 2010) as LightGBM has it. Candidates come from the index under the leak rules: the citing
@@ -78,6 +84,7 @@ def train_ltr(choice: Choice, index: Path, out: Path, options: LtrOptions, on_pr
     """
     import lightgbm
 
+    options = options or LtrOptions()
     RANKER.check_place(out)
     recipe = Recipe.load(options.system).without_rerankers()
     depth = recipe.settings_of(LtrReranker).depth

@@ -1,0 +1,157 @@
+"""`citerec.Index`: an index directory, from Python."""
+
+import dataclasses
+import itertools
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import orjson
+
+from citerec.errors import InputError
+from citerec.groundwork.progress import Progress, no_progress
+from citerec.recommend import Recommender
+from citerec.records import Paper
+from citerec.retrieve.dense.build import DenseOptions
+from citerec.retrieve.index import BuildOptions, add_to_index, build_index, encode_index, open_store, recover
+from citerec.retrieve.manifest import Manifest
+from citerec.systems import Recipe, default_system
+
+Papers = str | Path | Iterable[str | Path] | Iterable[Paper]
+"""Files and folders of papers (docs/formats.md), or papers."""
+
+
+class Index:
+    """An index of papers: a directory with a paper store, Lucene's index and, once encoded, vectors.
+
+    Make one with `Index.build`, or take one that stands with `Index.open`.
+
+    Args:
+        path: The directory of an index.
+
+    Raises:
+        IndexUnusableError: There is none, or it is half built, broken, or of another version.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        recover(self.path)
+        self.manifest = Manifest.read(self.path)
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """The index in a directory.
+
+        Raises:
+            IndexUnusableError: There is none, or it is half built, broken, or of another version.
+        """
+        return cls(path)
+
+    @classmethod
+    def build(
+        cls,
+        papers: Papers,
+        out: str | Path,
+        *,
+        citances: Sequence[str | Path] = (),
+        options: BuildOptions | None = None,
+        on_progress: Progress = no_progress,
+    ) -> Self:
+        """Builds an index, in place of what stood at `out`. A build of files that was stopped goes on.
+
+        Args:
+            papers: Files and folders (docs/formats.md), or papers in memory.
+            out: The index directory.
+            citances: Files of contexts whose sentences help to find the papers that they cite.
+            options: How to read and build.
+            on_progress: Called as the work goes on.
+
+        Raises:
+            SourceError: A source is missing, broken, empty, or of no known format.
+            BuildError: Too many records are bad, or the disk is full, or another build is at work.
+        """
+        with _as_files(papers) as sources:
+            build_index(sources, Path(out), _with_citances(options, citances), on_progress)
+        return cls(out)
+
+    def add(
+        self,
+        papers: Papers,
+        *,
+        citances: Sequence[str | Path] = (),
+        options: BuildOptions | None = None,
+        on_progress: Progress = no_progress,
+    ) -> None:
+        """Adds papers, or puts newer records in place of older ones; arguments and errors as for `build`."""
+        with _as_files(papers) as sources:
+            add_to_index(sources, self.path, _with_citances(options, citances), on_progress)
+        self.manifest = Manifest.read(self.path)
+
+    def encode(self, model: str = "all-MiniLM-L6-v2", *, on_progress: Progress = no_progress, **options: Any) -> None:
+        """Makes a vector of each paper, so that it is found by meaning too. Stopped, it goes on.
+
+        Args:
+            model: What encodes the papers, and the queries later: a folder, or a name.
+            on_progress: Called as the work goes on.
+            options: Further attributes of `citerec.retrieve.dense.build.DenseOptions`, such as `backend="onnx-int8"`.
+
+        Raises:
+            ModelError: The model cannot be found or loaded.
+            InputError: There is no such option.
+            BuildError: The disk is full, or another build is at work.
+        """
+        known = {field.name for field in dataclasses.fields(DenseOptions)} - {"model"}
+        if unknown := sorted(options.keys() - known):
+            raise InputError(f"encode has no option {unknown[0]!r}", f"Options are: {', '.join(sorted(known))}.")
+        encode_index(self.path, DenseOptions(model, **options), on_progress)
+
+    def recommender(self, system: str | Path | Recipe | None = None) -> Recommender:
+        """A system on this index: `Recommender.open` says more."""
+        return Recommender.open(self.path, system)
+
+    def papers(self, paper_ids: Iterable[str | int]) -> dict[str, Paper]:
+        """Records by id; unknown ids are left out."""
+        store = open_store(self.path)
+        try:
+            return store.papers(map(str, paper_ids))
+        finally:
+            store.close()
+
+    @property
+    def default_system(self) -> str:
+        """The system that it is searched with by default: the best that it supports."""
+        return default_system(self.path)
+
+    def __len__(self) -> int:
+        return self.manifest.counts.papers
+
+    def __repr__(self) -> str:
+        return f"<Index {self.path}: {len(self):,} papers, {self.default_system}>"
+
+
+def _with_citances(options: BuildOptions | None, citances: Sequence[str | Path]) -> BuildOptions:
+    options = options or BuildOptions()
+    return dataclasses.replace(options, citances=(*options.citances, *map(Path, citances)))
+
+
+@contextmanager
+def _as_files(papers: Papers) -> Iterator[list[Path]]:
+    """Files of papers: those that are named, or one in which papers in memory are written down for a while."""
+    if isinstance(papers, str | Path):
+        yield [Path(papers)]
+        return
+    given = iter(papers)
+    first = next(given, None)
+    if first is None:
+        raise InputError("there are no papers", "Give files, folders, or papers.")
+    if not isinstance(first, Paper):
+        yield [Path(str(first)), *(Path(str(path)) for path in given)]
+        return
+    with tempfile.TemporaryDirectory(prefix="citerec-") as folder:
+        path = Path(folder) / "papers.jsonl"
+        with path.open("wb") as file:
+            for paper in itertools.chain([first], given):
+                file.write(orjson.dumps(paper, option=orjson.OPT_APPEND_NEWLINE))
+        yield [path]

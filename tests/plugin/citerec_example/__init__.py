@@ -1,0 +1,1 @@
+"""Parts for citerec that live in a package of their own."""

@@ -1,0 +1,164 @@
+"""What every registered retriever and reranker promises. A new part is held to it without a line added here."""
+
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from citerec import RERANKERS, RETRIEVERS, Context, Filters, LeakRules, Recipe, Recommender
+from citerec.errors import FilterError, QueryError, SettingsError
+from citerec.groundwork.progress import no_progress
+from citerec.recommend import SearchOptions
+from citerec.rerank.cross_encoder import CrossEncoder
+from citerec.rerank.cross_encoder_text import TextOptions
+from citerec.settings import setting_keys
+from citerec.systems import system_names
+from citerec.train.groups import Choice
+from citerec.train.ltr import LtrOptions, train_ltr
+from tests.conftest import DEMO
+from tests.tiny_models import write_tiny_scibert
+
+SENTENCE = "Deep networks learn representations of images <REF>."
+CONTEXTS = [
+    Context(SENTENCE, context_id="a"),
+    Context("Probabilistic ranking of documents <REF>.", context_id="b", citing_year=2005),
+    Context("Species evolve under selection <REF>.", context_id="c", citing_id="900000041"),
+    Context("<REF>", context_id="empty"),
+]
+
+
+@pytest.fixture(scope="module")
+def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo corpus with all that parts may need: vectors, and each kind of trained ranker."""
+    folder = tmp_path_factory.mktemp("contract")
+    shutil.copytree(hybrid_index, out := folder / "index")
+    train_ltr(Choice(DEMO / "contexts.jsonl", limit=150), out, out / "ltr", LtrOptions(rounds=5), no_progress)
+    base = write_tiny_scibert(folder / "base", [SENTENCE, "Probabilistic ranking of documents"])
+    model = CrossEncoder.begin(str(base), TextOptions(max_tokens=64), seed=0)
+    (out / "cross-encoder").mkdir()
+    model.save(out / "cross-encoder", model.manifest.model_copy(update={"weight": 1.0}))
+    return out
+
+
+@pytest.fixture(scope="module", params=[*RETRIEVERS, *(f"bm25+{name}" for name in RERANKERS)])
+def system(request: pytest.FixtureRequest, index: Path) -> Iterator[Recommender]:
+    """Each retriever alone, and each reranker behind BM25."""
+    with Recommender.open(index, request.param) as opened:
+        yield opened
+
+
+def test_order_is_by_score_then_by_paper_id(system: Recommender) -> None:
+    hits = system.search(SENTENCE, 50)
+    assert len(hits) == 50
+    keys = [(-hit.score, hit.paper.paper_id.encode()) for hit in hits]
+    assert keys == sorted(keys)
+    assert len({hit.paper.paper_id for hit in hits}) == 50
+    assert [hit.rank for hit in hits] == list(range(1, 51))
+
+
+def test_the_first_do_not_depend_on_how_many_are_asked_for(system: Recommender) -> None:
+    longer = system.search(SENTENCE, 30)
+    for k in (1, 7):
+        shorter = system.search(SENTENCE, k)
+        assert [hit.paper.paper_id for hit in shorter] == [hit.paper.paper_id for hit in longer[:k]]
+    with pytest.raises(FilterError):
+        system.search(SENTENCE, 0)
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(year_from=2000, year_to=2012),
+        Filters(fields=("Computer Science",)),
+        Filters(min_citations=5000),
+        Filters(exclude=("900000041", "900000042")),
+        Filters(venues=("Nature",)),
+        Filters(as_of_year=1999),
+    ],
+)
+def test_filters_are_exact(system: Recommender, filters: Filters) -> None:
+    hits = system.search(SENTENCE, 100, filters)
+    assert hits
+    for hit in hits:
+        paper = hit.paper
+        year = paper.year or 0
+        assert filters.year_from is None or filters.year_from <= year <= (filters.year_to or 9999)
+        assert set(filters.fields) <= set(paper.fields_of_study)
+        assert (paper.citation_count or 0) >= (filters.min_citations or 0)
+        assert paper.paper_id not in filters.exclude
+        assert all(venue in (paper.venue or "") for venue in filters.venues)
+        assert filters.as_of_year is None or year <= filters.as_of_year
+
+
+def test_threads_change_nothing(system: Recommender) -> None:
+    texts = [context.text for context in CONTEXTS[:3]] * 4
+    alone = [[hit.paper.paper_id for hit in system.search(text, 20)] for text in texts]
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(lambda text: [hit.paper.paper_id for hit in system.search(text, 20)], texts))
+    assert together == alone
+    runs = [system.search_many(CONTEXTS, 20, options=SearchOptions(threads=threads)) for threads in (1, 3)]
+    assert runs[0].to_dict().keys() == runs[1].to_dict().keys()
+    for context_id in runs[0]:
+        assert runs[0].top(context_id, 20) == runs[1].top(context_id, 20)
+
+
+def test_nothing_to_search_for_is_said_for_one_and_no_hit_among_many(system: Recommender) -> None:
+    with pytest.raises(QueryError):
+        system.search("<REF>")
+    assert system.search_many(CONTEXTS, 5)["empty"] == {}
+
+
+def test_leak_rules_hold(system: Recommender) -> None:
+    run = system.search_many(CONTEXTS, 252)
+    years = {paper_id: paper.year or 0 for paper_id, paper in system.store.papers(run["b"]).items()}
+    assert max(years.values()) <= 2005
+    # The year of a citing paper that only the index knows counts as well.
+    own = system.store.papers(["900000041"])["900000041"].year
+    assert own is not None
+    assert "900000041" not in run["c"]
+    assert max(paper.year or 0 for paper in system.store.papers(run["c"]).values()) <= own
+    free = system.search_many(CONTEXTS, 252, options=SearchOptions(LeakRules(exclude_citing=False, as_of_year=False)))
+    assert max(paper.year or 0 for paper in system.store.papers(free["b"]).values()) > 2005
+
+
+def test_explaining_changes_neither_order_nor_scores(system: Recommender) -> None:
+    plain, explained = system.search(SENTENCE, 20), system.search(SENTENCE, 20, explain=True)
+    assert [(hit.paper.paper_id, hit.score) for hit in plain] == [(hit.paper.paper_id, hit.score) for hit in explained]
+
+
+@pytest.mark.parametrize("part", [part for registry in (RETRIEVERS, RERANKERS) for _, part in registry.items()])
+def test_settings_have_defaults_and_say_what_they_mean(part: type) -> None:
+    assert part.__doc__
+    assert part.Settings()  # type: ignore[attr-defined]
+    assert all(meaning for _, meaning in setting_keys(part.Settings).values())  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", system_names())
+def test_every_system_that_help_names_opens(index: Path, name: str) -> None:
+    if name == "citances":  # the demo has no citing sentences
+        pytest.skip("the demo corpus has no citing sentences to search")
+    with Recommender.open(index, name) as opened:
+        assert opened.search(SENTENCE, 3)
+
+
+def test_what_an_index_lacks_is_said_with_its_remedy(demo_index: Path) -> None:
+    with pytest.raises(SettingsError, match="has no vectors") as raised:
+        Recommender.open(demo_index, "dense")
+    assert "citerec index encode" in raised.value.remedy
+    for name, command in (("ltr", "train ltr"), ("cross-encoder", "train reranker")):
+        with pytest.raises(SettingsError, match=f"has no {name}") as raised:
+            Recommender.open(demo_index, f"bm25+{name}")
+        assert command in raised.value.remedy
+
+
+def test_a_trained_ranker_is_named_by_its_folder_wherever_it_lies(index: Path, tmp_path: Path) -> None:
+    shutil.copytree(index / "ltr", elsewhere := tmp_path / "my-ranker")
+    shutil.copytree(index, other := tmp_path / "index", ignore=shutil.ignore_patterns("ltr", "cross-encoder"))
+    with Recommender.open(index, "bm25+ltr") as inside, Recommender.open(other, f"bm25+{elsewhere}") as outside:
+        assert [hit.score for hit in inside.search(SENTENCE, 9)] == [hit.score for hit in outside.search(SENTENCE, 9)]
+    recipe = Recipe.load("bm25", [f"rerankers={elsewhere}"])
+    with Recommender.open(other, recipe) as by_recipe:
+        assert by_recipe.recipe.rerankers == (str(elsewhere),)
+        assert by_recipe.search(SENTENCE, 3)
