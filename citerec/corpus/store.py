@@ -9,7 +9,7 @@ from citerec.errors import CiterecError
 from citerec.records import Paper, Record
 
 COLLECTIONS = ("cited_papers", "citing_papers", "texts", "contexts")
-"""Collections of JSON documents kept beside the papers, from which diagnostic sets are made (docs/stores.md)."""
+"""Collections of JSON documents kept beside the papers, from which diagnostic sets are made (docs/storage.md)."""
 
 # The place of a record: shard, then line. 2^40 lines a shard, 2^22 shards.
 _LINE_BITS = 40

@@ -1,4 +1,4 @@
-"""Results as a directory: results.json and what stands beside it (docs/results-format.md)."""
+"""Results as a directory: results.json and what stands beside it (docs/formats.md)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path

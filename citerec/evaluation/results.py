@@ -1,4 +1,4 @@
-"""Results: what every system reached, class by class, and how sure that is (docs/results-format.md)."""
+"""Results: what every system reached, class by class, and how sure that is (docs/formats.md)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field

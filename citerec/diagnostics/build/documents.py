@@ -1,4 +1,4 @@
-"""The collections that a build keeps in its store: cited papers, citing papers, texts, contexts (docs/stores.md)."""
+"""The collections that a build keeps in its store: cited papers, citing papers, texts, contexts (docs/storage.md)."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence

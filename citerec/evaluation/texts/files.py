@@ -1,4 +1,4 @@
-"""An evaluation of written texts as a directory (docs/eval-text.md)."""
+"""An evaluation of written texts as a directory (docs/formats.md)."""
 
 import csv
 import math

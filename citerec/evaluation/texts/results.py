@@ -1,4 +1,4 @@
-"""What an evaluation of written texts found (docs/eval-text.md)."""
+"""What an evaluation of written texts found (docs/formats.md)."""
 
 import math
 from collections.abc import Mapping, Sequence
