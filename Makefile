@@ -33,9 +33,11 @@ types: $(READY)  ## Types, strictly
 imports: $(READY)  ## The order of the rooms
 	$(BIN)/lint-imports
 
-# Files of tests go to the processes whole: what a module prepares is prepared once.
+# Files of tests go to the processes whole: what a module prepares is prepared once. Files, and the tests in each, come in
+# random order; the seed is printed: make unit ORDER=--random-order-seed=NUMBER
+ORDER := --random-order
 unit: $(READY)  ## Tests
-	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder $(ORDER)
 
 docs: $(READY)  ## Write the pages that are made from the code, and build the site in site/
 	$(BIN)/python -m citerec.cli.reference docs

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Self, overload
 
 from citerec.contexts.leaks import LeakRules
+from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.corpus.store import PaperStore
@@ -23,7 +24,7 @@ from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run
 from citerec.retrieve.validate import check_filters, checked_k
-from citerec.systems import Recipe, default_system, open_rerankers
+from citerec.systems import Recipe, default_system, learnt_by_system, open_rerankers
 
 _PART = 1000
 
@@ -164,6 +165,11 @@ class Recommender:
     def manifest(self) -> Manifest:
         """What the index holds."""
         return self._index.manifest
+
+    @property
+    def learnt(self) -> Learnt:
+        """What its trained parts learnt from, and were tuned on."""
+        return learnt_by_system(self.path, self.recipe)
 
     def __enter__(self) -> Self:
         return self

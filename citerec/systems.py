@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, field_validator
 
+from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
 from citerec.errors import InputError, SettingsError
 from citerec.groundwork.places import RECIPES, shipped
 from citerec.rerank.base import RERANKERS, Reranker, trained_at
@@ -41,6 +42,11 @@ class Recipe(PartSettings):
     default_for: str | None = Field(
         default=None,
         description="makes this the default system of indexes that have vectors, or else citances, or else words",
+    )
+    tuned_on: str | None = Field(
+        default=None,
+        description="file of digests of the contexts on which this recipe was tuned, from train fusion; "
+        "a relative name is looked for beside the recipe",
     )
     parts: dict[str, PartSettings] = Field(default={}, description="settings of parts that differ from the default")
 
@@ -86,6 +92,8 @@ class Recipe(PartSettings):
             recipe = cls.model_validate({**own, "parts": parts})
         except ValidationError as error:
             raise settings_error(error, "", _KNOWN) from None
+        if recipe.tuned_on and system is not None:
+            recipe = recipe.model_copy(update={"tuned_on": str(Path(system).parent.absolute() / recipe.tuned_on)})
         for name, weight in recipe.retrievers.items():
             _ = RETRIEVERS[name]
             if not 0 <= weight <= 1000:
@@ -158,9 +166,25 @@ def open_rerankers(index: Path, recipe: Recipe) -> list[Reranker]:
     return [part.open(index, folder, recipe.settings_of(part)) for part, folder in map(reranker_of, recipe.rerankers)]
 
 
+def learnt_by_system(index: Path, recipe: Recipe) -> Learnt:
+    """What the trained parts of a system learnt from, and what its recipe was tuned on.
+
+    Raises:
+        ModelError: A part's file of digests is broken.
+        IndexUnusableError: The index has vectors that cannot be used.
+    """
+    found = read_learnt(Path(recipe.tuned_on), Path(recipe.tuned_on).name) if recipe.tuned_on else NOTHING
+    for name in recipe.retrievers:
+        found |= RETRIEVERS[name].learnt_at(index, recipe.settings_of(RETRIEVERS[name]))
+    for part, folder in map(reranker_of, recipe.rerankers):
+        found |= part.learnt_at(index, folder, recipe.settings_of(part))
+    return found
+
+
 def all_settings() -> dict[str, tuple[Any, str]]:
     """Every key that `--set` takes, with its default and what it means."""
-    keys = {key: value for key, value in setting_keys(Recipe).items() if key not in ("parts", "default_for")}
+    of_recipes_only = ("parts", "default_for", "tuned_on")
+    keys = {key: value for key, value in setting_keys(Recipe).items() if key not in of_recipes_only}
     for registry in (RETRIEVERS, RERANKERS):
         for _, part in registry.items():
             keys |= setting_keys(part.Settings, f"{_section(part)}.")

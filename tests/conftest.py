@@ -4,6 +4,7 @@ import gzip
 import importlib
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -69,32 +70,26 @@ def s2_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+@pytest.fixture
+def silent_port() -> Iterator[int]:
+    """A port of this machine that refuses every caller. It is held, so that no other process can take it meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]
 
 
 @pytest.fixture(scope="session")
 def nx_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server of MongoDB's wire protocol, in memory: `mongodb://HOST:PORT`."""
-    folder, port = tmp_path_factory.mktemp("nx"), free_port()
+    folder = tmp_path_factory.mktemp("nx")
     files = ["--log-file", folder / "log", "--pid-file", folder / "pid"]
-    command = [Path(sys.executable).with_name("nx-27017"), "--db", "memory", "--port", str(port), *files]
+    command = [Path(sys.executable).with_name("nx-27017"), "--db", "memory", "--port", "0", *files]
     with (folder / "out").open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as server:
         try:
-            for _ in range(200):
-                try:
-                    socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                    break
-                except OSError:
-                    if server.poll() is not None:
-                        break
-                    time.sleep(0.1)
-            else:
-                pytest.fail("nx-27017 does not answer")
-            assert server.poll() is None, (folder / "out").read_text()
-            yield f"mongodb://127.0.0.1:{port}"
+            while not (listening := re.search(r"Listening on 127\.0\.0\.1:(\d+)", (folder / "out").read_text())):
+                assert server.poll() is None, (folder / "out").read_text()
+                time.sleep(0.05)
+            yield f"mongodb://127.0.0.1:{listening[1]}"
         finally:
             server.terminate()
 

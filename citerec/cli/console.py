@@ -1,7 +1,7 @@
 """What the commands share: consoles, progress, options."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,18 +10,34 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-class SystemOption(click.Option):
-    """`--system`: its help names the systems that there are, asked for only where help is shown."""
+class PartsOption(click.Option):
+    """An option whose help names the parts that there are. They are looked for only when the help is shown.
+
+    Args:
+        parts: Gives the texts that stand for `{names}` in the help.
+    """
+
+    def __init__(self, *declarations: Any, parts: Callable[[], Mapping[str, str]], **attributes: Any) -> None:
+        super().__init__(*declarations, **attributes)
+        self._parts = parts
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The option and its help."""
-        from citerec.systems import system_names
+        record = super().get_help_record(ctx)
+        return record and (record[0], record[1].format_map(self._parts()))
 
-        self.help = (
-            f"{', '.join(system_names())}; any of them with +RERANKER behind it; or a TOML file of settings.  "
-            "[default: the best that the index supports]"
-        )
-        return super().get_help_record(ctx)
+
+SYSTEM_HELP = (
+    "{systems}; any of them with +RERANKER behind it; or a TOML file of settings.  "
+    "[default: the best that the index supports]"
+)
+
+
+def system_parts() -> dict[str, str]:
+    """The systems that there are, for `SYSTEM_HELP`."""
+    from citerec.systems import system_names
+
+    return {"systems": ", ".join(system_names())}
 
 
 settings_options: list[Callable[[Any], Any]] = [
@@ -35,7 +51,9 @@ settings_options: list[Callable[[Any], Any]] = [
     click.option(
         "--system",
         metavar="NAME|FILE",
-        cls=SystemOption,
+        cls=PartsOption,
+        parts=system_parts,
+        help=SYSTEM_HELP,
     ),
 ]
 

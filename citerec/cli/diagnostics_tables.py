@@ -66,12 +66,12 @@ def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
 
 def show_family(console: Console, found: "DiagnosticSet", name: str, identifier: str) -> None:
     """One family of a set: its conditions, its classes, a context of each."""
-    from citerec.diagnostics.families import FAMILIES
+    from citerec.diagnostics.families import title_of
     from citerec.diagnostics.label import FEW
     from citerec.diagnostics.sets import examples
 
     family = found.manifest.families[name]
-    title = FAMILIES[name].title if name in FAMILIES else ""
+    title = title_of(name)
     console.print(f"[bold]{escape(identifier)}[/]  {title}")
     console.print(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", style="dim")
     shown = examples(found.contexts, name)

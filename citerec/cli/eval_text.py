@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import notes, output
+from citerec.cli.console import PartsOption, notes, output
 
 if TYPE_CHECKING:
     from citerec.evaluation.texts.results import TextResults
@@ -17,6 +17,24 @@ references_option = click.option(
 )
 
 
+def _metrics() -> dict[str, str]:
+    from citerec.texts.metrics.base import TEXT_METRICS, default_metrics
+
+    tagged = _tagged()
+    return {
+        "metrics": ", ".join(name for name in TEXT_METRICS if name not in tagged),
+        "tagged": " and ".join(tagged),
+        "folders": " or ".join(f"{name}=FOLDER" for name in tagged),
+        "default": ",".join(default_metrics()),
+    }
+
+
+def _tagged() -> list[str]:
+    from citerec.texts.metrics.base import TEXT_METRICS
+
+    return [name for name, part in TEXT_METRICS.items() if part.needs_tagger]
+
+
 @click.command(
     "eval-text", epilog="Example: citerec eval-text lead.jsonl lexrank.jsonl --metrics rouge,length --out results/texts"
 )
@@ -24,10 +42,10 @@ references_option = click.option(
 @references_option
 @click.option(
     "--metrics",
+    cls=PartsOption,
+    parts=_metrics,
     metavar="LIST",
-    help="rouge, bertscore, citations, length, novelty, grounding, self-reference, blockmatch-rouge1, -rouge2, "
-    "-rougeL, -bertscore; intent and corwa with a tagger.  "
-    "[default: rouge,citations,length,novelty,grounding,self-reference]",
+    help="{metrics}; with a tagger {tagged}.  [default: {default}]",
 )
 @click.option("--stemming/--no-stemming", default=False, help="Of ROUGE: stem words (Porter).  [default: off]")
 @click.option(
@@ -52,8 +70,10 @@ references_option = click.option(
     "--tagger",
     "taggers",
     multiple=True,
+    cls=PartsOption,
+    parts=_metrics,
     metavar="NAME=FOLDER",
-    help="Compare labels of sentences too: intent=FOLDER or corwa=FOLDER, made by train tagger; may be repeated.",
+    help="Compare labels of sentences too: {folders}, made by train tagger; may be repeated.",
 )
 @click.option("--out", type=_PATH, metavar="FOLDER", help="Write JSON, CSV and a page here.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the intervals and tests.")
@@ -82,13 +102,13 @@ def eval_text(
     answered.
     """
     from citerec.cli.progress import progress_bar
-    from citerec.evaluation.texts.evaluate import DEFAULT_METRICS, evaluate_texts
+    from citerec.evaluation.texts.evaluate import evaluate_texts
     from citerec.evaluation.texts.files import TEXT_RESULTS
     from citerec.evaluation.texts.predictions import read_predictions
-    from citerec.texts.metrics.registry import open_metrics
+    from citerec.texts.metrics.base import default_metrics, open_metrics
 
     folders = dict(map(_tagger, taggers))
-    names = DEFAULT_METRICS if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
+    names = default_metrics() if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
     if out is not None:
         TEXT_RESULTS.check_place(out)
     read = read_predictions([named_file(value) for value in predictions], tasks_file)
@@ -107,8 +127,8 @@ def named_file(value: str) -> tuple[str | None, Path]:
 
 def _tagger(value: str) -> tuple[str, Path]:
     name, separator, folder = value.partition("=")
-    if not separator or name not in ("intent", "corwa"):
-        raise click.UsageError(f"--tagger {value!r} is neither intent=FOLDER nor corwa=FOLDER")
+    if not separator or name not in _tagged():
+        raise click.UsageError(f"--tagger {value!r} is not {_metrics()['folders']}")
     return name, Path(folder)
 
 

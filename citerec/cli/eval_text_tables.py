@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from citerec.evaluation.results import Comparison
     from citerec.evaluation.texts.means import Mean
     from citerec.evaluation.texts.ratings import Rated
-    from citerec.evaluation.texts.results import Column, TextResults
+    from citerec.evaluation.texts.results import TextResults
+    from citerec.texts.metrics.base import Column
 
 _WIDEST = 1000
 _SHORT = 6
@@ -141,10 +142,11 @@ def _scores(results: "TextResults", numbers: Sequence[int], *, intervals: bool) 
 
 
 def _cell(mean: "Mean", column: "Column", *, intervals: bool) -> Text:
-    cell = _figure(None if mean.value is None else shown(column, mean.value), 2)
+    cell = _figure(None if mean.value is None else shown(column, mean.value), column.decimals)
     if intervals and mean.ci is not None:
         low, high = (shown(column, bound) for bound in mean.ci)
-        cell.append(f" [{low:,.1f} {high:,.1f}]", "dim")
+        digits = max(0, column.decimals - 1)
+        cell.append(f" [{low:,.{digits}f} {high:,.{digits}f}]", "dim")
     return cell
 
 
@@ -160,8 +162,9 @@ def _mark(comparison: "Comparison | None", column: "Column") -> tuple[str, str]:
     """Whether a system differs from the first one; what is neither good nor bad has no colour."""
     if comparison is None or comparison.p_holm >= SIGNIFICANT:
         return "  ", ""
-    mark, colour = (" ▼", "red") if comparison.difference > 0 else (" ▲", "green")
-    return mark, colour if column.judges else ""
+    lower = comparison.difference > 0
+    worse = lower == (column.better == "higher")
+    return " ▼" if lower else " ▲", "" if not column.judges else "red" if worse else "green"
 
 
 def _name(name: str, upper_bound: bool) -> Text:
@@ -197,6 +200,8 @@ def _show_marks(console: Console, results: "TextResults", *, intervals: bool) ->
         console.print("×100: shares in percent; files have them from 0 to 1.", style="dim")
     if any(results.best(group, n) for group in results.groups.names for n in range(len(results.columns))):
         console.print("★ the best system, where higher is better, or several that are equal.", style="dim")
+    if any(column.better == "lower" for column in results.columns):
+        console.print("↓: lower is better.", style="dim")
     if results.comparisons:
         console.print(
             f"▲ ▼ significantly higher or lower than {results.first}: p < {SIGNIFICANT}, paired randomisation test, "

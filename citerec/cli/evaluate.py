@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import SystemOption, notes, output
+from citerec.cli.console import SYSTEM_HELP, PartsOption, notes, output, system_parts
 
 if TYPE_CHECKING:
     from citerec.evaluation.results import Results
@@ -30,7 +30,9 @@ _PATH = click.Path(path_type=Path)
     "systems",
     multiple=True,
     metavar="NAME|FILE",
-    cls=SystemOption,
+    cls=PartsOption,
+    parts=system_parts,
+    help=SYSTEM_HELP,
 )
 @click.option(
     "--run",
@@ -54,6 +56,12 @@ _PATH = click.Path(path_type=Path)
     default="zero",
     show_default=True,
     help="What contexts count whose cited papers are all outside the index.",
+)
+@click.option(
+    "--include-training-contexts",
+    is_flag=True,
+    help="Measure on contexts too that a system learnt from or was tuned on, or whose citing paper was among those.  "
+    "[default: leave them out, for all systems]",
 )
 @click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.  [default: on]")
 @click.option(

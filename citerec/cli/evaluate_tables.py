@@ -212,6 +212,10 @@ def _show_rules(console: Console, results: "Results") -> None:
         _about_years(rules["as_of_year"], of_set),
         f"first {results.k} hits count",
     ]
+    overlap = of_set.get("training_overlap", {"contexts": 0})  # older results have none
+    if overlap["contexts"]:
+        left_out = "left out" if overlap["left_out"] else "NOT left out"
+        said.append(f"{contexts(overlap['contexts'])} from training {left_out}")
     console.print(f"rules: {'; '.join(said)}", style="dim", soft_wrap=True)
     if of_set["outside"]:
         counted = "counted as zero" if rules["missing"] == "zero" else "left out"

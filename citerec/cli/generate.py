@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import notes, output, settings_options, with_options
+from citerec.cli.console import PartsOption, notes, output, settings_options, with_options
 from citerec.errors import InputError
 from citerec.records import MARKER, Paper
 
@@ -16,14 +16,10 @@ if TYPE_CHECKING:
     from citerec.corpus.store import PaperStore
     from citerec.generate.citation import Draft
     from citerec.generate.related_work import Input
-    from citerec.generate.writer import Writer
-    from citerec.generate.writers import Kind
+    from citerec.generate.writers import Kind, Writer
 
 _PATH = click.Path(path_type=Path)
-_WRITER = (
-    "attributed, contribution, lead, lead-each, ext-lead, ext-heuristic, textrank, textrank-each, lexrank; chat; or a "
-    "model for seq2seq, a folder or a name such as allenai/led-base-16384."
-)
+_WRITER = "Who writes: {writers}; or a model for {seq2seq}: its folder, or a name such as allenai/led-base-16384."
 _writer_options = [
     click.option("--device", metavar="NAME", help="Where a model runs: cuda:0.  [default: a GPU if there is one]"),
     click.option("--chat-model", metavar="NAME", help="Which model chat asks for.  [default: CITEREC_CHAT_MODEL]"),
@@ -40,9 +36,20 @@ _index = click.option("--index", "index_path", type=_PATH, help="The index; the 
 _json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
 
 
-def _writer(default: str) -> Callable[[Any], Any]:
-    told = f"Who writes: {_WRITER}"
-    return click.option("--writer", default=default, show_default=True, metavar="NAME|FOLDER", help=told)
+def _writers() -> dict[str, str]:
+    from citerec.generate.writers.base import SEQ2SEQ, WRITERS, default_writer
+
+    return {
+        "writers": ", ".join(name for name, part in WRITERS.items() if not part.is_oracle and name != SEQ2SEQ),
+        "seq2seq": SEQ2SEQ,
+        "oracles": ", ".join(name for name, part in WRITERS.items() if part.is_oracle),
+        **{kind: default_writer(kind) for kind in ("citation", "tldr", "related-work")},
+    }
+
+
+def _writer(kind: "Kind") -> Callable[[Any], Any]:
+    told = f"{_WRITER}  [default: {{{kind}}}]"
+    return click.option("--writer", cls=PartsOption, parts=_writers, metavar="NAME|FOLDER", help=told)
 
 
 @click.group(epilog='Example: citerec generate citation "Attention suffices to translate <REF>."')
@@ -65,7 +72,7 @@ def generate() -> None:
 )
 @click.option("--title", metavar="TEXT", help="Title of what you write.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
-@_writer("attributed")
+@_writer("citation")
 @with_options(_writer_options)
 @with_options(settings_options)
 @click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.  [default: on]")
@@ -77,7 +84,7 @@ def citation(
     papers: str | None,
     title: str | None,
     citing: str | None,
-    writer: str,
+    writer: str | None,
     system: str | None,
     assignments: tuple[str, ...],
     as_bibtex: bool,
@@ -131,12 +138,12 @@ def citation(
 @generate.command(epilog="Example: citerec generate tldr 900000032 900000158 --index indexes/demo")
 @click.argument("paper_ids", metavar="PAPER_ID…", nargs=-1, required=True)
 @_index
-@_writer("contribution")
+@_writer("tldr")
 @click.option("--anew", is_flag=True, help="Write even where the corpus has a TLDR of its own.")
 @with_options(_writer_options)
 @_json
 def tldr(
-    paper_ids: tuple[str, ...], index_path: Path | None, writer: str, anew: bool, as_json: bool, **options: Any
+    paper_ids: tuple[str, ...], index_path: Path | None, writer: str | None, anew: bool, as_json: bool, **options: Any
 ) -> None:
     """Say papers in one sentence each.
 
@@ -179,7 +186,7 @@ def tldr(
 )
 @click.option("--words", type=click.IntRange(1), help="How long, for writers that must be told.  [default: 150]")
 @_index
-@_writer("attributed")
+@_writer("related-work")
 @with_options(_writer_options)
 @click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.  [default: on]")
 @_json
@@ -190,7 +197,7 @@ def related_work(
     full_texts: tuple[Path, ...],
     words: int | None,
     index_path: Path | None,
-    writer: str,
+    writer: str | None,
     as_bibtex: bool,
     as_json: bool,
     **options: Any,
@@ -228,8 +235,10 @@ def related_work(
 @click.option(
     "--writer",
     required=True,
+    cls=PartsOption,
+    parts=_writers,
     metavar="NAME|FOLDER",
-    help=f"Who writes: {_WRITER} Upper bounds that look at the target: ext-oracle, ext-oracle-rouge1, greedy-oracle.",
+    help=f"{_WRITER} Upper bounds that look at the target: {{oracles}}.",
 )
 @click.option("--words", type=click.IntRange(1), help="How long, for writers that must be told.  [default: the target]")
 @click.option("--limit", type=click.IntRange(1), help="Only the first so many tasks.")
@@ -253,17 +262,21 @@ def batch(
     texts = f"{done.texts:,} text{'' if done.texts == 1 else 's'}"
     output().print(f"{out}: {texts} by {opened.name}.{empty}{flagged}", markup=False, soft_wrap=True)
     _remark(opened)
-    if opened.knows_target:
+    if opened.is_oracle:
         notes().print(f"{opened.name} looks at the targets: an upper bound, not a system.", markup=False)
 
 
-def _open_writer(name: str, kind: "Kind", options: dict[str, Any], *, words: int | None = None) -> "Writer":
-    from citerec.generate.generation import assignments
-    from citerec.generate.writers import open_writer
+def _open_writer(name: str | None, kind: "Kind", options: dict[str, Any], *, words: int | None = None) -> "Writer":
+    from citerec.generate.writers.base import assignments, default_writer, open_writer
 
     of_writer = assignments(options["assignments_of_writer"])
     return open_writer(
-        name, kind, words=words, device=options["device"], chat_model=options["chat_model"], options=of_writer
+        name or default_writer(kind),
+        kind,
+        words=words,
+        device=options["device"],
+        chat_model=options["chat_model"],
+        options=of_writer,
     )
 
 

@@ -205,9 +205,9 @@ def _say_why_nothing(recommender: "Recommender", filters: "Filters") -> None:
 def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
     """A TLDR of each hit, by paper id."""
     from citerec.generate.tldr import tldrs
-    from citerec.generate.writers import DEFAULTS, open_writer
+    from citerec.generate.writers import default_writer, open_writer
 
-    made = tldrs((hit.paper for hit in hits), open_writer(DEFAULTS["tldr"], "tldr"))
+    made = tldrs((hit.paper for hit in hits), open_writer(default_writer("tldr"), "tldr"))
     return {tldr.paper.paper_id: tldr for tldr in made}
 
 

@@ -9,14 +9,17 @@ from typing import Any
 import click
 
 from citerec.cli.main import cli
+from citerec.diagnostics.families.base import FAMILIES
+from citerec.generate.writers.base import WRITERS
 from citerec.groundwork.registry import Registry
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS
 from citerec.systems import all_settings, system_names
+from citerec.texts.metrics.base import TEXT_METRICS
 
 _WIDTH = 100
 _MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
-_REGISTRIES: tuple[Registry[Any], ...] = (RETRIEVERS, RERANKERS)
+_REGISTRIES: tuple[Registry[Any], ...] = (RETRIEVERS, RERANKERS, FAMILIES, TEXT_METRICS, WRITERS)
 
 
 def commands(command: click.Command = cli, path: str = "citerec") -> Iterator[tuple[str, click.Command]]:
@@ -71,8 +74,9 @@ def parts_reference() -> str:
 
 
 def _summary(part: Any) -> str:
-    """What a part is, in a line: its own title, or the beginning of its docstring."""
-    return str(getattr(part, "title", None) or (inspect.getdoc(part) or "").partition("\n")[0])
+    """What a part is, in a sentence: its own title, or the beginning of its docstring or of its module's."""
+    described = part if inspect.isclass(part) else sys.modules[getattr(part, "open", part).__module__]
+    return str(getattr(part, "title", None) or (inspect.getdoc(described) or "").partition("\n")[0].partition(". ")[0])
 
 
 PAGES: dict[str, Callable[[], str]] = {

@@ -11,7 +11,7 @@ from citerec.cli.learning import how_long, say, schedule_of, taken
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from citerec.discourse.tagger import TaggerManifest
+    from citerec.discourse.base import TaggerManifest
 
 _PATH = click.Path(path_type=Path)
 

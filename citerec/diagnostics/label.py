@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds, FieldShares, compute_bounds
-from citerec.diagnostics.families import FAMILIES
-from citerec.diagnostics.families.family import Facts, Family
+from citerec.diagnostics.families.base import Facts, Family, families_named
 from citerec.diagnostics.sentences import read_sentences
 from citerec.records import Context
 
@@ -46,7 +45,7 @@ class Labelled:
 def label_contexts(
     contexts: Sequence[Context],
     store: PaperStore,
-    families: Iterable[Family] = tuple(FAMILIES.values()),
+    families: Iterable[Family] | None = None,
     *,
     model: str | None = None,
     field_shares: FieldShares = "corpus",
@@ -58,7 +57,7 @@ def label_contexts(
     Args:
         contexts: The contexts. Their own labels, if any, are replaced.
         store: The corpus that they cite: it decides the bounds.
-        families: By which families.
+        families: By which families; all by default.
         model: Name or folder of a spaCy model; without one parts of speech stay unknown.
         field_shares: Whether the corpus decides which fields are small, or the benchmark's own list.
         conditions: Whether a context has a class only where the family's conditions hold.
@@ -67,7 +66,7 @@ def label_contexts(
     Raises:
         InputError: There is no such model.
     """
-    chosen = [family for family in families if model is not None or not family.needs_tagger]
+    chosen = [family for family in families or families_named() if model is not None or not family.needs_tagger]
     tagging = any(family.needs_tagger for family in chosen)
     sentences = []
     for sentence in read_sentences(contexts, model if tagging else None):

@@ -15,7 +15,7 @@ from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.datasheet import write_datasheet
-from citerec.diagnostics.families import FAMILIES
+from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import Labelled
 from citerec.diagnostics.strata import strata
 from citerec.errors import InputError, first_fault
@@ -275,7 +275,7 @@ def write_set(
         beside(partial)
         if (out / REVIEWS).is_dir() and not (partial / REVIEWS).exists():
             shutil.copytree(out / REVIEWS, partial / REVIEWS)  # what people judged is never thrown away
-        titles = {name: FAMILIES[name].title for name in manifest.families}
+        titles = {name: title_of(name) for name in manifest.families}
         write_datasheet(partial / DATASHEET, manifest.model_dump(), titles)
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest

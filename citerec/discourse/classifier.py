@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from citerec.discourse.base import OfManifest, Probabilities, TaggerManifest
 from citerec.discourse.paragraphs import scheme_of
-from citerec.discourse.tagger import OfManifest, Probabilities, TaggerManifest
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
-from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
-from citerec.models.loading import safely, torch_device
+from citerec.models.find import find_model, quiet_libraries
+from citerec.models.loading import load_pretrained, torch_device
 
 if TYPE_CHECKING:
     import torch
 
 DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
 MAX_TOKENS = 256
+_KIND = "AutoModelForSequenceClassification"
 _TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
 _ROWS_AT_ONCE = 256
 
@@ -53,24 +54,21 @@ class ClassifierTagger(OfManifest):
         Raises:
             ModelError: There is none, it is damaged, or it is no trained classifier.
         """
-        with model_failures(found), quiet_libraries():
-            from transformers import AutoConfig
 
-            local = only_local(found)
-            config = AutoConfig.from_pretrained(found, local_files_only=local, trust_remote_code=False)
+        def check(config: Any) -> None:
             if not any("SequenceClassification" in name for name in config.architectures or ()):
                 raise ModelError(
                     f"{found} is no trained tagger", f"Train one from it: citerec train tagger … --model {found}"
                 )
-            labels = tuple(config.id2label[number] for number in range(config.num_labels))
-            if manifest is None:
-                manifest = TaggerManifest(model="classifier", scheme=scheme_of(labels), labels=labels)
-            elif manifest.labels != labels:
+            if manifest and manifest.labels != _labels(config):
                 raise ModelError(
                     f"the tagger {found} is damaged: model and manifest name other labels",
                     "Train it again: citerec train tagger …",
                 )
-            model, tokenizer = _load(found, config, local=local)
+
+        model, tokenizer = load_pretrained(found, _KIND, check=check)
+        labels = _labels(model.config)
+        manifest = manifest or TaggerManifest(model="classifier", scheme=scheme_of(labels), labels=labels)
         return cls(model.to(torch_device(device)).eval(), tokenizer, manifest, Path(found).name)
 
     @classmethod
@@ -80,25 +78,17 @@ class ClassifierTagger(OfManifest):
         Raises:
             ModelError: There is no such base, it cannot be loaded, or it does not read so many tokens.
         """
-        found = find_model(manifest.base)
-        with model_failures(manifest.base), quiet_libraries():
-            import torch
-            from transformers import AutoConfig
-
-            local = only_local(found)
-            config = AutoConfig.from_pretrained(
-                found,
-                id2label=dict(enumerate(manifest.labels)),
-                label2id={label: number for number, label in enumerate(manifest.labels)},
-                local_files_only=local,
-                trust_remote_code=False,
-            )
-            torch.manual_seed(seed)
-            model, tokenizer = _load(found, config, local=local)
-        longest = min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", None) or 8192)
+        model, tokenizer = load_pretrained(
+            manifest.base,
+            _KIND,
+            seed=seed,
+            id2label=dict(enumerate(manifest.labels)),
+            label2id={label: number for number, label in enumerate(manifest.labels)},
+        )
+        longest = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 8192)
         if (manifest.max_tokens or MAX_TOKENS) > longest:
             raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Say --max-tokens {longest}")
-        return cls(model.to(torch_device(device)), tokenizer, manifest, Path(found).name)
+        return cls(model.to(torch_device(device)), tokenizer, manifest, Path(find_model(manifest.base)).name)
 
     def encode(self, paragraph: Sequence[str]) -> list[Encoded]:
         """What the model takes of each sentence: with the sentences before and after it as the second of a pair."""
@@ -150,13 +140,5 @@ def _with_neighbours(paragraph: Sequence[str]) -> Iterator[tuple[str, str]]:
         yield sentence, " ".join([*paragraph[max(0, at - 1) : at], *paragraph[at + 1 : at + 2]])
 
 
-def _load(found: str, config: Any, *, local: bool) -> tuple[Any, Any]:
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(found, config=config, local_files_only=local, trust_remote_code=False)
-    model = AutoModelForSequenceClassification.from_pretrained(
-        found,
-        config=config,
-        **safely(local=local),
-    )
-    return model, tokenizer
+def _labels(config: Any) -> tuple[str, ...]:
+    return tuple(config.id2label[number] for number in range(config.num_labels))

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from citerec.contexts.split import splitter
-from citerec.discourse.tagger import Tagger
+from citerec.discourse.base import Tagger
 from citerec.errors import InputError
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
+from citerec.discourse.base import OfManifest, Probabilities, TaggerManifest
 from citerec.discourse.features import BLOCKS, Tokens, describe
 from citerec.discourse.paragraphs import Paragraph
-from citerec.discourse.tagger import OfManifest, Probabilities, TaggerManifest
 from citerec.discourse.vectors import Vectors
 from citerec.errors import ModelError
 from citerec.groundwork.progress import Progress, no_progress

@@ -1,93 +1,12 @@
-"""What every tagger of sentences takes and gives, and how one is opened."""
+"""How a tagger is opened."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
 
-import numpy as np
-import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
-
-from citerec.groundwork.directories import Kind
+from citerec.discourse.base import Tagger, TaggerManifest
+from citerec.discourse.classifier import ClassifierTagger
+from citerec.discourse.linear import LinearTagger
 from citerec.models.find import find_model
-from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest
-
-TAGGER_DIRECTORY = Kind(
-    name="tagger",
-    kind="citerec-tagger",
-    manifest=MANIFEST,
-    names=MODEL_FILES | {MANIFEST, "vocabulary.json", "weights.safetensors"},
-)
-
-Probabilities = npt.NDArray[np.float64]
-"""Of one paragraph, sentences × labels; each row adds up to 1."""
-
-
-class Tagger(Protocol):
-    """Gives each sentence of a paragraph one label of a scheme.
-
-    Attributes:
-        name: What results call it: the name of its folder, or of its model.
-        scheme: The scheme of its labels: "scicite", "acl-arc", "corwa", or another.
-        labels: All labels that it can give, in the order of the columns of `probabilities`.
-    """
-
-    @property
-    def name(self) -> str:
-        """What results call it."""
-
-    @property
-    def scheme(self) -> str:
-        """The scheme of its labels."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All labels that it can give."""
-
-    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
-        """How likely each label is for each sentence.
-
-        Args:
-            paragraphs: Texts, each as its sentences in order. A sentence by itself is a paragraph of one.
-
-        Returns:
-            For each paragraph an array of sentences × labels; rows add up to 1.
-        """
-
-    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The likeliest label of each sentence, paragraph by paragraph; of equals the first in `labels`."""
-
-
-class TaggerManifest(BaseModel):
-    """`manifest.json` of a tagger.
-
-    Attributes:
-        model: `linear`, or `classifier` for a sequence classifier of transformers.
-        base: The encoder with which the training of a classifier began.
-        scheme: The scheme of its labels.
-        labels: All of them, in order.
-        max_tokens: How much a classifier reads.
-        training: How it was trained: files, seed and so on.
-        dev: What it reached on dev; empty where nothing was held out.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    kind: Literal["citerec-tagger"] = "citerec-tagger"
-    version: Literal[1] = 1
-    citerec: str = ""
-    model: Literal["linear", "classifier"]
-    base: str = ""
-    scheme: str
-    labels: tuple[str, ...]
-    max_tokens: int | None = None
-    training: Mapping[str, Any] = {}
-    dev: Mapping[str, Any] = {}
-
-    def write(self, folder: Path) -> None:
-        """Writes the manifest into the directory of a tagger."""
-        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+from citerec.models.loading import read_model_manifest
 
 
 def open_tagger(path_or_name: str | Path, *, device: str | None = None) -> Tagger:
@@ -101,44 +20,8 @@ def open_tagger(path_or_name: str | Path, *, device: str | None = None) -> Tagge
     Raises:
         ModelError: There is none, or it is damaged, or of another version.
     """
-    from citerec.discourse.classifier import ClassifierTagger
-    from citerec.discourse.linear import LinearTagger
-
     found = find_model(str(path_or_name))
-    manifest = _read_manifest(Path(found))
+    manifest = read_model_manifest(Path(found), TaggerManifest, "a tagger", "Train one: citerec train tagger …")
     if manifest and manifest.model == "linear":
         return LinearTagger.open(Path(found), manifest)
     return ClassifierTagger.open(found, manifest, device=device)
-
-
-class OfManifest(ABC):
-    """What all taggers have of their manifest, and of their probabilities.
-
-    Attributes:
-        manifest: What the tagger says of itself.
-    """
-
-    manifest: TaggerManifest
-
-    @property
-    def scheme(self) -> str:
-        """The scheme of its labels; empty where it was trained elsewhere on labels that are not known."""
-        return self.manifest.scheme
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All labels that it can give."""
-        return self.manifest.labels
-
-    @abstractmethod
-    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
-        """How likely each label is for each sentence; see `Tagger`."""
-
-    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The likeliest label of each sentence; of equals the first. See `Tagger`."""
-        return [tuple(self.labels[number] for number in rows.argmax(axis=1)) for rows in self.probabilities(paragraphs)]
-
-
-def _read_manifest(folder: Path) -> TaggerManifest | None:
-    """The manifest of a tagger; None where a classifier was made elsewhere."""
-    return read_model_manifest(folder, TaggerManifest, "a tagger", "Train one: citerec train tagger …")

@@ -1,7 +1,8 @@
 """`citerec.evaluate`: systems against a diagnostic set, under the same rules."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from citerec.evaluation.compare import compare
 from citerec.evaluation.material import Material, Source, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, load, measure, parse_metrics
 from citerec.evaluation.outcomes import Outcomes
+from citerec.evaluation.overlap import Overlap, find_overlap
+from citerec.evaluation.qrels import contexts_of_qrels
 from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcomes, rank
 from citerec.evaluation.results import (
     Results,
@@ -24,9 +27,10 @@ from citerec.evaluation.results import (
 )
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Totals, intervals, total
-from citerec.evaluation.systems import Answered, Conditions, System, answer, check, named
+from citerec.evaluation.systems import Answered, Conditions, System, answer, check, learnt_by, named
 from citerec.evaluation.topics import Topics, select_topics
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.groundwork.progress import Progress
+from citerec.groundwork.progress_bar import progress_bar
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.describe import size_of
@@ -48,6 +52,8 @@ class Options:
         exclude_citing: Whether the citing paper is left out.
         as_of_year: Whether what is newer than the citing paper is left out.
         missing: What becomes of contexts none of whose cited papers is in the index: "zero" or "skip".
+        include_training_contexts: Whether contexts count too that a system learnt from or was tuned on, or whose citing
+            paper was among those; by default they are left out for all systems.
         conditions: Whether a context is in a class only where the family's conditions hold; a set has decided that.
         spacy_model: What tags parts of speech, where contexts are labelled on the spot.
         seed: Of everything random.
@@ -60,6 +66,7 @@ class Options:
     exclude_citing: bool = True
     as_of_year: bool = True
     missing: str = "zero"
+    include_training_contexts: bool = False
     conditions: bool = True
     spacy_model: str | None = None
     seed: int = 0
@@ -69,29 +76,37 @@ class Options:
 
 def evaluate(
     systems: System | Mapping[str, System] | Sequence[System] | None = None,
-    contexts: str | Path | DiagnosticSet | Sequence[Context] = "demo",
+    contexts: str | Path | DiagnosticSet | Iterable[Context] | Any = "demo",
     *,
-    index: str | Path | None = None,
+    index: Any = None,
     families: str | Sequence[str] = (),
-    on_progress: Progress = no_progress,
+    on_progress: Progress | None = None,
     **options: Any,
 ) -> Results:
     """Measures systems, class by class, under the same rules.
 
     Args:
-        systems: A built-in system or recipe by name, a run file, a `Recommender`, a function of a context and k that
-            gives pairs of paper id and score, a run as {context id: {paper id: score}}; or several of those, in a list
-            or by name. None for what `citerec recommend` does with the index.
+        systems: A system by name or recipe file, a run file, a `Recommender`, a function of a context and k that gives
+            pairs of paper id and score, or a run in memory (a `citerec.Run`, one of ranx, a DataFrame, or
+            {context id: {paper id: score}}); or several of those, in a list or by name. By default what
+            `citerec recommend` does with the index.
         contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
-            ("location"), a file of contexts, a `DiagnosticSet`, or a list of contexts.
-        index: The index that is the pool: what a set was made for, or the only one, by default.
+            ("location"), a file of contexts, a `DiagnosticSet`, or contexts. For runs also qrels: of ranx, a DataFrame,
+            or {context id: {paper id: relevance}}.
+        index: The index that is the pool, a directory or an `Index`; by default what a set was made for, or the only
+            one.
         families: Only these families, and contexts that have a class in one of them.
-        on_progress: Called as the work goes on.
+        on_progress: Called as the work goes on; by default a bar on standard error, where that is a terminal or a
+            notebook.
         options: The attributes of `Options`.
 
     Raises:
         InputError: Something of this cannot be used; the message says what, and where.
+        SystemFailedError: A function raised an error.
     """
+    if on_progress is None:
+        with progress_bar() as shown:
+            return evaluate(systems, contexts, index=index, families=families, on_progress=shown, **options)
     chosen = _options(options)
     families = (families,) if isinstance(families, str) else families
     if chosen.missing not in MISSING:
@@ -100,13 +115,15 @@ def evaluate(
         if getattr(chosen, name) < least:
             raise InputError(f"{name} is {getattr(chosen, name)}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
+    if not isinstance(contexts, str | Path | DiagnosticSet):
+        contexts = contexts_of_qrels(contexts) or list(contexts)
     source = read_source(contexts, families)
     if source.labelled and (not chosen.conditions or chosen.spacy_model):
         raise InputError(
             "conditions and spacy_model go with contexts that are labelled on the spot",
             f"The set {source.name} is labelled already: leave them out.",
         )
-    path = Path(index) if index is not None else _pool(given, source.labelled)
+    path = Path(getattr(index, "path", index)) if index is not None else _pool(given, source.labelled)
     recover(path)
     manifest = Manifest.read(path)
     given = given or named(default_system(path))
@@ -125,7 +142,12 @@ def evaluate(
             conditions=chosen.conditions,
             on_progress=lambda done: on_progress("labelling", done, len(source.contexts)),
         )
-        topics = select_topics(material.contexts, store, list(material.families) if source.families else ())
+        chosen_families = list(material.families) if source.families else ()
+        topics = select_topics(material.contexts, store, chosen_families)
+        overlap = find_overlap(topics.contexts, {name: learnt_by(system, path) for name, system in given.items()})
+        if not chosen.include_training_contexts:
+            seen = _to_leave_out(topics, overlap, source)
+            topics = select_topics(material.contexts, store, chosen_families, seen)
         years = store.years({paper_id for context in topics.contexts for paper_id in context.cited_ids})
         if all(years.keys().isdisjoint(context.cited_ids) for context in topics.contexts):
             raise InputError(
@@ -134,7 +156,7 @@ def evaluate(
             )
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
         conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, on_progress)
-        evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen)
+        evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen, overlap)
         load(metrics)  # here, so that no system's memory and time hold it
         # Runs first: what is wrong with one should be known before others search for minutes.
         for name in sorted(given, key=lambda name: not isinstance(given[name], Path | Mapping)):
@@ -145,6 +167,20 @@ def evaluate(
     finally:
         store.close()
     return evaluation.results(path, manifest, conditions.index_bytes)
+
+
+def _signature() -> inspect.Signature:
+    """The signature with the options by name, so that editors and notebooks complete them."""
+    plain = inspect.signature(evaluate)
+    named = [one for one in plain.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    named += [
+        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+        for field in fields(Options)
+    ]
+    return plain.replace(parameters=named)
+
+
+evaluate.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
 class _Evaluation:
@@ -160,9 +196,11 @@ class _Evaluation:
         k: int,
         years: Years,
         options: Options,
+        overlap: Overlap,
     ) -> None:
         self._names, self._topics, self._material, self._metrics = names, topics, material, metrics
         self._rules, self._k, self._years, self._options = rules, k, years, options
+        self._overlap = overlap
         contexts = topics.contexts
         self._groups = [(name, label) for name, family in material.families.items() for label in family.classes]
         self._outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
@@ -239,6 +277,7 @@ class _Evaluation:
             "alike": True,
             "citing_papers": len(np.unique(self._topics.clusters[self._counted])),
             "citing_papers_known": any(context.citing_id or context.citing_key for context in contexts),
+            "training_overlap": self._overlap.facts(left_out=not self._options.include_training_contexts),
             "without_citing_year": sum(topic.citing_year is None for topic in self._topics.topics),
         }
         return Results(
@@ -272,7 +311,11 @@ class _Evaluation:
                 [metric.name for metric in self._metrics],
                 frozenset(self._material.families),
             ),
-            notes=(*self._material.notes, *self._other_corpus(manifest)),
+            notes=(
+                *self._material.notes,
+                *self._overlap.notes(left_out=not self._options.include_training_contexts),
+                *self._other_corpus(manifest),
+            ),
             asked=tuple(context.context_id for context in contexts),
             rankings=rankings,
         )
@@ -292,6 +335,17 @@ def _options(given: Mapping[str, Any]) -> Options:
             hint = f"Did you mean {near[0]}?" if near else f"Options are: {', '.join(known)}."
             raise InputError(f"there is no option {name!r}", hint)
     return Options(**given)
+
+
+def _to_leave_out(topics: Topics, overlap: Overlap, source: Source) -> frozenset[str]:
+    """The ids of the contexts that a system learnt from or was tuned on."""
+    seen = overlap.any
+    if seen.all():
+        raise InputError(
+            f"nothing is left of {source.name} to measure on: {overlap.notes(left_out=True)[0]}",
+            "Split contexts before training: citerec contexts split FILE --out FOLDER",
+        )
+    return frozenset(context.context_id for context, out in zip(topics.contexts, seen, strict=True) if out)
 
 
 def _hint(source: Source) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from citerec.contexts.read import read_contexts
 from citerec.contexts.write import as_record
 from citerec.corpus.store import PaperStore
-from citerec.diagnostics.families import FAMILIES, families_named
+from citerec.diagnostics.families import families_named, title_of
 from citerec.diagnostics.label import Labelled, label_contexts
 from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
@@ -117,11 +117,6 @@ def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
     return checked
 
 
-def title_of(family: str) -> str:
-    """How a family is called; by its name if it is not one of ours."""
-    return FAMILIES[family].title if family in FAMILIES else family
-
-
 def load_material(
     source: Source,
     store: PaperStore,
@@ -169,8 +164,7 @@ def _labelled(
     return Material(
         contexts=labelled.contexts,
         families={
-            name: FamilyInfo(FAMILIES[name].title, labelled.conditions[name], classes)
-            for name, classes in known.items()
+            name: FamilyInfo(title_of(name), labelled.conditions[name], classes) for name, classes in known.items()
         },
         facts=_facts(source, _digest(source.contexts), labelled),
         notes=tuple(notes),

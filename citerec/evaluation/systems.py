@@ -8,6 +8,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Meter
 from citerec.evaluation.rank import Rules
@@ -16,14 +17,16 @@ from citerec.evaluation.topics import Topics
 from citerec.recommend import Recommender, SearchOptions
 from citerec.records import Context
 from citerec.retrieve.base import Candidate
-from citerec.systems import Recipe
+from citerec.retrieve.run import Run as RunInMemory
+from citerec.retrieve.run import as_run
+from citerec.systems import Recipe, learnt_by_system
 
 Answer = Sequence[tuple[str, float] | Candidate]
 Function = Callable[[Context, int], Answer]
 """Gives the k best papers for a context: pairs of paper id and score, or candidates."""
 
 Scores = Mapping[str, Mapping[str, float]]
-"""A run in memory: scores by context id and paper id."""
+"""A run in memory: scores by context id and paper id, such as a `citerec.Run`."""
 
 System = str | Path | Recommender | Function | Scores
 """A built-in system or recipe by name, a run file, a recommender, a function, or a run in memory."""
@@ -88,6 +91,14 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
         f"{name} is a {type(system).__name__}, no system",
         "Give a name, the path of a run, a Recommender, a function of a context and k, or a run as a mapping.",
     )
+
+
+def learnt_by(system: System, index: Path) -> Learnt:
+    """What a system learnt from, as far as it says: a run says nothing, a function may have an attribute `learnt`."""
+    if isinstance(system, str):
+        return learnt_by_system(index, Recipe.load(system))
+    learnt = getattr(system, "learnt", NOTHING)
+    return learnt if isinstance(learnt, Learnt) else NOTHING
 
 
 def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditions: Conditions) -> Answered:
@@ -165,7 +176,7 @@ def named(systems: Any) -> dict[str, System]:
     Raises:
         InputError: There is none, or two would have one name.
     """
-    if isinstance(systems, Mapping) and not _is_run(systems):
+    if isinstance(systems, Mapping) and not isinstance(systems, RunInMemory) and not _is_run(systems):
         found = {str(name): system for name, system in systems.items()}
     else:
         found = {}
@@ -176,7 +187,7 @@ def named(systems: Any) -> dict[str, System]:
             found[name] = system
     if not found:
         raise InputError("there is no system", "Give one, for example bm25.")
-    return {name: Path(system) if _is_path_of_run(system) else system for name, system in found.items()}
+    return {name: _as_system(system, name) for name, system in found.items()}
 
 
 def check(systems: Mapping[str, System]) -> None:
@@ -206,6 +217,13 @@ def _is_run(systems: Mapping[Any, Any]) -> bool:
     )
 
 
+def _as_system(system: Any, name: str) -> System:
+    if _is_path_of_run(system):
+        return Path(system)
+    run = as_run(system, name)
+    return system if run is None else run
+
+
 def _is_path_of_run(system: System) -> bool:
     """Whether a string names a run: recipes have no ending, or that of TOML."""
     return isinstance(system, str) and Path(system).suffix in _RUN_SUFFIXES
@@ -218,6 +236,8 @@ def _name(system: System) -> str:
             return path.stem if path.suffix in (*_RUN_SUFFIXES, ".toml") else path.name
         case Recommender():
             return "recommender"
+        case RunInMemory():
+            return system.name
         case Mapping():
             return "run"
         case _:

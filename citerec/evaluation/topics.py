@@ -1,6 +1,6 @@
 """What every system is asked: the topics of contexts with cited papers, in columns."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,18 +50,28 @@ class Topics:
         return len(self.topics)
 
 
-def select_topics(contexts: Sequence[Context], store: PaperStore, families: Sequence[str] = ()) -> Topics:
+def select_topics(
+    contexts: Sequence[Context],
+    store: PaperStore,
+    families: Sequence[str] = (),
+    left_out: Collection[str] = frozenset(),
+) -> Topics:
     """The topics of contexts with a class in one of some families, or of all contexts.
 
     Args:
         contexts: The contexts.
         store: Knows the citing papers, and the year of those whose contexts name none.
         families: Names of families; empty for all contexts.
+        left_out: Ids of contexts that are not evaluated.
 
     Raises:
         InputError: No context is left.
     """
-    chosen = [context for context in contexts if not families or not context.labels.keys().isdisjoint(families)]
+    chosen = [
+        context
+        for context in contexts
+        if context.context_id not in left_out and (not families or not context.labels.keys().isdisjoint(families))
+    ]
     if not chosen:
         raise InputError(
             f"no context has a class of {', '.join(families)}" if families else "there is no context",

@@ -11,7 +11,7 @@ from filelock import FileLock, Timeout
 
 from citerec.corpus.json_lines import raw_lines, whole_lines
 from citerec.errors import BuildError, InputError
-from citerec.generate.writer import Writer
+from citerec.generate.writers.base import Writer
 from citerec.groundwork.progress import Progress
 from citerec.texts.read import read_tasks
 from citerec.texts.write import written_record

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from citerec.errors import WriterError
 from citerec.generate.sources import source_of
-from citerec.generate.writer import Writer
+from citerec.generate.writers.base import Writer
 from citerec.records import MARKER, Context, Paper
 from citerec.texts.tasks import TextTask, Written
 

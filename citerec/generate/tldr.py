@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from citerec.generate.sources import source_of
-from citerec.generate.writer import Writer
+from citerec.generate.writers.base import Writer
 from citerec.records import Paper
 from citerec.texts.tasks import TextTask
 

@@ -29,6 +29,7 @@ class Registry(Generic[Part]):
         package: The package whose modules are the built-in parts.
         error: The error that an unknown name raises.
         order: The key by which parts are listed; by name where there is none.
+        besides: What may be named besides parts, as an error says it after their names: ", or a file".
     """
 
     def __init__(
@@ -38,11 +39,13 @@ class Registry(Generic[Part]):
         *,
         error: type[InputError] = InputError,
         order: Callable[[Part], Any] | None = None,
+        besides: str = "",
     ) -> None:
         self.kind = kind
         self._package = package
         self._error = error
         self._order = order
+        self._besides = besides
         self._parts: dict[str, Part] = {}
         self._broken: dict[str, str] = {}
         self._loaded = False
@@ -50,7 +53,12 @@ class Registry(Generic[Part]):
     @property
     def group(self) -> str:
         """The group of entry points."""
-        return f"citerec.{self.kind.replace(' ', '_')}s"
+        return f"citerec.{self.plural.replace(' ', '_')}"
+
+    @property
+    def plural(self) -> str:
+        """The kind, said of several parts."""
+        return f"{self.kind[:-1]}ies" if self.kind.endswith("y") else f"{self.kind}s"
 
     def register(self, part: Part) -> Part:
         """Adds a part under its `name`; to be used as a decorator.
@@ -60,7 +68,7 @@ class Registry(Generic[Part]):
         """
         name = str(part.name)  # type: ignore[attr-defined]
         if self._parts.setdefault(name, part) is not part:
-            raise ValueError(f"there are two {self.kind}s named {name!r}")
+            raise ValueError(f"there are two {self.plural} named {name!r}")
         return part
 
     def __getitem__(self, name: str) -> Part:
@@ -77,8 +85,8 @@ class Registry(Generic[Part]):
                 f"the {self.kind} {name!r} cannot be loaded: {self._broken[name]}", "Mend or remove its package."
             )
         near = difflib.get_close_matches(name, parts, n=1)
-        hint = f"Did you mean {near[0]}?" if near else f"Choose: {', '.join(self)}."
-        raise self._error(f"there is no {self.kind} {name!r}", hint)
+        hint = f"Did you mean {near[0]}? " if near else ""
+        raise self._error(f"there is no {self.kind} {name!r}", f"{hint}Choose: {', '.join(self)}{self._besides}.")
 
     def __contains__(self, name: object) -> bool:
         return name in self._load()

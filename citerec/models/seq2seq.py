@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from citerec.errors import ModelError
-from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
-from citerec.models.loading import safely, torch_device
+from citerec.models.find import find_model, model_identity, quiet_libraries
+from citerec.models.loading import load_pretrained, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -73,26 +73,15 @@ class Seq2seqModel:
             ModelError: It cannot be found or loaded, or does not write.
         """
         place = torch_device(device)
-        found = find_model(name)
-        with model_failures(name), quiet_libraries():
-            from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 
-            local = only_local(found)
-            config = AutoConfig.from_pretrained(found, local_files_only=local, trust_remote_code=False)
+        def check(config: Any) -> None:
             if not config.is_encoder_decoder:
                 raise ModelError(
                     f"{name} is no encoder-decoder: it cannot write", "Take LED, BART, PEGASUS or PRIMERA, for example."
                 )
-            tokenizer = AutoTokenizer.from_pretrained(
-                found, config=config, local_files_only=local, trust_remote_code=False
-            )
-            model = AutoModelForSeq2SeqLM.from_pretrained(
-                found,
-                config=config,
-                **safely(local=local),
-            )
-            model = model.to(place).eval()
-        return cls(name, model_identity(found), model, tokenizer)
+
+        model, tokenizer = load_pretrained(name, "AutoModelForSeq2SeqLM", check=check)
+        return cls(name, model_identity(find_model(name)), model.to(place).eval(), tokenizer)
 
     @property
     def device(self) -> str:

@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Self
 
 import orjson
 
+from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import SettingsError
@@ -68,6 +69,12 @@ class Reranker(ABC):
     def is_default_at(cls, _folder: Path) -> bool:
         """Whether what was trained for an index, in this folder of it, is used by default; never by default."""
         return False
+
+    @classmethod
+    def learnt_at(cls, index: Path, folder: Path | None, settings: Any) -> Learnt:
+        """What the one that `open` opens learnt from; nothing where it is not trained."""
+        place = folder or getattr(settings, "model", None) or index / cls.name
+        return learnt_by_part(place) if cls.trained_kind else NOTHING
 
     @abstractmethod
     def rerank(

@@ -13,7 +13,7 @@ from citerec.errors import ModelError
 from citerec.groundwork.directories import Kind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
-from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest, safely, torch_device
+from citerec.models.loading import MANIFEST, MODEL_FILES, aligned, read_model_manifest, safely, torch_device
 from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class CrossEncoder:
                 found, config=config, use_safetensors=True, local_files_only=local, trust_remote_code=False
             )
         if backend == "torch":
-            return cls(model.to(torch_device(device)).eval(), tokenizer, manifest)
+            return cls(aligned(model.to(torch_device(device)).eval()), tokenizer, manifest)
         from citerec.models.onnx import Exportable, OnnxModel, called_by_position, quantised
 
         inputs, output = tokenizer.inputs, "logits"
@@ -149,7 +149,7 @@ class CrossEncoder:
                 config=config,
                 **safely(local=local),
             )
-        return cls(model.to(torch_device(device)), tokenizer, Manifest(base=base, text=options))
+        return cls(aligned(model.to(torch_device(device))), tokenizer, Manifest(base=base, text=options))
 
     def scores(self, pairs: Sequence[Pair]) -> Scores:
         """How well each candidate fits its context.

@@ -14,8 +14,10 @@ It can then be named in a recipe, in `--system`, and in `--set nearest.KEY=VALUE
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
+from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
 from citerec.groundwork.registry import Registry
@@ -82,6 +84,11 @@ class Retriever(ABC):
             SettingsError: The index lacks what it needs.
             IndexUnusableError: What it needs is damaged.
         """
+
+    @classmethod
+    def learnt_at(cls, _index: Path, _settings: Any) -> Learnt:
+        """What it learnt from, where it was trained by citerec; nothing by default."""
+        return NOTHING
 
     @abstractmethod
     def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: Any = None) -> list[Candidate]:

@@ -99,7 +99,7 @@ def parse_written(record: dict[str, Any], default_id: str = "") -> Written:
         text=record["prediction"],
         writer=read_text(record, "writer") or "",
         sentences=tuple(map(_sentence, read_list(record, "sentences"))),
-        knows_target=record.get("knows_target") is True,
+        is_oracle=record.get("knows_target") is True,
         settings=_settings(record.get("settings")),
     )
 

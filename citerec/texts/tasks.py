@@ -79,7 +79,7 @@ class Written:
         text: All of it.
         writer: Who wrote it: "lead", "allenai/led-base-16384".
         sentences: Its sentences in order, each with its sources; empty where nobody has looked yet.
-        knows_target: Whether the writer saw the targets: an upper bound, not a system.
+        is_oracle: Whether the writer saw the targets: an upper bound, not a system.
         settings: All that the writer's texts depend on, as JSON takes it; empty where that is not known.
     """
 
@@ -87,5 +87,5 @@ class Written:
     text: str
     writer: str
     sentences: tuple[Sentence, ...] = ()
-    knows_target: bool = False
+    is_oracle: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)

@@ -44,4 +44,4 @@ def written_record(written: Written) -> dict[str, Any]:
         record["sentences"] = [asdict(sentence) for sentence in written.sentences]
     if written.settings:
         record["settings"] = dict(written.settings)
-    return {**record, "knows_target": True} if written.knows_target else record
+    return {**record, "knows_target": True} if written.is_oracle else record

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.evaluation.metrics import measure, parse_metrics
@@ -21,7 +22,7 @@ from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
 from citerec.systems import Recipe
-from citerec.train.groups import Choice, Groups, mine_groups, without_rerankers
+from citerec.train.groups import Choice, Groups, learnt_by, mine_groups, without_rerankers
 from citerec.train.loop import Schedule, learn
 from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
@@ -128,6 +129,7 @@ def train_encoder(
                 dev={METRIC: state.best or 0.0, f"{METRIC} before": state.values["0"]},
             )
             with ENCODER_DIRECTORY.writing(out) as partial:
+                learnt_by(train, dev, recommender, options.base).write(partial / LEARNT)
                 model.save_pretrained(str(partial), create_model_card=False)
                 (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest

@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import SettingsError
 from citerec.evaluation.metrics import parse_metrics
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.systems import Recipe
+from citerec.systems import Recipe, learnt_by_system
 from citerec.train.groups import PROGRESS_EVERY, lot, tell
 
 _NO_PAPER = "\0"
@@ -44,6 +45,7 @@ class TunedFusion:
         alone: What each list reaches on its own, by its name.
         before: What the weights of the system reach, without its feedback.
         tried: Weighted sums and reciprocal ranks, each with its best parameters; the best first.
+        learnt: The contexts, and what the parts of the lists learnt from.
     """
 
     contexts: int
@@ -51,6 +53,7 @@ class TunedFusion:
     alone: dict[str, float]
     before: Tried
     tried: tuple[Tried, ...]
+    learnt: Learnt = NOTHING
 
 
 def tune_fusion(
@@ -124,17 +127,21 @@ def tune_fusion(
             alone={name: reached(run) for name, run in zip(names, lists, strict=True)},
             before=tried(recipe),
             tried=tuple(sorted(best, key=lambda one: -one.score)),
+            learnt=Learnt.of(tuned_on=drawn) | learnt_by_system(index, recipe),
         )
 
 
 def write_recipe(tuned: TunedFusion, path: Path) -> None:
-    """Writes the best that was found as a recipe, for `--system FILE`.
+    """Writes the best that was found as a recipe, for `--system FILE`, and beside it what it was found on.
 
     Raises:
         InputError: Nothing can be written there.
     """
     best = tuned.tried[0]
-    best.recipe.write(path, f"Fused as {tuned.contexts} contexts want it, by {tuned.metric}: {best.score:.4f}.")
+    digests = path.with_name(f"{path.stem}.{LEARNT}")
+    recipe = best.recipe.model_copy(update={"tuned_on": digests.name})
+    recipe.write(path, f"Fused as {tuned.contexts} contexts want it, by {tuned.metric}: {best.score:.4f}.")
+    tuned.learnt.write(digests)
 
 
 def _list(

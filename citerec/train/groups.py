@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import orjson
 
+from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
@@ -196,6 +197,19 @@ def mine_groups(
             )
         found.append(groups)
     return found[0], found[1]
+
+
+def learnt_by(train: Groups, dev: Groups, recommender: Recommender, base: str) -> Learnt:
+    """What a model learns from: the contexts of the groups, and what those parts know that it builds upon.
+
+    Args:
+        train: The groups to learn from.
+        dev: Those to measure on.
+        recommender: Found the candidates.
+        base: The model with which training begins.
+    """
+    own = Learnt.of((group.context for group in train), (group.context for group in dev))
+    return own | recommender.learnt | learnt_by_part(base)
 
 
 def tell(on_progress: Progress, doing: str, whole: int, done: int) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.errors import InputError
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.progress import Progress, no_progress
@@ -20,7 +21,7 @@ from citerec.systems import Recipe
 from citerec.train.groups import PROGRESS_EVERY, Choice, choose, tell
 from citerec.version import __version__
 
-RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST}))
+RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ def train_ltr(
             advance = functools.partial(tell, on_progress, what, whole)
             tables.append(_table(recommender, chosen, depth, options.threads, advance))
         fingerprint = recommender.manifest.fingerprint
+        learnt = Learnt.of(learn(), dev) | recommender.learnt
     if not all(table.groups for table in tables):
         raise InputError(
             f"too few contexts of {choice.contexts} have a cited paper among the candidates", "Give more of them."
@@ -157,6 +159,7 @@ def train_ltr(
     )
     with RANKER.writing(out) as folder:
         trees.save_model(folder / MODEL, num_iteration=trees.best_iteration)
+        learnt.write(folder / LEARNT)
         (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return manifest
 

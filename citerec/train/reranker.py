@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from citerec.contexts.learnt import LEARNT
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
@@ -17,7 +18,7 @@ from citerec.rerank.cross_encoder_rerank import interpolated, read
 from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
 from citerec.retrieve.base import Candidate
 from citerec.systems import Recipe
-from citerec.train.groups import Choice, Group, Groups, mine_groups, without_rerankers
+from citerec.train.groups import Choice, Group, Groups, learnt_by, mine_groups, without_rerankers
 from citerec.train.loop import Schedule, learn
 from citerec.train.workplace import facts_of, plan_of, workplace
 from citerec.version import __version__
@@ -111,6 +112,7 @@ def train_reranker(
                 }
             )
             with MODEL_DIRECTORY.writing(out) as partial:
+                learnt_by(train, dev, recommender, options.base).write(partial / LEARNT)
                 model.save(partial, manifest)
     return manifest
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
+from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.discourse.classifier import DEFAULT_BASE, MAX_TOKENS, ClassifierTagger, Encoded
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.discourse.scores import TagScores, score_labels
-from citerec.discourse.tagger import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.errors import InputError
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
@@ -148,6 +149,14 @@ def _split(choice: TaggedChoice) -> tuple[list[Paragraph], list[Paragraph]]:
     return train[:begin], train[begin:]
 
 
+def _learnt(train: Sequence[Paragraph], dev: Sequence[Paragraph]) -> Learnt:
+    """The sentences that a tagger learns from, and those it is measured on; which papers wrote them is not known."""
+    learnt_from, tuned_on = (
+        frozenset(digest("text", folded(text)) for one in side for text in one.sentences) for side in (train, dev)
+    )
+    return Learnt(learnt_from, tuned_on)
+
+
 def _scheme(path: Path, labels: Sequence[str]) -> str:
     if scheme := scheme_of(labels):
         return scheme
@@ -182,6 +191,7 @@ def _train_linear(
     tagger.manifest = manifest.model_copy(update={"dev": _measured(tagger, train, dev)})
     with TAGGER_DIRECTORY.writing(out) as partial:
         tagger.save(partial)
+        _learnt(train, dev).write(partial / LEARNT)
     return tagger.manifest
 
 
@@ -217,6 +227,7 @@ def _train_classifier(
         tagger.manifest = manifest.model_copy(update={"training": facts, "dev": dev_scores})
         with TAGGER_DIRECTORY.writing(out) as partial:
             tagger.save(partial)
+            (_learnt(train, dev) | learnt_by_part(options.model)).write(partial / LEARNT)
     return tagger.manifest
 
 

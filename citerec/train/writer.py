@@ -1,8 +1,6 @@
 """Training a writer: an encoder-decoder learns to write what authors wrote about the papers that they cite."""
 
 import heapq
-import re
-import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -10,10 +8,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
 from citerec.errors import InputError, ModelError
-from citerec.generate.generation import Generation, as_citation, recipe
-from citerec.generate.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
 from citerec.generate.writers import Kind
+from citerec.generate.writers.generation import Generation, as_citation, recipe
+from citerec.generate.writers.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.seq2seq import Encoded, Seq2seqModel
@@ -126,11 +125,15 @@ def train_writer(
         "schedule": asdict(schedule),
     }
     dev, to_learn_from = _sides(choice)
+    learnt_from: set[str] = set()
     model = Seq2seqModel.open(options.base, device=device)
     generation = _generation(model, options)
     # What began in the precision of one device does not go on in that of another.
     with workplace(out, {**plan, "base": model.identity, "device": model.device}) as folder:
-        train = _Examples(folder / "train.int32", _encoded(to_learn_from, model, generation, options, on_progress))
+        train = _Examples(
+            folder / "train.int32",
+            _encoded(_noted(to_learn_from, learnt_from), model, generation, options, on_progress),
+        )
         if not len(train):
             raise InputError(
                 f"{choice.tasks} leaves nothing to learn from: all its papers are held out",
@@ -158,8 +161,10 @@ def train_writer(
             },
             dev=_dev_values(state, options),
         )
+        learnt = Learnt(frozenset(learnt_from), frozenset(one for task in dev for one in _digests(task)))
         with WRITER_DIRECTORY.writing(out) as partial:
             model.save(partial)
+            (learnt | learnt_by_part(options.base)).write(partial / LEARNT)
             manifest.write(partial)
     return manifest
 
@@ -289,17 +294,25 @@ def _about(task: TextTask) -> list[int]:
     known = task.extra.get("citing_id")
     citing_id = "" if known is None else str(known)
     if citing_id or task.citing:
-        ids, texts = {citing_id}, {_folded(task.citing)}
+        ids, texts = {citing_id}, {folded(task.citing)}
     else:
-        ids, texts = {source.paper_id or "" for source in task.sources}, {_folded(one.text) for one in task.sources}
+        ids, texts = {source.paper_id or "" for source in task.sources}, {folded(one.text) for one in task.sources}
     # Ids tell papers apart only where each has one.
     names = (("id", *sorted(ids if "" not in ids else ())), ("text", *sorted(texts - {""})))
     return [lot(0, *name) for name in names if len(name) > 1]
 
 
-def _folded(text: str) -> str:
-    """The words of a text: neither case, punctuation nor white space tells one paper from another."""
-    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())) or text
+def _digests(task: TextTask) -> list[str]:
+    """Digests by which a task is known: of its targets, and of what it is about."""
+    targets = [digest("text", folded(target)) for target in task.targets]
+    return targets + [digest("about", str(name)) for name in _about(task)]
+
+
+def _noted(tasks: Iterable[TextTask], digests: set[str]) -> Iterator[TextTask]:
+    """The same tasks; their digests are added to a set as they are read."""
+    for task in tasks:
+        digests.update(_digests(task))
+        yield task
 
 
 def _sides(choice: TaskChoice) -> tuple[list[TextTask], Iterable[TextTask]]:

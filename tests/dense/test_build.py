@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from citerec.errors import ModelError, SourceError
-from citerec.groundwork.progress import no_progress
 from citerec.models.encoder import Encoder
 from citerec.records import Paper
 from citerec.retrieve.dense import encode as encode_module
@@ -155,5 +154,20 @@ def test_an_array_is_cut_where_it_is_gone_on_with(tmp_path: Path) -> None:
     assert mapped(path)[:, 0].tolist() == [1, 1, 0, 0, 0, 0]
 
 
-def test_no_progress_takes_anything() -> None:
-    no_progress("encoding", 1, 2)
+def test_progress_is_told_and_changes_nothing(tmp_path: Path, store_of: StoreOf, model: str) -> None:
+    told: list[tuple[str, float, float]] = []
+    store = store_of(papers_of(40))
+    build(tmp_path / "unheard", store, DenseOptions(model))
+    build_dense(
+        tmp_path / "heard",
+        store,
+        store.fingerprint(),
+        40,
+        DenseOptions(model),
+        previous=None,
+        on_progress=lambda doing, done, whole: told.append((doing, done, whole)),
+    )
+    assert files(tmp_path / "heard") == files(tmp_path / "unheard")
+    encoding = [(done, whole) for doing, done, whole in told if doing == "encoding"]
+    assert encoding == sorted(encoding)
+    assert encoding[-1] == (40, 40)

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from citerec.discourse.base import TAGGER_DIRECTORY, TaggerManifest
 from citerec.discourse.linear import LinearTagger, _marginals
 from citerec.discourse.paragraphs import Paragraph
-from citerec.discourse.tagger import TAGGER_DIRECTORY, TaggerManifest, open_tagger
+from citerec.discourse.tagger import open_tagger
 from citerec.errors import ModelError
 from tests.discourse.toy import paragraphs, sentences
 

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.conftest import DEMO, ROOT, Citerec, s2ag_paper, write_lines
@@ -310,9 +311,13 @@ def test_the_processes_of_a_killed_build_do_not_stay(citerec: Citerec, tmp_path:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    time.sleep(1.2)
+    while len(others := psutil.Process(process.pid).children()) < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
     process.kill()
     process.communicate(timeout=60)  # ends only when nobody holds the other end of the pipe
+    _, alive = psutil.wait_procs(others, timeout=60)
+    assert alive == []
 
 
 def test_help_is_light(citerec: Citerec) -> None:

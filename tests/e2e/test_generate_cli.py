@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from citerec.errors import BuildError, WriterError
 from citerec.generate.batch import write_batch
-from citerec.generate.extractive import ExtractiveWriter, lead
+from citerec.generate.writers.extractive import ExtractiveWriter, lead
 from citerec.groundwork.progress import no_progress
 from citerec.texts.read import read_written
 from citerec.texts.tasks import TextTask, Written

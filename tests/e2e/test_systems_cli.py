@@ -27,7 +27,10 @@ def test_words_and_vectors_in_one_command(citerec: Citerec) -> None:
 
 
 def test_a_ranker_is_trained_and_used(citerec: Citerec, index: Path) -> None:
-    trained = citerec("train", "ltr", "--contexts", DEMO / "contexts.jsonl", "--rounds", "20", "--dev-share", "0.3")
+    split = citerec("contexts", "split", DEMO / "contexts.jsonl", "--dev", "0.3", "--test", "0.3", "--out", "split")
+    assert split.returncode == 0, split.stderr
+    sides = ("--contexts", "split/train.jsonl", "--dev", "split/dev.jsonl")
+    trained = citerec("train", "ltr", *sides, "--rounds", "20")
     assert trained.returncode == 0, trained.stderr
     assert "mrr@10" in trained.stdout and "share of the gain" in trained.stdout
     assert (index / "ltr" / "model.txt").is_file()
@@ -42,6 +45,11 @@ def test_a_ranker_is_trained_and_used(citerec: Citerec, index: Path) -> None:
     measured = citerec("eval", "--diagnostic", "location", *(part for name in systems for part in ("--system", name)))
     assert measured.returncode == 0, measured.stderr
     assert all(name in measured.stdout for name in systems)
+    assert "hybrid+ltr learnt from" in " ".join(measured.stderr.split())
+    assert "from training left out" in measured.stdout
+    new = citerec("eval", "--contexts", "split/test.jsonl", "--system", "hybrid+ltr")
+    assert new.returncode == 0, new.stderr
+    assert "training" not in new.stdout + new.stderr
 
 
 @pytest.mark.parametrize("command", [("build", "--out"), ("add", "--index")])

@@ -19,14 +19,14 @@ from rich.console import Console
 
 from citerec.cli.eval_text_tables import show_text_results
 from citerec.errors import InputError
-from citerec.evaluation.texts.evaluate import DEFAULT_METRICS, evaluate_texts
+from citerec.evaluation.texts.evaluate import evaluate_texts
 from citerec.evaluation.texts.files import write_text_results
 from citerec.evaluation.texts.page import parts_of, pieces_of, said
 from citerec.evaluation.texts.predictions import Predictions, read_predictions
 from citerec.evaluation.texts.results import TextResults
 from citerec.evaluation.texts.telling import BY_LOT, DIFFER, HARDEST, telling
+from citerec.texts.metrics.base import default_metrics, open_metrics
 from citerec.texts.metrics.discourse import Discourse
-from citerec.texts.metrics.registry import open_metrics
 from citerec.texts.tasks import Sentence, Source
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
@@ -51,19 +51,19 @@ def predictions(files: Files) -> Predictions:
     return read_predictions([(None, path) for path in files()])
 
 
-def evaluated(predictions: Predictions, names: Sequence[str] = DEFAULT_METRICS, **options: int) -> TextResults:
+def evaluated(predictions: Predictions, names: Sequence[str] = default_metrics(), **options: int) -> TextResults:
     text_metrics, _ = open_metrics(names, workers=1)
     return evaluate_texts(predictions, text_metrics, [Discourse("intent", WordTagger())], **options)
 
 
 def test_means_are_those_of_the_metrics_own_scores(predictions: Predictions) -> None:
     results = evaluated(predictions)
-    metrics, _ = open_metrics(DEFAULT_METRICS, workers=1)
+    metrics, _ = open_metrics(default_metrics(), workers=1)
     for name, texts in predictions.systems.items():
         for metric in metrics:
             scores = metric.scores(texts, lambda *_: None)
             for place, column in enumerate(metric.columns):
-                number = [one.name for one in results.columns].index(column)
+                number = [one.name for one in results.columns].index(column.name)
                 for group, of_group in (("overall", slice(0, 6)), ("xing", slice(0, 3)), ("lu", slice(3, 6))):
                     mean = results.systems[name].means[group][number]
                     values = scores[of_group, place]

@@ -11,15 +11,15 @@ import pytest
 from rich.console import Console
 
 from citerec.cli.eval_text_tables import show_ratings, show_text_results
-from citerec.discourse.tagger import Probabilities
+from citerec.discourse.base import Probabilities
 from citerec.evaluation.texts.charts import metric_chart
 from citerec.evaluation.texts.evaluate import evaluate_texts
 from citerec.evaluation.texts.files import write_text_results
 from citerec.evaluation.texts.predictions import Predictions, read_predictions
 from citerec.evaluation.texts.ratings import Rated
 from citerec.evaluation.texts.results import TextResults
+from citerec.texts.metrics.base import open_metrics
 from citerec.texts.metrics.discourse import Discourse
-from citerec.texts.metrics.registry import open_metrics
 from tests.conftest import write_lines
 from tests.evaluation_texts.conftest import record
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from summa.summarizer import summarize
 
-from citerec.generate.extractive import all_sentences
-from citerec.generate.graphs import lexrank, textrank, textrank_each
+from citerec.generate.writers.extractive import all_sentences
+from citerec.generate.writers.graphs import lexrank, textrank, textrank_each
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Source, TextTask
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from transformers import BertConfig, BertModel
 
 from citerec.errors import CiterecError, InputError, ModelError
-from citerec.generate.generation import Generation, as_citation, assignments, processed, recipe
-from citerec.generate.seq2seq import Seq2seqWriter, encode_task, generation_config
-from citerec.generate.writers import open_writer
+from citerec.generate.writers.base import assignments, open_writer
+from citerec.generate.writers.generation import Generation, as_citation, processed, recipe
+from citerec.generate.writers.seq2seq import Seq2seqWriter, encode_task, generation_config
 from citerec.models.seq2seq import Seq2seqModel
 from citerec.texts.tasks import Source, TextTask
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_pegasus, write_tiny_primera
@@ -305,4 +305,4 @@ def test_writers_are_opened_by_folder(folders: dict[str, Path]) -> None:
     writer = open_writer(str(folders["led"]), "tldr")
     assert writer.name == "led"
     assert writer.settings["kind"] == "tldr"
-    assert not writer.knows_target
+    assert not writer.is_oracle

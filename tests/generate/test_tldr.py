@@ -1,7 +1,7 @@
 """TLDRs: the corpus's own first, else one from the abstract, and which of the two it is."""
 
 from citerec.generate.tldr import Tldr, tldrs
-from citerec.generate.writers import DEFAULTS, open_writer
+from citerec.generate.writers import default_writer, open_writer
 from citerec.records import Paper
 
 OWN = Paper("1", "One", "Graphs are hard. We propose kernels.", tldr="Kernels, in short.")
@@ -10,7 +10,7 @@ NOTHING = Paper("3", "Three")
 
 
 def test_where_a_tldr_comes_from() -> None:
-    writer = open_writer(DEFAULTS["tldr"], "tldr")
+    writer = open_writer(default_writer("tldr"), "tldr")
     assert list(tldrs([OWN, NONE, NOTHING], writer)) == [
         Tldr(OWN, "Kernels, in short.", "corpus"),
         Tldr(NONE, "We cut trees.", "contribution"),

@@ -10,7 +10,6 @@ import pytest
 
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
-from tests.conftest import free_port as free_port
 
 REAL = "CITEREC_TEST_MONGODB_URI"
 KINDS = ("sqlite", "nx-27017", "mongodb")

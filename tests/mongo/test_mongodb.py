@@ -24,7 +24,6 @@ from citerec.corpus.stores import PASSWORD, USERNAME, is_mongodb, name_of, open_
 from citerec.errors import CiterecError, InputError
 from citerec.records import Abstract, Paper
 from tests.conftest import write_lines
-from tests.mongo.conftest import free_port
 
 SECRET = "hunter2"
 
@@ -127,8 +126,8 @@ def test_the_process_prints_no_password() -> None:
         ("mongodb://127.0.0.1:{port}/db", "no MongoDB server answers at mongodb://127.0.0.1:{port}/db within"),
     ],
 )
-def test_errors_say_what_would_be_right(uri: str, message: str) -> None:
-    port = str(free_port())
+def test_errors_say_what_would_be_right(uri: str, message: str, silent_port: int) -> None:
+    port = str(silent_port)
     assert message.replace("{port}", port) in str(told(lambda: open_store(uri.replace("{port}", port))))
 
 
@@ -172,11 +171,11 @@ def test_credentials_come_from_the_address_or_the_environment(
     assert credentials_of(uri, monkeypatch) == passed
 
 
-def test_half_of_the_credentials_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_half_of_the_credentials_is_an_error(monkeypatch: pytest.MonkeyPatch, silent_port: int) -> None:
     monkeypatch.setenv(PASSWORD, SECRET)
     assert f"{PASSWORD} is set and {USERNAME} is not" in str(told(lambda: open_store("mongodb://h/db")))
     monkeypatch.setenv(USERNAME, "u")
-    told(lambda: open_store(f"mongodb://127.0.0.1:{free_port()}/db"))
+    told(lambda: open_store(f"mongodb://127.0.0.1:{silent_port}/db"))
 
 
 FAILURES = [

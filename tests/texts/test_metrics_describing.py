@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citerec.texts.metrics.base import TextMetric
 from citerec.texts.metrics.grounding import Grounding, numbers
 from citerec.texts.metrics.length import Length
-from citerec.texts.metrics.metric import TextMetric
 from citerec.texts.metrics.novelty import NGRAMS, Novelty, novelty
 from citerec.texts.metrics.self_reference import SelfReference, refers_to_itself
 from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, sentences_of, terms_of, words_of

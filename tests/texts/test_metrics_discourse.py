@@ -8,7 +8,7 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from citerec.discourse.tagger import Probabilities
+from citerec.discourse.base import Probabilities
 from citerec.texts.metrics.discourse import Discourse
 from citerec.texts.tasks import TextTask, Written
 

@@ -1,4 +1,4 @@
-"""Metrics by name."""
+"""Metrics by name, and what each of them must do."""
 
 import re
 import subprocess
@@ -6,30 +6,71 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from citerec.discourse.base import TaggerManifest
+from citerec.discourse.linear import LinearTagger
 from citerec.errors import InputError
-from citerec.texts.metrics.metric import References, over_references
-from citerec.texts.metrics.registry import DISCOURSE, METRICS, open_metrics
+from citerec.texts.metrics.base import TEXT_METRICS, Column, References, open_metrics, over_references
 from citerec.texts.tasks import Source, TextTask, Written
+from tests.conftest import ROOT
+from tests.discourse.toy import sentences
 
 TASK = TextTask("t", (Source("A parser of trees.", "W0"),), targets=("A parser [0].", "Trees."))
 
 
 def test_every_metric_opens_and_scores_each_of_its_columns() -> None:
-    names = [name for name in METRICS if name not in DISCOURSE]
+    names = [name for name, part in TEXT_METRICS.items() if not part.needs_tagger]
     metrics, corpus_metrics = open_metrics(names, bertscore_model="all-MiniLM-L6-v2", bertscore_layer=6)
     assert [metric.name for metric in metrics] == names and corpus_metrics == []
     texts = [Written(TASK, "A tree parser [0].", "w"), Written(TASK, "", "w"), Written(TextTask("u", ()), "", "w")]
-    columns: list[str] = []
+    columns: list[Column] = []
     for metric in metrics:
         assert metric.scores(texts, lambda *_: None).shape == (3, len(metric.columns))
         assert metric.scores([], lambda *_: None).shape == (0, len(metric.columns))
         assert metric.settings
         columns.extend(metric.columns)
-    assert len(set(columns)) == len(columns)
+    assert len({column.name for column in columns}) == len(columns)
+
+
+@pytest.fixture(scope="module")
+def taggers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """A tagger for each metric that needs one."""
+    folder = tmp_path_factory.mktemp("tagger") / "toy"
+    folder.mkdir()
+    examples = sentences()
+    labels = tuple(sorted({label for one in examples for label in one.labels}))
+    LinearTagger.fit(examples, TaggerManifest(model="linear", scheme="toy", labels=labels), seed=1).save(folder)
+    return {name: folder for name, part in TEXT_METRICS.items() if part.needs_tagger}
+
+
+@pytest.mark.parametrize("name", list(TEXT_METRICS))
+def test_every_metric_keeps_the_contract(name: str, taggers: dict[str, Path]) -> None:
+    texts = [Written(TASK, "A tree parser [0]. It parses 3 trees.", "w"), Written(TASK, "", "w")]
+    options = {"bertscore_model": "all-MiniLM-L6-v2", "bertscore_layer": 6, "workers": 1, "taggers": taggers}
+    found = []
+    for _ in range(2):
+        metrics, corpus_metrics = open_metrics([name], **options)
+        (metric,) = (*metrics, *corpus_metrics)
+        assert metric.name == name
+        orjson.dumps(dict(metric.settings))
+        found += [orjson.dumps(one.summary(texts, lambda *_: None)) for one in corpus_metrics]
+        found += [one.scores(texts, lambda *_: None).tobytes() for one in metrics]
+        for one in metrics:
+            assert one.scores([], lambda *_: None).shape == (0, len(one.columns))
+            assert np.isnan(one.scores([Written(TextTask("u", ()), "", "w")], lambda *_: None)).any() or not any(
+                column.judges for column in one.columns
+            )
+        for one in corpus_metrics:
+            assert one.summary([], lambda *_: None)["kl_divergence"] is None
+    assert found[0] == found[1]
+    docs = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert name in docs or name.rpartition("-")[0] in docs, f"{name} is not in the docs"
+    with pytest.raises(InputError, match=f"there is no text metric '{name}x'. Did you mean "):
+        open_metrics([f"{name}x"])
 
 
 def test_the_example_of_the_docs_prints_what_stands_there(capsys: pytest.CaptureFixture[str]) -> None:
@@ -43,7 +84,7 @@ def test_the_example_of_the_docs_prints_what_stands_there(capsys: pytest.Capture
 def test_what_is_said_reaches_the_metrics() -> None:
     named = ["rouge", "blockmatch-rouge2", "citations", "rouge"]
     (rouge, blockmatch, citations), _ = open_metrics(named, stemming=True, rouge_l="summary", references="mean")
-    assert rouge.columns[-1] == "rougeLsum"
+    assert rouge.columns[-1].name == "rougeLsum"
     assert rouge.settings["stemming"] and blockmatch.settings["score"]["stemming"]
     assert (
         rouge.settings["references"] == blockmatch.settings["references"] == citations.settings["references"] == "mean"
@@ -53,7 +94,7 @@ def test_what_is_said_reaches_the_metrics() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["rouge", "roge"], r"there is no metric of texts 'roge'. Did you mean rouge\? Choose: rouge, bertscore, "),
+        (["rouge", "roge"], r"there is no text metric 'roge'. Did you mean rouge\? Choose: rouge, bertscore, "),
         ([], "no metric is named. Choose: rouge, "),
         (["corwa"], "the metric corwa needs a tagger. Give what citerec train tagger made: --tagger corwa=FOLDER"),
     ],
@@ -63,9 +104,10 @@ def test_what_cannot_be_opened_says_what_could(names: list[str], message: str) -
         open_metrics(names, taggers={"intent": Path("x")})
 
 
-def test_the_registry_loads_nothing_heavy() -> None:
+def test_the_names_of_the_metrics_load_nothing_heavy() -> None:
     heavy = "torch", "transformers", "bert_score", "rouge_score", "nltk", "scipy", "sklearn", "pysbd"
-    code = f"import sys, citerec.texts.metrics.registry; print([name for name in {heavy} if name in sys.modules])"
+    names = "import sys; from citerec.texts.metrics.base import TEXT_METRICS; list(TEXT_METRICS)"
+    code = f"{names}; print([name for name in {heavy} if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
 
 

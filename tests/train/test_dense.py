@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError, ModelError
 from citerec.models.encoder import Encoder
 from citerec.recommend import Recommender
@@ -52,6 +53,9 @@ def test_it_learns_and_an_index_takes_it(train: Train, demo_index: Path, tmp_pat
     encode_index(index, DenseOptions(str(tmp_path / "encoder")))
     with Recommender.open(index, Recipe.load("dense")) as recommender:
         assert len(recommender.search("We rank papers <REF>.", 5)) == 5
+        assert recommender.learnt == learnt_by_part(tmp_path / "encoder")
+        assert len(recommender.learnt.learnt_from) > manifest.training["groups"]
+        assert recommender.learnt.unsaid == ()
 
 
 def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:

@@ -41,6 +41,9 @@ def test_what_is_found_is_a_system_that_reaches_what_was_promised(hybrid_index: 
     write_recipe(tuned, tmp_path / "fusion.toml")
     settings = Recipe.load(tmp_path / "fusion.toml")
     assert (settings.fusion.method, list(settings.retrievers)) == (best.recipe.fusion.method, ["lucene", "dense"])
+    with Recommender.open(hybrid_index, settings) as recommender:
+        assert len(recommender.learnt.tuned_on) == 60  # the demo's contexts name no citing paper
+        assert recommender.learnt.learnt_from == frozenset()
     # ranx breaks ties its own way: one of 60 contexts may differ.
     assert recall_at_10(hybrid_index, settings, 60) == pytest.approx(best.score, abs=1.01 / 60)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from citerec.contexts.learnt import learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
 from citerec.recommend import Recommender
@@ -62,6 +63,11 @@ def test_it_learns_which_papers_are_cited(train: Train, tmp_path: Path, loss: st
     assert model.manifest == manifest
     assert manifest.kind == "citerec-cross-encoder"
     assert manifest.text == TextOptions(max_tokens=48)
+    learnt = learnt_by_part(tmp_path / "model")
+    assert learnt.unsaid == ()
+    assert len(learnt.learnt_from) > manifest.training["groups"]  # their citing papers too
+    assert len(learnt.tuned_on) > manifest.training["dev_groups"]
+    assert learnt.learnt_from.isdisjoint(learnt.tuned_on)
 
 
 def test_a_stopped_training_ends_as_an_unbroken_one(train: Train, tmp_path: Path) -> None:

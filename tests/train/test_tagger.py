@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from citerec.contexts.learnt import digest, folded, learnt_by_part
+from citerec.discourse.base import TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs
-from citerec.discourse.tagger import TaggerManifest, open_tagger
+from citerec.discourse.tagger import open_tagger
 from citerec.errors import InputError, ModelError
 from citerec.train.loop import Schedule
 from citerec.train.tagger import TaggedChoice, TaggerOptions, measure_tagger, train_tagger
@@ -71,6 +73,9 @@ def test_the_linear_tagger_on_real_data(
 def test_the_last_paragraphs_of_the_file_are_held_out(related_work: Path, tmp_path: Path) -> None:
     examples = paragraphs()
     manifest = train_tagger(TaggedChoice(related_work, dev_share=0.25), tmp_path / "tagger")
+    learnt = learnt_by_part(tmp_path / "tagger")
+    assert learnt.tuned_on == {digest("text", folded(text)) for one in examples[-8:] for text in one.sentences}
+    assert learnt.learnt_from == {digest("text", folded(text)) for one in examples[:-8] for text in one.sentences}
     assert manifest.training["dev"] == "last 25% of the paragraphs"
     assert (manifest.training["paragraphs"], manifest.training["dev_paragraphs"]) == (24, 8)
     # The same weights as of the first 24 alone: nothing of what was held out was learnt.

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
+from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
-from citerec.generate.seq2seq import Seq2seqWriter, WriterManifest
+from citerec.generate.writers.seq2seq import Seq2seqWriter, WriterManifest
 from citerec.texts.read import read_tasks
 from citerec.train import writer as trainer
 from citerec.train.loop import Schedule
@@ -101,6 +102,9 @@ def test_it_learns_what_to_write_and_the_writer_opens_it(
     assert writer.settings["family"] == base
     assert manifest.base_identity == Seq2seqWriter.open(bases[base], device="cpu").settings["model"]
     assert manifest.base_identity != writer.settings["model"]
+    learnt = learnt_by_part(tmp_path / "model")
+    assert len(learnt.learnt_from) > len({task.citing for task in read_tasks(tasks)}) / 2
+    assert len(learnt.tuned_on) > manifest.training["dev_tasks"]
     some = list(read_tasks(tasks))[::5]
     # Of two beams of so sure a model, the second ends at once.
     written = list(Seq2seqWriter.open(str(tmp_path / "model"), device="cpu", beams=1).write_many(some))

@@ -23,7 +23,8 @@ import pytest
 from citerec.corpus.store import COLLECTIONS
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.build.build import build_set
-from citerec.diagnostics.build.options import SAMPLED, BuildOptions, Sources
+from citerec.diagnostics.build.options import BuildOptions, Sources
+from citerec.diagnostics.families import sampled_families
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
 from tests.conftest import s2ag_paper, write_lines
@@ -705,8 +706,8 @@ def test_options_change_the_choice_and_nothing_else(
     found = check_against_truth(made, world)
     quota = made.options.quotas()
     families = {family for family, _ in found}
-    assert families == {name for name in SAMPLED if quota[name] and name not in TAGGED}
-    assert {name for name in SAMPLED if not quota[name]}.isdisjoint(made.manifest.families)
+    assert families == {name for name in sampled_families() if quota[name] and name not in TAGGED}
+    assert {name for name in sampled_families() if not quota[name]}.isdisjoint(made.manifest.families)
     assert made.manifest.sampling.quota == quota
     if made.options.conditions:
         assert all(made.manifest.families[name].conditions for name in families)

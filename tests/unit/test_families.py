@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 from citerec.corpus.store import CensusRow
 from citerec.diagnostics.bounds import Bounds, compute_bounds
 from citerec.diagnostics.families import FAMILIES, families_named
-from citerec.diagnostics.families.family import Facts
+from citerec.diagnostics.families.base import Facts
 from citerec.diagnostics.sentences import Sentence
 from citerec.diagnostics.strata import strata
 from citerec.errors import InputError
 from citerec.records import Context, Paper
+from tests.conftest import ROOT
 
 # 100 sentences of 10 to 29 words, and one of 500: mean 19.5, standard deviation 5.77 without the outlier.
 LENGTHS = [*(length for length in range(10, 30) for _ in range(5)), 500]
@@ -157,9 +158,31 @@ def test_ties_stay_together_and_groups_rise_with_the_count(counts: list[int]) ->
 @given(st.integers(1, 80), st.integers(1, 80), st.sampled_from(["VB", "NN", "DT"]))
 def test_a_context_has_one_class_of_a_family_at_most_and_it_is_among_its_classes(a: int, b: int, tag: str) -> None:
     given_facts = facts(max(a, b), min(a, b), tags=(tag, tag), intent="result")
-    for family in FAMILIES.values():
+    for family in families_named():
         found = family.label(given_facts)
         assert found is None or found in family.classes(BOUNDS)
+
+
+@pytest.mark.parametrize("name", list(FAMILIES))
+def test_every_family_keeps_the_contract(name: str) -> None:
+    family = FAMILIES[name]
+    assert family.name == name and family.title
+    assert len(set(family.classes(BOUNDS))) == len(family.classes(BOUNDS)) > 0
+    for bounds in (BOUNDS, Bounds()):
+        for papers in ((), (PAPER,), (PAPER, Paper("2"))):
+            given_facts = Facts(Context("<REF>", intent="method"), Sentence(1, 1), papers, bounds)
+            for conditions in (True, False):
+                found = family.label(given_facts, conditions=conditions)
+                assert found == family.label(given_facts, conditions=conditions)
+                assert found is None or found in family.classes(bounds)
+    for field in ("Biology", "Art", "Astrology"):
+        assert set(family.classes_in(field, BOUNDS)) <= set(family.classes(BOUNDS))
+        assert family.classes_in(field, Bounds()) == ()
+    assert all(condition.name for condition in family.conditions)
+    docs = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").glob("*.md"))
+    assert f"`{name}`" in docs, f"{name} is not in the docs"
+    with pytest.raises(InputError, match=f"there is no family '{name}x'. Did you mean {name}"):
+        families_named([f"{name}x"])
 
 
 def test_without_data_there_are_no_bounds() -> None:
@@ -169,7 +192,7 @@ def test_without_data_there_are_no_bounds() -> None:
 
 def test_families_by_name() -> None:
     assert [family.name for family in families_named(["location", "field"])] == ["field", "location"]
-    assert families_named([]) == tuple(FAMILIES.values())
+    assert families_named([]) == tuple(family for _, family in FAMILIES.items())
     with pytest.raises(InputError, match=r"no family 'locaton'. Did you mean location\?"):
         families_named(["locaton"])
 

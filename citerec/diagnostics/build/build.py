@@ -28,7 +28,6 @@ from citerec.corpus.stores import is_mongodb, name_of, open_store
 from citerec.diagnostics.bounds import Bounds, compute_bounds
 from citerec.diagnostics.build import documents, intents, survey, texts
 from citerec.diagnostics.build.choose import (
-    COMBINED,
     Candidate,
     CellChoice,
     SoFar,
@@ -294,7 +293,7 @@ class _Build:
     def _write(self, store: PaperStore, choices: Mapping[Cell, CellChoice], bounds: Bounds) -> SetManifest:
         self._progress("writing the set", 0, 1)
         self._record.bounds = bounds
-        chosen = [_labelled(candidate, bounds) for choice in choices.values() for candidate in choice.chosen]
+        chosen = [self._labelled(candidate) for choice in choices.values() for candidate in choice.chosen]
         self._record.take_store(store, has_citations=bool(self._citations), has_texts=not self._are_contexts)
         if not chosen:
             funnel = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in self._record.steps().items())
@@ -319,7 +318,7 @@ class _Build:
                 cells=self._record.cells(),
             ),
         )
-        reserves = [_labelled(candidate, bounds) for candidate in free_reserves(choices)]
+        reserves = [self._labelled(candidate) for candidate in free_reserves(choices)]
         return write_set(
             self._out,
             chosen,
@@ -332,7 +331,7 @@ class _Build:
         names = [
             name
             for name, family in FAMILIES.items()
-            if name in COMBINED or (self._quota[name] and (self._options.model or not family.needs_tagger))
+            if (self._options.model or not family.needs_tagger) and (not family.sampled or self._quota[name])
         ]
         return {
             name: FamilyOfSet(
@@ -343,6 +342,20 @@ class _Build:
             )
             for name in names
         }
+
+    def _labelled(self, candidate: Candidate) -> tuple[dict[str, Any], Context]:
+        """A context with the class that it was chosen for and, in a large field, by the families without a quota."""
+        slot, facts = candidate.slot, candidate.facts
+        large = facts.bounds.field is not None and candidate.cell.field in facts.bounds.field.fields
+        labels = {
+            name: slot.label if name == slot.family else family.label(facts, conditions=self._options.conditions)
+            for name, family in FAMILIES.items()
+            if name == slot.family
+            or (large and not family.sampled and (self._options.model or not family.needs_tagger))
+        }
+        context = replace(candidate.context, labels={name: label for name, label in labels.items() if label})
+        cell = {**candidate.cell._asdict(), "family": slot.family, "class": slot.label}
+        return {**as_record(context), "cell": cell}, context
 
     # Shards
 
@@ -368,16 +381,6 @@ class _Build:
                 f"the first is {first['shard']}, line {first['line']}: {first['reason']}",
                 "Mend the source, or allow more with --max-bad 0.5",
             )
-
-
-def _labelled(candidate: Candidate, bounds: Bounds) -> tuple[dict[str, Any], Context]:
-    labels = {candidate.slot.family: candidate.slot.label}
-    if bounds.field and candidate.cell.field in bounds.field.fields:
-        labels |= dict(zip(COMBINED, candidate.cell, strict=True))
-    ordered = {name: labels[name] for name in FAMILIES if name in labels}
-    context = replace(candidate.context, labels=ordered)
-    cell = {**candidate.cell._asdict(), "family": candidate.slot.family, "class": candidate.slot.label}
-    return {**as_record(context), "cell": cell}, context
 
 
 def _noted(note: Path) -> Any:

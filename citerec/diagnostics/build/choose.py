@@ -12,21 +12,9 @@ from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.build.draw import Cell, cell_of, lot
 from citerec.diagnostics.families import FAMILIES
-from citerec.diagnostics.families.family import Facts
+from citerec.diagnostics.families.base import Facts
 from citerec.diagnostics.sentences import Sentence
 from citerec.records import Context, Paper
-
-LARGE_FIELDS = ("length", "location", "intent", "pos_before", "pos_after")
-"""Families for which fields with enough papers are sampled; fields, years and citation counts are all of these."""
-
-SMALL_FIELDS = ("low_resource",)
-"""The family for which small fields are sampled."""
-
-SAMPLED = (*LARGE_FIELDS, *SMALL_FIELDS)
-"""Families that have a quota."""
-
-COMBINED = ("field", "year", "citation_count")
-"""Families whose classes are cells: each context chosen for a large field has one (Maharjan 3.1)."""
 
 RESERVES = 5
 """Contexts kept for each class of a cell, to stand in for those that a reviewer rejects."""
@@ -48,13 +36,18 @@ class Candidate:
         slot: The slot.
         cell: The cell.
         cited_id: The drawn paper for which it stands.
-        context: The context, with its labels.
+        facts: What its labels depend on.
     """
 
     slot: Slot
     cell: Cell
     cited_id: str
-    context: Context
+    facts: Facts
+
+    @property
+    def context(self) -> Context:
+        """The context, without its labels."""
+        return self.facts.context
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +110,11 @@ def slots_of(of_field: str, bounds: Bounds, quota: Mapping[str, int], *, tagged:
         quota: Contexts for each class of a cell, by family.
         tagged: Whether parts of speech are known.
     """
-    if bounds.field is None:
-        return {}
-    if of_field in bounds.field.low_resource:
-        return {Slot(family, of_field): quota[family] for family in SMALL_FIELDS if quota[family]}
-    if of_field not in bounds.field.fields:
-        return {}
     return {
-        Slot(family, label): quota[family]
-        for family in LARGE_FIELDS
-        if quota[family] and (tagged or not FAMILIES[family].needs_tagger)
-        for label in FAMILIES[family].classes(bounds)
+        Slot(name, label): quota[name]
+        for name, family in FAMILIES.items()
+        if family.sampled and quota[name] and (tagged or not family.needs_tagger)
+        for label in family.classes_in(of_field, bounds)
     }
 
 
@@ -239,7 +226,7 @@ def _candidates(
     for family in dict.fromkeys(slot.family for slot in slots):
         label = FAMILIES[family].label(facts, conditions=conditions)
         if label is not None and Slot(family, label) in slots:
-            yield Candidate(Slot(family, label), cell, str(document["cited_id"]), context)
+            yield Candidate(Slot(family, label), cell, str(document["cited_id"]), facts)
 
 
 def _without_shared(

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from citerec.diagnostics.build.choose import SAMPLED
+from citerec.diagnostics.families import sampled_families
 from citerec.diagnostics.families.parts_of_speech import part_of_speech, parts_of_speech
 from citerec.diagnostics.strata import strata
 
@@ -109,7 +109,7 @@ def _cells(record: "Record") -> "Figure | None":
         return None
     figure, axes = _figure(1.1 + 0.27 * len(shares), "How full the cells of each class are")
     families = list(dict.fromkeys(filling.slot.family for filling in record.filling))
-    families.sort(key=SAMPLED.index)
+    families.sort(key=sampled_families().index)
     names = sorted(shares, key=lambda name: families.index(name.partition(":")[0]))
     left = [0.0] * len(names)
     for state, colour in (("full", _MAIN), ("partly", _SECOND), ("empty", "#cccccc")):

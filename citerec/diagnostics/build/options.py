@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from citerec.diagnostics.bounds import FieldShares
-from citerec.diagnostics.build.choose import SAMPLED
+from citerec.diagnostics.families import sampled_families
 from citerec.errors import InputError
 
 
@@ -49,10 +49,11 @@ class BuildOptions:
         Raises:
             InputError: A family is not sampled.
         """
+        sampled = sampled_families()
         for name in self.quota:
-            if name not in SAMPLED:
-                raise InputError(f"{name!r} has no quota of its own", f"Families with one: {', '.join(SAMPLED)}.")
-        return {name: self.quota.get(name, self.per_class) for name in SAMPLED}
+            if name not in sampled:
+                raise InputError(f"{name!r} has no quota of its own", f"Families with one: {', '.join(sampled)}.")
+        return {name: self.quota.get(name, self.per_class) for name in sampled}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """How often the cited paper is cited, in ten groups of its field and years (Maharjan 3.2.1, step 3)."""
 
-from citerec.diagnostics.families.family import Facts, Family, agreed
+from citerec.diagnostics.families.base import FAMILIES, Facts, Family, agreed
 from citerec.diagnostics.strata import strata
 from citerec.records import Paper
 
@@ -17,9 +17,12 @@ def _class_of(facts: Facts) -> str | None:
     return agreed(map(group_of, facts.papers))
 
 
-FAMILY = Family(
-    name="citation_count",
-    title="Citation count (0 = least cited tenth)",
-    classes=lambda bounds: tuple(map(str, range(strata().citation_count.groups))) if bounds.citation_count else (),
-    class_of=_class_of,
+FAMILIES.register(
+    Family(
+        name="citation_count",
+        title="Citation count (0 = least cited tenth)",
+        classes=lambda bounds: tuple(map(str, range(strata().citation_count.groups))) if bounds.citation_count else (),
+        class_of=_class_of,
+        order=30,
+    )
 )

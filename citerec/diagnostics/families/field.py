@@ -1,7 +1,7 @@
 """Field of study of the cited paper, where the field is no small one."""
 
 from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.families.family import Facts, Family, agreed
+from citerec.diagnostics.families.base import FAMILIES, Facts, Family, agreed
 
 
 def first_field(facts: Facts) -> str | None:
@@ -18,4 +18,12 @@ def _class_of(facts: Facts) -> str | None:
     return field if field in _classes(facts.bounds) else None
 
 
-FAMILY = Family(name="field", title="Field of study", classes=_classes, class_of=_class_of)
+FAMILIES.register(
+    Family(
+        name="field",
+        title="Field of study",
+        classes=_classes,
+        class_of=_class_of,
+        order=10,
+    )
+)

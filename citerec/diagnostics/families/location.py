@@ -1,12 +1,16 @@
 """Where in the sentence the citation stands; the sentence is of medium length."""
 
-from citerec.diagnostics.families.family import Family
+from citerec.diagnostics.families.base import FAMILIES, Family
 from citerec.diagnostics.families.measures import MEDIUM, location_class
 
-FAMILY = Family(
-    name="location",
-    title="Place of the citation",
-    classes=lambda _: ("first", "middle", "last"),
-    class_of=location_class,
-    conditions=(MEDIUM,),
+FAMILIES.register(
+    Family(
+        name="location",
+        title="Place of the citation",
+        classes=lambda _: ("first", "middle", "last"),
+        class_of=location_class,
+        conditions=(MEDIUM,),
+        order=50,
+        sampled=True,
+    )
 )

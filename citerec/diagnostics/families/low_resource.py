@@ -1,7 +1,7 @@
 """Field of study of the cited paper, where the field has less than 3 % of the corpus (Maharjan 3.1.4)."""
 
 from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.families.family import Facts, Family
+from citerec.diagnostics.families.base import FAMILIES, Facts, Family
 from citerec.diagnostics.families.field import first_field
 from citerec.diagnostics.families.measures import AT_END, MEDIUM
 
@@ -15,10 +15,22 @@ def _class_of(facts: Facts) -> str | None:
     return field if field in _classes(facts.bounds) else None
 
 
-FAMILY = Family(
-    name="low_resource",
-    title="Low-resource fields",
-    classes=_classes,
-    class_of=_class_of,
-    conditions=(MEDIUM, AT_END),
+class _LowResource(Family):
+    __slots__ = ()
+
+    def classes_in(self, field: str, bounds: Bounds) -> tuple[str, ...]:
+        """Its own class in a small field, none in others."""
+        return (field,) if field in self.classes(bounds) else ()
+
+
+FAMILIES.register(
+    _LowResource(
+        name="low_resource",
+        title="Low-resource fields",
+        classes=_classes,
+        class_of=_class_of,
+        conditions=(MEDIUM, AT_END),
+        order=90,
+        sampled=True,
+    )
 )

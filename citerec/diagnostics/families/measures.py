@@ -1,6 +1,6 @@
 """Length and place of the marker: two families, and what the others hold constant."""
 
-from citerec.diagnostics.families.family import Condition, Facts
+from citerec.diagnostics.families.base import Condition, Facts
 from citerec.diagnostics.strata import strata
 
 

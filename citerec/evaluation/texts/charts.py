@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from citerec.evaluation.report.drawing import FAINT, INK, PARTS, SYSTEM_COLOURS, SYSTEMS, figure, svg
-from citerec.evaluation.texts.results import Column, TextResults
+from citerec.evaluation.texts.results import TextResults
+from citerec.texts.metrics.base import Column
 
 _ROW = 0.23
 _MOST_SIDE_BY_SIDE = 4
@@ -78,8 +79,8 @@ def shown(column: Column, value: float) -> float:
 
 
 def titled(column: Column) -> str:
-    """The name of a column, and what it is shown in."""
-    return f"{column.name} ×100" if column.share else column.name
+    """The name of a column, what it is shown in, and ↓ where lower is better."""
+    return column.name + " ×100" * column.share + " ↓" * (column.better == "lower")
 
 
 def _defined(results: TextResults, column: int) -> bool:

@@ -10,16 +10,14 @@ from citerec.errors import InputError
 from citerec.evaluation.statistics import RESAMPLES, Floats
 from citerec.evaluation.texts.means import Groups, Mean, comparisons, groups_of, means
 from citerec.evaluation.texts.predictions import Predictions, citing_paper
-from citerec.evaluation.texts.results import Column, SystemTexts, TextResults
+from citerec.evaluation.texts.results import SystemTexts, TextResults
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.texts.anchors import cited_in
+from citerec.texts.metrics.base import Column, CorpusMetric, TextMetric, default_metrics
 from citerec.texts.metrics.citations import Citations
-from citerec.texts.metrics.metric import CorpusMetric, TextMetric
 from citerec.texts.tasks import Written
 
-DEFAULT_METRICS = ("rouge", "citations", "length", "novelty", "grounding", "self-reference")
 _TARGET = "target"
-_DESCRIBING = {"length", "novelty", "grounding", "self-reference"}
 
 
 def evaluate_texts(
@@ -49,10 +47,10 @@ def evaluate_texts(
         ModelError: The model that a metric needs cannot be opened.
     """
     if not text_metrics and not corpus_metrics:
-        raise InputError("there is no metric", f"Name some: --metrics {','.join(DEFAULT_METRICS)}")
+        raise InputError("there is no metric", f"Name some: --metrics {','.join(default_metrics())}")
     if resamples < 100 or seed < 0:
         raise InputError(f"{resamples} samples from seed {seed}", "Draw at least 100, from a seed of at least 0.")
-    columns = tuple(_column(name, metric.name) for metric in text_metrics for name in metric.columns)
+    columns = tuple(replace(one, metric=metric.name) for metric in text_metrics for one in metric.columns)
     groups = _groups(predictions)
     scores = {
         name: _scores(text_metrics, texts, columns, f"{name}: ", on_progress)
@@ -85,11 +83,6 @@ def evaluate_texts(
         scores=scores,
     )
     return replace(results, notes=tuple(_notes(results)))
-
-
-def _column(name: str, metric: str) -> Column:
-    """How a value is shown, and whether higher is better."""
-    return Column(name, metric, share=metric != "length", judges=metric not in _DESCRIBING)
 
 
 def _groups(predictions: Predictions) -> Groups:
@@ -128,7 +121,7 @@ def _targets(
     on_progress: Progress,
 ) -> dict[str, list[Mean]] | None:
     """What describes texts, of the first targets: what a system's figures are to be held against."""
-    describing = [metric for metric in metrics if metric.name in _DESCRIBING]
+    describing = [metric for metric in metrics if not any(column.judges for column in metric.columns)]
     known = np.array([bool(task.targets) for task in predictions.tasks])
     if not describing or not known.any():
         return None
@@ -161,7 +154,7 @@ def _notes(results: TextResults) -> list[str]:
 
 def _silent(results: TextResults, system: str) -> int:
     """How many texts have the best citation score for citing nothing."""
-    f1 = next(number for number, column in enumerate(results.columns) if column.name == Citations.columns[0])
+    f1 = next(number for number, column in enumerate(results.columns) if column.name == Citations.columns[0].name)
     best = zip(results.predictions.systems[system], results.scores[system][:, f1] == 1, strict=True)
     found = [cited_in(written.text, written.task.sources) for written, is_best in best if is_best]
     return sum(not cited.sources and not cited.outside for cited in found)

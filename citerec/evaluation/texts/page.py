@@ -13,9 +13,10 @@ from citerec.evaluation.report.drawing import PART_COLOURS, SYSTEM_COLOURS
 from citerec.evaluation.results import OVERALL, SIGNIFICANT
 from citerec.evaluation.texts.charts import metric_chart, shares_chart, shown, titled
 from citerec.evaluation.texts.predictions import ReadFile
-from citerec.evaluation.texts.results import Column, TextResults
+from citerec.evaluation.texts.results import TextResults
 from citerec.evaluation.texts.telling import Telling, telling
 from citerec.texts.anchors import anchors_of, cited_in
+from citerec.texts.metrics.base import Column
 from citerec.texts.tasks import Sentence, Source, TextTask, Written
 from citerec.version import __version__
 
@@ -227,5 +228,6 @@ def _templates() -> "Environment":
     return templates
 
 
-def _value(value: float | None, column: Column, digits: int = 2) -> str:
+def _value(value: float | None, column: Column, fewer: int = 0) -> str:
+    digits = max(0, column.decimals - fewer)
     return "–" if value is None or np.isnan(value) else f"{shown(column, value):,.{digits}f}"

@@ -173,7 +173,7 @@ def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Wr
         tasks=tuple(tasks[key] for key in common),
         systems={name: tuple(texts[key] for key in common) for name, texts in systems.items()},
         upper_bounds=frozenset(
-            name for name, texts in systems.items() if any(text.knows_target for text in texts.values())
+            name for name, texts in systems.items() if any(text.is_oracle for text in texts.values())
         ),
         asked=len(tasks),
         missing={name: len(tasks) - len(texts) for name, texts in systems.items()},

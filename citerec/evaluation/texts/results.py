@@ -9,28 +9,12 @@ from citerec.evaluation.results import Comparison
 from citerec.evaluation.statistics import Floats
 from citerec.evaluation.texts.means import Groups, Mean
 from citerec.evaluation.texts.predictions import Predictions
+from citerec.texts.metrics.base import Column
 from citerec.version import __version__
 
 KIND = "citerec-text-results"
 VERSION = 1
 """Rises when what reads results written before would misread them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A value that each text has.
-
-    Attributes:
-        name: Its name.
-        metric: The metric that it comes from.
-        share: Whether it is a share, which tables show ×100; files never do.
-        judges: Whether higher is better. Other values describe a text: there is no best length.
-    """
-
-    name: str
-    metric: str
-    share: bool
-    judges: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +80,10 @@ class TextResults:
         return tuple(name for name in self.settings if name not in self.metrics)
 
     def best(self, group: str, column: int) -> frozenset[str]:
-        """The systems with the highest mean; none where higher is not better, or none has a lower one."""
+        """The systems with the best mean; none where no value is better than another, or none has a worse one."""
+        sign = -1 if self.columns[column].better == "lower" else 1
         means = {
-            name: mean.value
+            name: sign * mean.value
             for name, system in self.systems.items()
             if not system.upper_bound and (mean := system.means[group][column]).value is not None
         }
@@ -131,7 +116,10 @@ class TextResults:
                 "references": asdict(self.predictions.references) if self.predictions.references else None,
                 "groups": dict(zip(self.groups.names, of_each, strict=True)),
             },
-            "columns": [asdict(column) for column in self.columns],
+            "columns": [
+                {name: getattr(column, name) for name in ("name", "metric", "share", "judges")}
+                for column in self.columns
+            ],
             "settings": {name: dict(settings) for name, settings in self.settings.items()},
             "seed": self.seed,
             "resamples": self.resamples,

@@ -53,9 +53,10 @@ def telling(results: TextResults, most: int = 30) -> list[Telling]:
 
 
 def _judged(results: TextResults) -> Floats:
-    """Tasks × systems: the first value that judges; without columns where nothing does."""
+    """Tasks × systems: the first value that judges, higher is better; without columns where nothing does."""
     column = next((number for number, column in enumerate(results.columns) if column.judges), None)
     systems = [name for name, system in results.systems.items() if not system.upper_bound] or list(results.systems)
     if column is None:
         return np.empty((len(results.predictions.tasks), 0))
-    return np.stack([results.scores[name][:, column] for name in systems], axis=1)
+    sign = -1 if results.columns[column].better == "lower" else 1
+    return sign * np.stack([results.scores[name][:, column] for name in systems], axis=1)

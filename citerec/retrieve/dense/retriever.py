@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pydantic import Field
 
+from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SettingsError
 from citerec.records import NO_FILTERS, Filters
@@ -14,6 +15,7 @@ from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
 from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.filters import Matching, Passing, RowFilter
 from citerec.retrieve.dense.kinds import REFINE, open_faiss, parameters
+from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.retrieve.manifest import Manifest, is_index
 from citerec.retrieve.staging import DENSE
@@ -94,6 +96,11 @@ class DenseRetriever(Retriever):
                 f"{index.path} has no vectors to search", f"Make them: citerec index encode {index.path}"
             )
         return cls(index.path / DENSE, settings, index.lucene.matching_ids)
+
+    @classmethod
+    def learnt_at(cls, index: Path, _settings: DenseSettings) -> Learnt:
+        """What the encoder of the vectors learnt from."""
+        return learnt_by_part(DenseManifest.read(index / DENSE).model) if has_vectors(index / DENSE) else NOTHING
 
     def __init__(self, path: Path, settings: DenseSettings | None, matching: Matching) -> None:
         self.settings = settings or DenseSettings()

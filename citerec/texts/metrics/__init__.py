@@ -1,1 +1,1 @@
-"""Metrics of written texts, one file each."""
+"""Metrics of texts, one file each; `base.py` says what a metric is."""

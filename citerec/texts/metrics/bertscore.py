@@ -13,7 +13,7 @@ from citerec.errors import ModelError
 from citerec.groundwork.progress import Progress
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.metric import Floats, References, over_references
+from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, over_references
 from citerec.texts.tasks import Written
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class BertScore:
     """
 
     name = "bertscore"
-    columns = ("bertscore",)
+    columns = (Column("bertscore"),)
 
     def __init__(self, scorer: "BERTScorer", settings: Mapping[str, Any], references: References) -> None:
         self.settings: Mapping[str, Any] = settings
@@ -159,3 +159,12 @@ def _limit(scorer: "BERTScorer") -> int:
     if scorer._tokenizer.model_max_length > _BOUNDLESS:
         scorer._tokenizer.model_max_length = _TOKENS_OF_BERT
     return int(scorer._tokenizer.model_max_length)
+
+
+TEXT_METRICS.register(
+    MetricPart(
+        "bertscore",
+        lambda options: BertScore.open(options.bertscore_model, options.bertscore_layer, references=options.references),
+        order=20,
+    )
+)

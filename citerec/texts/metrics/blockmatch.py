@@ -1,5 +1,6 @@
 """BlockMatch: long texts compared block by block (Docekal et al. 2024, section 4.1)."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -7,8 +8,16 @@ import numpy as np
 
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.metric import Floats, References, over_references
-from citerec.texts.metrics.rouge import Score
+from citerec.texts.metrics.base import (
+    TEXT_METRICS,
+    Column,
+    Floats,
+    MetricOptions,
+    MetricPart,
+    References,
+    over_references,
+)
+from citerec.texts.metrics.rouge import KINDS, RougePairs, Score
 from citerec.texts.tasks import Written
 
 
@@ -69,7 +78,7 @@ class BlockMatch:
         self._score = score
         self._references: References = references
         self.name = f"blockmatch-{score.name}"
-        self.columns = tuple(f"blockmatch_{score.name}{end}" for end in ("", "_precision", "_recall"))
+        self.columns = tuple(Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -102,3 +111,14 @@ class BlockMatch:
                 done += size
             rows.append(over_references(np.array(each, np.float64).reshape(-1, len(self.columns)), self._references))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
+
+
+def _open(kind: str, options: MetricOptions) -> BlockMatch:
+    if kind == "bertscore":
+        return BlockMatch(options.metric(kind), references=options.references)
+    score = RougePairs(kind, stemming=options.stemming, workers=options.workers)
+    return BlockMatch(score, references=options.references)
+
+
+for _kind in (*KINDS, "bertscore"):
+    TEXT_METRICS.register(MetricPart(f"blockmatch-{_kind}", functools.partial(_open, _kind), order=30))

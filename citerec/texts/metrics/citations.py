@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import cited_in
-from citerec.texts.metrics.metric import Floats, References, over_references
+from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, over_references
 from citerec.texts.metrics.rouge import Score
 from citerec.texts.tasks import Source, Written
 
@@ -40,7 +40,7 @@ class Citations:
     """
 
     name = "citations"
-    columns = ("citation_f1", "citation_precision", "citation_recall")
+    columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))
 
     def __init__(self, *, references: References = "best") -> None:
         self._references: References = references
@@ -60,3 +60,8 @@ class Citations:
             rows.append(over_references(values.reshape(-1, len(self.columns)), self._references))
             on_progress("citations", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
+
+
+TEXT_METRICS.register(
+    MetricPart("citations", lambda options: Citations(references=options.references), by_default=True, order=40)
+)

@@ -3,16 +3,20 @@
 CiteBench compares citation intents and CORWA's tags so (Funkquist et al. 2023, sections 3.2 and 4.3).
 """
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from citerec.discourse.distribution import distribution, kl_divergence
-from citerec.discourse.tagger import Tagger
+from citerec.errors import InputError
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
+from citerec.texts.metrics.base import TEXT_METRICS, MetricOptions, MetricPart
 from citerec.texts.sentences import sentences_by
 from citerec.texts.tasks import Written
+
+if TYPE_CHECKING:
+    from citerec.discourse.base import Tagger
 
 INFINITE = "∞"
 """What stands in results for an infinite divergence: JSON has no number for it."""
@@ -27,7 +31,7 @@ class Discourse:
         identity: Digest of the tagger's files, which tells it from others of its name; empty where it has none.
     """
 
-    def __init__(self, name: str, tagger: Tagger, identity: str = "") -> None:
+    def __init__(self, name: str, tagger: "Tagger", identity: str = "") -> None:
         self.name = name
         self._tagger = tagger
         self._identity = identity
@@ -62,6 +66,8 @@ class Discourse:
         on_progress(doing, 1, steps)
         found = self._distribution([written.text for written in texts])
         on_progress(doing, steps, steps)
+        from citerec.discourse.distribution import kl_divergence
+
         divergence = kl_divergence(wanted, found)
         return {
             "targets": wanted,
@@ -71,5 +77,23 @@ class Discourse:
         }
 
     def _distribution(self, texts: Sequence[str]) -> dict[str, float]:
+        from citerec.discourse.distribution import distribution
+
         written = [with_bare_spans(text) for text in texts if text.strip()]
         return distribution(self._tagger, written) if written else {}
+
+
+def _open(name: str, options: MetricOptions) -> Discourse:
+    from citerec.discourse.tagger import open_tagger
+    from citerec.models.find import model_identity
+
+    folder = options.taggers[name]
+    if not folder.is_dir():  # else it would be looked for on the hub
+        raise InputError(
+            f"there is no tagger in {folder}", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
+        )
+    return Discourse(name, open_tagger(folder), model_identity(str(folder)))
+
+
+for _order, _name in ((90, "intent"), (91, "corwa")):
+    TEXT_METRICS.register(MetricPart(_name, functools.partial(_open, _name), needs_tagger=True, order=_order))

@@ -13,7 +13,7 @@ import numpy as np
 
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.metric import Floats
+from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
 from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, terms_of
 from citerec.texts.tasks import Written
 
@@ -30,7 +30,7 @@ class Grounding:
     """The share of content words, and of numbers, that stand in the text, title or authors of a source."""
 
     name = "grounding"
-    columns = ("grounding_words", "grounding_numbers")
+    columns = tuple(Column(name, better=None) for name in ("grounding_words", "grounding_numbers"))
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -60,3 +60,6 @@ def _value(written: str) -> Decimal | str:
     """The value of a number; itself where its points and commas make none, as in 1.2.3."""
     plain = re.sub(r",(?=\d{3}(?!\d))", "", written)
     return Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain) else written
+
+
+TEXT_METRICS.register(MetricPart("grounding", lambda _: Grounding(), by_default=True, order=70))

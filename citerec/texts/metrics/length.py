@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.metric import Floats
+from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
 from citerec.texts.sentences import sentences_by, sentences_of, words_of
 from citerec.texts.tasks import Written
 
@@ -16,7 +16,7 @@ class Length:
     """Words and sentences of texts, and compression: words of the sources to one of the text (SciTLDR, table 1)."""
 
     name = "length"
-    columns = ("words", "sentences", "compression")
+    columns = tuple(Column(name, share=False, better=None) for name in ("words", "sentences", "compression"))
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -33,3 +33,6 @@ class Length:
             rows.append([words, len(sentences_of(written.text)), compression])
             on_progress("length", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
+
+
+TEXT_METRICS.register(MetricPart("length", lambda _: Length(), by_default=True, order=50))

@@ -7,7 +7,7 @@ import numpy as np
 
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.metric import Floats
+from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
 from citerec.texts.sentences import terms_of
 from citerec.texts.tasks import Written
 
@@ -34,7 +34,7 @@ class Novelty:
     """Novelty of texts against the texts and titles of their sources."""
 
     name = "novelty"
-    columns = tuple(f"novelty{n}" for n in NGRAMS)
+    columns = tuple(Column(f"novelty{n}", better=None) for n in NGRAMS)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -57,3 +57,6 @@ def _new_share(grams: Sequence[_Gram], known: Set[_Gram]) -> float:
 
 def _ngrams(terms: Sequence[str], n: int) -> list[_Gram]:
     return list(zip(*(terms[start:] for start in range(n)), strict=False))
+
+
+TEXT_METRICS.register(MetricPart("novelty", lambda _: Novelty(), by_default=True, order=60))

@@ -2,6 +2,7 @@
 
 import functools
 import multiprocessing
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -15,6 +16,9 @@ Result = TypeVar("Result")
 
 # A process takes a second and more to begin: it must have something to do. Parts are small, so that all end together.
 _WORTH_A_PROCESS, _PART = 500, 50
+# Parts in the hands of each process: one at work, one waiting. The rest is handed out later, so that nothing has to be
+# cancelled: when a process dies, the executor's own thread fails on a future that was cancelled (Python 3.11.7).
+_HANDED_OUT = 2
 
 
 def in_processes(
@@ -56,23 +60,26 @@ def _shared(
 ) -> Iterator[tuple[int, list[Result]]]:
     """Works on the parts together with other processes; yields number and result of each that gets done."""
     waiting: dict[Future[list[Result]], int] = {}
+    left = deque(range(len(parts)))
+
+    def hand_out() -> None:
+        while left and len(waiting) < others * _HANDED_OUT:
+            number = left.popleft()
+            waiting[_pool(others).submit(_do, work, parts[number])] = number
+
     try:
-        with ctrl_c_held():
-            waiting.update((_pool(others).submit(_do, work, part), number) for number, part in enumerate(parts))
-        for future in reversed(list(waiting)):
-            if not future.cancel():
-                break
-            number = waiting.pop(future)
+        with ctrl_c_held():  # here the processes are begun
+            hand_out()
+        while left:
+            number = left.pop()
             yield number, _do(work, parts[number])
             for finished in wait(waiting, timeout=0).done:
                 yield waiting.pop(finished), finished.result()
+            hand_out()
         for finished in as_completed(waiting):
             yield waiting[finished], finished.result()
     except BrokenProcessPool:
         _pool.cache_clear()
-    finally:
-        for future in waiting:
-            future.cancel()
 
 
 @functools.cache

@@ -11,7 +11,15 @@ import numpy as np
 from citerec.errors import InputError
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.metric import Floats, References, over_references
+from citerec.texts.metrics.base import (
+    TEXT_METRICS,
+    Column,
+    Floats,
+    MetricOptions,
+    MetricPart,
+    References,
+    over_references,
+)
 from citerec.texts.metrics.processes import in_processes
 from citerec.texts.sentences import sentences_by, sentences_of
 from citerec.texts.tasks import Written
@@ -90,9 +98,10 @@ class Rouge:
         self._workers = workers
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def columns(self) -> tuple[Column, ...]:
         """`rouge1`, `rouge2`, `rougeL` or `rougeLsum`; with `_precision` or `_recall` behind, where it is not F1."""
-        return self._kinds if self._measure == "f1" else tuple(f"{kind}_{self._measure}" for kind in self._kinds)
+        end = "" if self._measure == "f1" else f"_{self._measure}"
+        return tuple(Column(kind + end) for kind in self._kinds)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -226,3 +235,12 @@ def _row(kinds: tuple[str, ...], stemming: bool, measure: Measure, references: R
     ]
     row: list[float] = over_references(np.array(values).reshape(-1, len(kinds)), references).tolist()
     return row
+
+
+def _open(options: MetricOptions) -> Rouge:
+    return Rouge(
+        stemming=options.stemming, rouge_l=options.rouge_l, references=options.references, workers=options.workers
+    )
+
+
+TEXT_METRICS.register(MetricPart("rouge", _open, by_default=True, order=10))

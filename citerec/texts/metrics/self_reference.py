@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from citerec.groundwork.progress import Progress
-from citerec.texts.metrics.metric import Floats
+from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
 from citerec.texts.tasks import Written
 
 KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
@@ -25,7 +25,7 @@ class SelfReference:
     """The share of texts that refer to themselves. Targets do too: 5 % of CiteBench's (appendix A.6)."""
 
     name = "self-reference"
-    columns = ("self_reference",)
+    columns = (Column("self_reference", better=None),)
 
     @property
     def settings(self) -> Mapping[str, Any]:
@@ -36,3 +36,6 @@ class SelfReference:
         """1 or 0."""
         on_progress("self-reference", len(texts), len(texts))
         return np.array([[refers_to_itself(written.text)] for written in texts], np.float64).reshape(-1, 1)
+
+
+TEXT_METRICS.register(MetricPart("self-reference", lambda _: SelfReference(), by_default=True, order=80))

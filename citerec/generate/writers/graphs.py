@@ -1,10 +1,12 @@
 """TextRank and LexRank: the sentences that resemble most of the others."""
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from citerec.generate.extractive import LEAD_SENTENCES, Picked, all_sentences
+from citerec.generate.writers.base import WRITERS, Kind, WriterPart
+from citerec.generate.writers.extractive import LEAD_SENTENCES, ExtractiveWriter, Picked, all_sentences, cited, register
 from citerec.texts.tasks import TextTask
 
 TEXTRANK_SHARE = 0.2
@@ -119,3 +121,13 @@ def _centrality(sentences: Sequence[Sequence[str]], threshold: float) -> Any:
 
 def _words(sentence: str) -> list[str]:
     return "".join(letter if letter.isalnum() else " " for letter in sentence.lower()).split()
+
+
+def _open_each(name: str, _kind: Kind, words: int | None = None) -> ExtractiveWriter:
+    pick = functools.partial(textrank_each, words=words)
+    return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
+
+
+register("textrank", textrank, 70, share=TEXTRANK_SHARE)
+WRITERS.register(WriterPart("textrank-each", _open_each, order=80))
+register("lexrank", lexrank, 90, sentences=LEAD_SENTENCES, threshold=LEXRANK_THRESHOLD)

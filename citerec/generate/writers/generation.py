@@ -1,18 +1,14 @@
 """How encoder-decoders write: lengths, beams and what is done with their words; the published recipes."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
-from citerec.errors import InputError, first_fault
-from citerec.generate.writers import Kind
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from citerec.errors import InputError
+from citerec.generate.writers.base import Kind, checked
 
 PostProcessing = Literal["ref"]
-Options = TypeVar("Options", bound="DataclassInstance")
 _MOST = 10_000_000  # more than any model reads or writes
 _MOST_PENALTY = 10  # the power to which lengths are raised: with much more, that is no number any more
 
@@ -76,48 +72,6 @@ class Generation:
             max_tokens=most,
             min_tokens=min(self.min_tokens, most),
         )
-
-
-def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Options:
-    """A dataclass of options, each value made of its type.
-
-    Args:
-        kind: The dataclass.
-        values: Its values by name; texts will do for numbers.
-        whose: Whose options they are, for errors.
-
-    Raises:
-        InputError: There is no such option, or a value is out of its range.
-    """
-    from pydantic import TypeAdapter, ValidationError
-
-    check_names(values, [option.name for option in fields(kind)], whose)
-    try:
-        return TypeAdapter(kind).validate_python(values)
-    except ValidationError as error:
-        raise InputError(f"an option of {whose} is wrong: {first_fault(error)}", "Give another value.") from None
-
-
-def check_names(given: Iterable[str], known: Sequence[str], whose: str) -> None:
-    """Whether all options that are given are known.
-
-    Raises:
-        InputError: There is no such option.
-    """
-    if unknown := sorted(set(given) - set(known)):
-        raise InputError(f"there is no option {unknown[0]!r} of {whose}", f"Give {', '.join(known)}.")
-
-
-def assignments(texts: Iterable[str]) -> dict[str, str]:
-    """Options from KEY=VALUE, as a command line has them.
-
-    Raises:
-        InputError: One has no `=`.
-    """
-    pairs = [text.partition("=") for text in texts]
-    if wrong := [key for key, sign, _ in pairs if not sign]:
-        raise InputError(f"{wrong[0]!r} sets no option", "Give KEY=VALUE, for example beams=4.")
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 # Funkquist et al. 2023 (CiteBench), appendix A.2: LED.

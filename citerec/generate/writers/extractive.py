@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from citerec.generate.mentions import mentions
+from citerec.generate.writers.base import WRITERS, Kind, WriterPart
 from citerec.texts.sentences import sentences_of
 from citerec.texts.tasks import Sentence, Source, TextTask, Written
 
@@ -53,8 +54,8 @@ class ExtractiveWriter:
     Args:
         name: What it is called.
         pick: Picks the sentences, in the order in which they are to stand.
-        phrase: What becomes of a sentence: it stands as it is if nothing is said.
-        knows_target: Whether it looks at the targets.
+        phrase: What becomes of a sentence; it stays as it is by default.
+        is_oracle: Whether it looks at the targets.
         settings: What `pick` depends on.
     """
 
@@ -66,11 +67,11 @@ class ExtractiveWriter:
         pick: Pick,
         *,
         phrase: Phrase | None = None,
-        knows_target: bool = False,
+        is_oracle: bool = False,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
-        self.knows_target = knows_target
+        self.is_oracle = is_oracle
         self.settings: Mapping[str, Any] = {"writer": name, **(settings or {})}
         self._pick = pick
         self._phrase = phrase or as_it_is
@@ -80,7 +81,7 @@ class ExtractiveWriter:
         picked = self._pick(task)
         sentences = tuple(self._sentence(one, task) for one in picked)
         text = " ".join(sentence.text for sentence in sentences)
-        return Written(task, text, self.name, sentences, self.knows_target)
+        return Written(task, text, self.name, sentences, self.is_oracle)
 
     def _sentence(self, picked: Picked, task: TextTask) -> Sentence:
         text = self._phrase(picked, task)
@@ -178,3 +179,28 @@ def without_own_citations(sentence: str) -> str:
             parts.append(sentence[done : mention.start].rstrip(" "))
             done = mention.end
     return "".join([*parts, sentence[done:]])
+
+
+def register(
+    name: str,
+    pick: Pick,
+    order: int,
+    *,
+    phrase: Phrase | None = None,
+    is_oracle: bool = False,
+    default_for: tuple[Kind, ...] = (),
+    **settings: Any,
+) -> None:
+    """Registers an extractive writer; more of its settings by keyword."""
+
+    def opened(name: str, _kind: Kind) -> ExtractiveWriter:
+        return ExtractiveWriter(name, pick, phrase=phrase, is_oracle=is_oracle, settings=settings)
+
+    WRITERS.register(WriterPart(name, opened, is_oracle, default_for, order))
+
+
+register("contribution", contribution_each, 20, default_for=("tldr",))
+register("lead", lead, 30, sentences=LEAD_SENTENCES)
+register("lead-each", lead_each, 40, phrase=cited)
+register("ext-lead", lead_each, 50)
+register("ext-heuristic", heuristic_each, 60)

@@ -2,8 +2,8 @@
 
 import re
 
-from citerec.generate.extractive import Picked, cited, without_own_citations
 from citerec.generate.names import surnames
+from citerec.generate.writers.extractive import Picked, cited, contribution_each, register, without_own_citations
 from citerec.texts.tasks import TextTask
 
 _KIND = r"(?:paper|work|article|study|letter|report|chapter|thesis|survey)"
@@ -113,3 +113,6 @@ def _singular(verb: str) -> str:
     if re.search(r"(?:s|sh|ch|x|z|o)$", verb):
         return f"{verb}es"
     return f"{verb[:-1]}ies" if re.search(r"[^aeiou]y$", verb) else f"{verb}s"
+
+
+register("attributed", contribution_each, 10, phrase=attributed, default_for=("citation", "related-work"))

@@ -6,7 +6,7 @@ from typing import TypedDict
 
 import orjson
 
-from citerec.generate.writers import Kind
+from citerec.generate.writers.base import Kind
 from citerec.texts.tasks import Source, TextTask
 
 

@@ -1,10 +1,11 @@
-"""What a family of strata is, and what it looks at."""
+"""What a family of strata is, what it looks at, and the registry of families."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.sentences import Sentence
+from citerec.groundwork.registry import Registry
 from citerec.records import Context, Paper
 
 
@@ -37,6 +38,8 @@ class Condition:
 class Family:
     """A property of contexts, and the classes by which they differ in it.
 
+    A family is one file of this package, or an entry point of the group `citerec.families`.
+
     Attributes:
         name: As in `--diagnostic NAME`.
         title: As in a heading.
@@ -44,6 +47,9 @@ class Family:
         class_of: The class of a context, or None where it has none.
         conditions: What is held constant.
         needs_tagger: Whether parts of speech must be known.
+        sampled: Whether `diagnostics build` chooses contexts for each of its classes, so that it has a quota. By any
+            other family it labels the contexts that it chose in large fields.
+        order: Its place among the families: the lowest number comes first.
     """
 
     name: str
@@ -52,6 +58,12 @@ class Family:
     class_of: Callable[[Facts], str | None]
     conditions: tuple[Condition, ...] = ()
     needs_tagger: bool = False
+    sampled: bool = False
+    order: int = 1000
+
+    def classes_in(self, field: str, bounds: Bounds) -> tuple[str, ...]:
+        """The classes for which contexts are chosen in a field of study: all of them, where the field is large."""
+        return self.classes(bounds) if bounds.field and field in bounds.field.fields else ()
 
     def label(self, facts: Facts, *, conditions: bool = True) -> str | None:
         """The class of a context, None where it has none or, if asked for, where a condition does not hold."""
@@ -64,3 +76,26 @@ def agreed(classes: Iterable[str | None]) -> str | None:
     """The class that all papers of a group share; None where they differ, or there is none."""
     found = set(classes)
     return found.pop() if len(found) == 1 else None
+
+
+FAMILIES: Registry[Family] = Registry("family", "citerec.diagnostics.families", order=lambda family: family.order)
+
+
+def families_named(names: Sequence[str] = ()) -> tuple[Family, ...]:
+    """Families by name, in their order; all of them where none is named.
+
+    Raises:
+        InputError: A name is unknown.
+    """
+    wanted = {FAMILIES[name].name for name in names}
+    return tuple(family for name, family in FAMILIES.items() if not names or name in wanted)
+
+
+def title_of(name: str) -> str:
+    """The title of a family; its name where its package is no longer installed."""
+    return FAMILIES[name].title if name in FAMILIES else name
+
+
+def sampled_families() -> tuple[str, ...]:
+    """The names of the families for which `diagnostics build` chooses contexts, in their order."""
+    return tuple(family.name for family in families_named() if family.sampled)

@@ -1,9 +1,10 @@
 """Extractive upper bounds: they look at the target. What no extractive writer can do better, not systems."""
 
+import functools
 from typing import Literal
 
 from citerec.errors import WriterError
-from citerec.generate.extractive import Picked, all_sentences
+from citerec.generate.writers.extractive import Picked, all_sentences, register
 from citerec.texts.metrics.rouge import GreedyRouge, rouge
 from citerec.texts.tasks import TextTask
 
@@ -68,3 +69,15 @@ def _targets(task: TextTask) -> tuple[str, ...]:
             "It is an upper bound for tasks whose text is known: take another --writer.",
         )
     return task.targets
+
+
+register("ext-oracle", ext_oracle, 200, is_oracle=True, by="rouge2", stemming=False)
+register(
+    "ext-oracle-rouge1",
+    functools.partial(ext_oracle, by="rouge1", stemming=True),
+    210,
+    is_oracle=True,
+    by="rouge1",
+    stemming=True,
+)
+register("greedy-oracle", greedy_oracle, 220, is_oracle=True, by="rouge2", stemming=False)

@@ -8,10 +8,10 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from citerec.errors import ModelError, WriterError
+from citerec.errors import InputError, ModelError, WriterError
 from citerec.generate.check import traced
-from citerec.generate.generation import Generation, check_names, processed, recipe
-from citerec.generate.writers import Kind
+from citerec.generate.writers.base import SEQ2SEQ, WRITERS, Kind, WriterPart, check_names
+from citerec.generate.writers.generation import Generation, processed, recipe
 from citerec.groundwork.directories import Kind as DirectoryKind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model
@@ -32,7 +32,7 @@ class WriterManifest(BaseModel):
         base: The model with which training began, as it was asked for.
         base_identity: What tells it from another, wherever it lay: `model_identity`.
         writes: What it learnt to write.
-        generation: How it writes if nothing else is said.
+        generation: How it writes by default.
         training: How it was trained.
         dev: What it reached on the dev tasks, and what the base had reached.
     """
@@ -81,7 +81,7 @@ class Seq2seqWriter:
         ModelError: It cannot read or write so much.
     """
 
-    knows_target = False
+    is_oracle = False
 
     def __init__(self, model: Seq2seqModel, kind: Kind, generation: Generation) -> None:
         for option, limit in (("max_input_tokens", model.max_input_tokens), ("max_tokens", model.max_output_tokens)):
@@ -230,3 +230,14 @@ def generation_config(generation: Generation) -> Any:
 
 def _read_manifest(folder: Path) -> WriterManifest | None:
     return read_model_manifest(folder, WriterManifest, "a writer", "Train it again: citerec train writer …")
+
+
+def _open(name: str, kind: Kind, device: str | None = None, options: Mapping[str, Any] | None = None) -> Seq2seqWriter:
+    if name == SEQ2SEQ:
+        raise InputError(
+            "seq2seq needs a model", "Name one in its place: a folder, or a name such as facebook/bart-large."
+        )
+    return Seq2seqWriter.open(name, task=kind, device=device, options=options)
+
+
+WRITERS.register(WriterPart(SEQ2SEQ, _open, order=110))

@@ -14,10 +14,9 @@ import orjson
 
 from citerec.errors import InputError, WriterError
 from citerec.generate.check import traced
-from citerec.generate.generation import check_names, checked
 from citerec.generate.parallel import in_order
-from citerec.generate.prompts import answer_of, messages, prompt_digest
-from citerec.generate.writers import Kind
+from citerec.generate.writers.base import WRITERS, Kind, WriterPart, check_names, checked
+from citerec.generate.writers.prompts import answer_of, messages, prompt_digest
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import TextTask, Written
 
@@ -135,7 +134,7 @@ class ChatWriter:
         InputError: An example has no target, or the environment names a proxy that cannot be used.
     """
 
-    knows_target = False
+    is_oracle = False
 
     def __init__(
         self,
@@ -352,3 +351,12 @@ def _client(connection: Connection) -> Any:
     client.organization = client.project = None
     client._custom_headers = {}  # of OPENAI_CUSTOM_HEADERS, which may hold another key
     return client
+
+
+def _open(
+    _name: str, kind: Kind, chat_model: str | None = None, options: Mapping[str, Any] | None = None
+) -> ChatWriter:
+    return ChatWriter.from_environment(task=kind, model=chat_model, options=options)
+
+
+WRITERS.register(WriterPart("chat", _open, order=100))

@@ -1,0 +1,129 @@
+"""A file of contexts in three: to learn from, to tune on, to measure on. No citing paper is in two of them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import orjson
+
+from citerec.contexts.learnt import digest, folded
+from citerec.contexts.read import read_contexts
+from citerec.corpus.json_lines import raw_lines
+from citerec.errors import InputError
+from citerec.groundwork.directories import Kind
+from citerec.records import Context, citing_name
+from citerec.version import __version__
+
+PARTS = ("train", "dev", "test")
+SPLIT = Kind(
+    name="split of contexts",
+    kind="citerec-split",
+    manifest="manifest.json",
+    names=frozenset({"manifest.json", *(f"{part}.jsonl" for part in PARTS)}),
+)
+_PAPER = "paper"
+
+
+@dataclass(frozen=True, slots=True)
+class PartCounts:
+    """How large a part is.
+
+    Attributes:
+        contexts: Its contexts.
+        citing_papers: Their citing papers, as far as they are known.
+        without_citing_paper: Contexts whose citing paper is not known.
+    """
+
+    contexts: int
+    citing_papers: int
+    without_citing_paper: int
+
+
+def split_contexts(
+    path: Path, out: Path, *, dev: float = 0.1, test: float = 0.1, seed: int = 0
+) -> dict[str, PartCounts]:
+    """Writes `train.jsonl`, `dev.jsonl` and `test.jsonl` to a folder, in place of a split that stood there.
+
+    Digests of the citing papers' names and of the seed decide which papers go where; a context without a citing paper
+    goes by its sentence. Lines are copied as they are, in their order.
+
+    Args:
+        path: A file of contexts.
+        out: The folder.
+        dev: A share of the citing papers, below 1; or a number of contexts, from 1: as many, or a few more, as papers
+            are not divided.
+        test: Likewise.
+        seed: Another one makes other parts.
+
+    Returns:
+        How large each part is.
+
+    Raises:
+        SourceError: The file cannot be read.
+        InputError: A size is neither a share nor a number, a line is no context, a part that was asked for would be
+            empty, or something else stands at `out`.
+        BuildError: The disk is full, or may not be written to.
+    """
+    for part, size in (("dev", dev), ("test", test)):
+        if not (0 <= size < 1 or float(size).is_integer()):
+            raise InputError(f"--{part} {size:g} is neither a share nor a number", "Give 0.1, or 500.")
+    SPLIT.check_place(out)
+    papers = Counter(_paper(context) for context in read_contexts(path))
+    places = _places(papers, {"test": test, "dev": dev}, seed)
+    counts = {}
+    for part in PARTS:
+        mine = [paper for paper, place in places.items() if place == part]
+        known = sum(kind == _PAPER for kind, _ in mine)
+        unknown = sum(papers[paper] for paper in mine if paper[0] != _PAPER)
+        counts[part] = PartCounts(sum(papers[paper] for paper in mine), known, unknown)
+    for part, wanted in (("train", 1.0), ("dev", dev), ("test", test)):
+        if wanted and not counts[part].contexts:
+            raise InputError(
+                f"{path} has too few citing papers for --dev {dev:g} and --test {test:g}: {part} would be empty",
+                "Give other shares, another --seed, or more contexts.",
+            )
+    with SPLIT.writing(out) as folder, ExitStack() as files:
+        opened = {
+            part: files.enter_context((folder / f"{part}.jsonl").open("wb")) for part in PARTS if counts[part].contexts
+        }
+        for context, line in _with_lines(path):
+            opened[places[_paper(context)]].write(line.rstrip(b"\r\n") + b"\n")
+        manifest = {
+            "kind": SPLIT.kind,
+            "version": 1,
+            "citerec": __version__,
+            "file": path.name,
+            "dev": dev,
+            "test": test,
+            "seed": seed,
+            "parts": {part: asdict(found) for part, found in counts.items()},
+        }
+        (folder / SPLIT.manifest).write_bytes(
+            orjson.dumps(manifest, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+        )
+    return counts
+
+
+def _paper(context: Context) -> tuple[str, str]:
+    """What tells one citing paper from another; a context without one is known by its sentence."""
+    name = citing_name(context.citing_id, context.citing_key)
+    return (_PAPER, name) if name else ("text", folded(context.text))
+
+
+def _places(papers: Counter[tuple[str, str]], wanted: dict[str, float], seed: int) -> dict[tuple[str, str], str]:
+    """The part of each citing paper: in the order of their digests, each part takes what it wants of those left."""
+    left = iter(sorted(papers, key=lambda paper: (digest("split", str(seed), *paper), paper)))
+    places = {}
+    for part, size in wanted.items():
+        whole = size if size >= 1 else round(size * len(papers))
+        taken = 0
+        while taken < whole and (paper := next(left, None)):
+            places[paper] = part
+            taken += papers[paper] if size >= 1 else 1
+    return places | dict.fromkeys(left, "train")
+
+
+def _with_lines(path: Path) -> Iterator[tuple[Context, bytes]]:
+    return ((context, line) for context, (_, line, _) in zip(read_contexts(path), raw_lines(path), strict=True))

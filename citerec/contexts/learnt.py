@@ -1,0 +1,124 @@
+"""What a trained part learnt from, and was tuned on: digests that are kept beside it (docs/formats.md).
+
+Evaluation asks them, so that nothing is measured on what it was learnt from.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from citerec.errors import ModelError
+from citerec.records import Context, citing_name
+
+LEARNT = "learnt.json"
+"""The name of the file in the directory of a part."""
+
+_KIND = "citerec-learnt"
+_VERSION = 1
+_MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What one part, or all parts of a system together, learnt from.
+
+    Attributes:
+        learnt_from: Digests of the texts that it learnt from, and of the papers that wrote them.
+        tuned_on: Digests of those that it was measured on while it learnt, and by which something was chosen.
+        unsaid: Names of parts that do not say what they learnt from.
+    """
+
+    learnt_from: frozenset[str] = frozenset()
+    tuned_on: frozenset[str] = frozenset()
+    unsaid: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, learnt_from: Iterable[Context] = (), tuned_on: Iterable[Context] = ()) -> "Learnt":
+        """What a part knows that learnt from some contexts, and was tuned on others."""
+        return cls(_all_digests(learnt_from), _all_digests(tuned_on))
+
+    def __or__(self, other: "Learnt") -> "Learnt":
+        return Learnt(
+            self.learnt_from | other.learnt_from,
+            self.tuned_on | other.tuned_on,
+            tuple(dict.fromkeys((*self.unsaid, *other.unsaid))),
+        )
+
+    def write(self, file: Path) -> None:
+        """Writes the digests to a file: JSON, sorted, one digest a line."""
+        value = {
+            "kind": _KIND,
+            "version": _VERSION,
+            "learnt_from": sorted(self.learnt_from),
+            "tuned_on": sorted(self.tuned_on),
+            "unsaid": list(self.unsaid),
+        }
+        file.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+NOTHING = Learnt()
+"""What a part knows that learnt from nothing of ours."""
+
+
+def learnt_by_part(part: str | Path) -> Learnt:
+    """What a part learnt from, as its directory says.
+
+    Args:
+        part: The directory. One without a manifest was made elsewhere, and so was what is no directory, such as a model
+            of the hub: that counts as having learnt from nothing. A part that an older citerec trained is `unsaid`.
+
+    Raises:
+        ModelError: Its file of digests is broken, or of another version.
+    """
+    folder = Path(part).expanduser()
+    return read_learnt(folder / LEARNT, folder.name) if (folder / _MANIFEST).is_file() else NOTHING
+
+
+def read_learnt(file: Path, name: str) -> Learnt:
+    """The digests of a file.
+
+    Args:
+        file: The file.
+        name: What it was learnt by, as `unsaid` has it where there is no such file.
+
+    Raises:
+        ModelError: It is broken, or of another version.
+    """
+    try:
+        value = orjson.loads(file.read_bytes())
+        if (value["kind"], value["version"]) != (_KIND, _VERSION):
+            raise ValueError(f"it is not {_KIND} of version {_VERSION}")
+        digests = {key: frozenset(map(str, value[key])) for key in ("learnt_from", "tuned_on")}
+        return Learnt(**digests, unsaid=tuple(map(str, value["unsaid"])))
+    except OSError:
+        return Learnt(unsaid=(name,))
+    except (ValueError, TypeError, KeyError) as error:
+        raise ModelError(f"{file} is broken ({error})", "Train the part again.") from error
+
+
+def digests_of(context: Context) -> tuple[str, ...]:
+    """Digests by which a context is known: of its sentence, and of its citing paper where that is known.
+
+    The same sentence under another id, or with other white space, case or punctuation, has the same digest.
+    """
+    name = citing_name(context.citing_id, context.citing_key)
+    return (digest("text", folded(context.text)), *([digest("paper", name)] if name else []))
+
+
+def digest(*names: str) -> str:
+    """16 hex digits that some names decide."""
+    return hashlib.blake2b("\0".join(names).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def folded(text: str) -> str:
+    """The words of a text: neither case, punctuation nor white space tells one text from another."""
+    return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())) or text
+
+
+def _all_digests(contexts: Iterable[Context]) -> frozenset[str]:
+    return frozenset(one for context in contexts for one in digests_of(context))

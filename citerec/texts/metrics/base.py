@@ -1,0 +1,216 @@
+"""What every metric of texts takes and gives, and the registry of them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from citerec.errors import InputError
+from citerec.groundwork.progress import Progress
+from citerec.groundwork.registry import Registry
+from citerec.texts.tasks import Written
+
+Floats = npt.NDArray[np.float64]
+References = Literal["best", "best-each", "mean", "first"]
+"""What counts where a task has several targets: `over_references`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A value that a metric gives each text, and how it is shown.
+
+    Attributes:
+        name: Its name.
+        share: Whether it is a share from 0 to 1, which tables show ×100; files never do.
+        better: Which values are better; None where a value only describes a text: there is no best length.
+        decimals: How many of its digits behind the point tables show.
+        metric: The metric that it comes from; evaluation fills it in.
+    """
+
+    name: str
+    share: bool = True
+    better: Literal["higher", "lower"] | None = "higher"
+    decimals: int = 2
+    metric: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def judges(self) -> bool:
+        """Whether some values are better than others."""
+        return self.better is not None
+
+
+class TextMetric(Protocol):
+    """Scores texts one by one; means over them are what is reported.
+
+    Attributes:
+        name: What it is asked for by, and what its settings stand under: "rouge", "blockmatch-rouge2".
+        columns: The values of a text: `rouge1`, `rouge2`, `rougeL`.
+        settings: All that the values depend on: they stand beside every score.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is asked for by."""
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The values of a text."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All that the values depend on, as JSON takes it."""
+
+    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+        """Scores, texts × columns; NaN where one is not defined, such as without a target.
+
+        Raises:
+            ModelError: The model that the metric needs cannot be opened.
+        """
+
+
+class CorpusMetric(Protocol):
+    """Scores all texts of a system on a data set together: there is no value of one text.
+
+    Attributes:
+        name: What it is asked for by, and what its settings stand under: "intent".
+        settings: All that the values depend on: they stand beside every score.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is asked for by."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """All that the values depend on, as JSON takes it."""
+
+    def summary(self, texts: Sequence[Written], on_progress: Progress) -> Mapping[str, Any]:
+        """What is found, as JSON takes it: no NaN, no infinite number.
+
+        Raises:
+            ModelError: The model that the metric needs cannot be opened.
+        """
+
+
+@dataclass(frozen=True)
+class MetricOptions:
+    """What metrics are opened with.
+
+    Attributes:
+        stemming: Of ROUGE, alone and in BlockMatch: `Rouge`.
+        rouge_l: The kind of ROUGE-L: `Rouge`. Of blocks always that of a sentence.
+        references: What counts where there are several targets: `over_references`.
+        bertscore_model: `BertScore.open`.
+        bertscore_layer: `BertScore.open`.
+        taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
+        workers: Processes for ROUGE; None for as many as there are processors.
+    """
+
+    stemming: bool = False
+    rouge_l: Literal["sentence", "summary"] = "sentence"
+    references: References = "best"
+    bertscore_model: str | None = None
+    bertscore_layer: int | None = None
+    taggers: Mapping[str, Path] = field(default_factory=dict)
+    workers: int | None = None
+    _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def metric(self, name: str) -> Any:
+        """The metric of this name, opened once: BERTScore alone and in BlockMatch is one model."""
+        if name not in self._opened:
+            self._opened[name] = TEXT_METRICS[name].open(self)
+        return self._opened[name]
+
+
+@dataclass(frozen=True, slots=True)
+class MetricPart:
+    """A metric as the registry knows it. It is one file of this package, or an entry point of `citerec.text_metrics`.
+
+    Attributes:
+        name: What it is asked for by.
+        open: Opens it; heavy packages are imported there.
+        by_default: Whether it is computed where no metric is named.
+        needs_tagger: Whether it needs the folder of a tagger.
+        order: Its place among the metrics: the lowest number comes first.
+    """
+
+    name: str
+    open: Callable[[MetricOptions], TextMetric | CorpusMetric]
+    by_default: bool = False
+    needs_tagger: bool = False
+    order: int = 1000
+
+
+TEXT_METRICS: Registry[MetricPart] = Registry("text metric", "citerec.texts.metrics", order=lambda part: part.order)
+
+
+def default_metrics() -> tuple[str, ...]:
+    """The names of the metrics that are computed where none is named."""
+    return tuple(name for name, part in TEXT_METRICS.items() if part.by_default)
+
+
+def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric], list[CorpusMetric]]:
+    """Metrics by name, models loaded.
+
+    Args:
+        names: Of `TEXT_METRICS`; one that comes twice counts once.
+        options: `MetricOptions`.
+
+    Returns:
+        Metrics of texts, and metrics of whole systems, each in the order of their names.
+
+    Raises:
+        InputError: There is no such metric, none at all, or no tagger for it.
+        ModelError: A model or tagger cannot be opened.
+    """
+    given = MetricOptions(**options)
+    wanted = list(dict.fromkeys(names))
+    if not wanted:
+        raise InputError("no metric is named", f"Choose: {', '.join(TEXT_METRICS)}.")
+    for name in wanted:
+        if TEXT_METRICS[name].needs_tagger and name not in given.taggers:
+            raise InputError(
+                f"the metric {name} needs a tagger", f"Give what citerec train tagger made: --tagger {name}=FOLDER"
+            )
+    opened = [given.metric(name) for name in wanted]
+    return [one for one in opened if hasattr(one, "scores")], [one for one in opened if not hasattr(one, "scores")]
+
+
+def over_references(values: Floats, references: References, lead: int = 0) -> Floats:
+    """The values of a text, one for each column, out of its values against each target.
+
+    `best` is the way of SciTLDR's authors (`evaluate.py` of their repository): all values come from one target, that
+    with the highest leading value, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own way, takes each column's
+    highest value, whichever target gave it; it is never lower.
+
+    Args:
+        values: Targets × columns.
+        references: Which way.
+        lead: The leading column.
+
+    Returns:
+        Columns; all NaN where there is no target.
+
+    Raises:
+        InputError: There is no such way.
+    """
+    if not len(values):
+        return np.full(values.shape[1], np.nan)
+    if references == "best":
+        row = values[int(np.argmax(values[:, lead]))]
+    elif references == "best-each":
+        row = values.max(axis=0)
+    elif references == "mean":
+        row = values.mean(axis=0)
+    elif references == "first":
+        row = values[0]
+    else:
+        known = ", ".join(get_args(References))
+        raise InputError(f"there is no way over references {references!r}", f"Choose: {known}.")
+    return np.asarray(row, np.float64)
