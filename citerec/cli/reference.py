@@ -1,8 +1,7 @@
 """Writes docs/cli.md, docs/settings.md and docs/parts.md from the code: `make docs`."""
 
-import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,14 @@ from citerec.texts.metrics.base import TEXT_METRICS
 
 _WIDTH = 100
 _MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
-_REGISTRIES: tuple[Registry[Any], ...] = (RETRIEVERS, RERANKERS, FAMILIES, TEXT_METRICS, WRITERS)
+_REGISTRIES: dict[Registry[Any], str] = {
+    RETRIEVERS: "[How papers are found](retrieval.md)",
+    RERANKERS: "[How papers are found](retrieval.md#learning-to-rank)",
+    FAMILIES: "[Make diagnostic sets](diagnostics.md#the-nine-families)",
+    TEXT_METRICS: "[Measure texts](texts.md#metrics)",
+    WRITERS: "[Write texts](writing.md#writers)",
+}
+"""Every kind of part, and the page that describes those that are built in."""
 
 
 def commands(command: click.Command = cli, path: str = "citerec") -> Iterator[tuple[str, click.Command]]:
@@ -63,20 +69,17 @@ Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--syst
 
 def parts_reference() -> str:
     """docs/parts.md."""
-    sections = [f"# Systems and parts\n\n{_MADE}\nTo add one: [Add a part of your own](extend.md).\n\n## Systems\n"]
-    sections.append("".join(f"- `{name}`\n" for name in system_names()))
-    for registry in _REGISTRIES:
+    sections = [f"# Systems and parts\n\n{_MADE}\nTo add one: [Add a part of your own](extend.md)."]
+    sections.append(f"## Systems\n\n{_list(system_names())}\n\nMore: [How papers are found](retrieval.md).")
+    for registry, page in _REGISTRIES.items():
         kind = registry.kind.capitalize()
-        rows = "".join(f"| `{name}` | {_summary(part)} |\n" for name, part in registry.items())
-        sections.append(f"## {kind.removesuffix('y') + 'ies' if kind.endswith('y') else kind + 's'}\n")
-        sections.append(f"| name | what it does |\n|---|---|\n{rows}")
-    return "\n".join(sections)
+        title = kind.removesuffix("y") + "ies" if kind.endswith("y") else f"{kind}s"
+        sections.append(f"## {title}\n\n{_list(registry)}\n\nMore: {page}.")
+    return "\n\n".join(sections) + "\n"
 
 
-def _summary(part: Any) -> str:
-    """What a part is, in a sentence: its own title, or the beginning of its docstring or of its module's."""
-    described = part if inspect.isclass(part) else sys.modules[getattr(part, "open", part).__module__]
-    return str(getattr(part, "title", None) or (inspect.getdoc(described) or "").partition("\n")[0].partition(". ")[0])
+def _list(names: Iterable[str]) -> str:
+    return "\n".join(f"- `{name}`" for name in names)
 
 
 PAGES: dict[str, Callable[[], str]] = {
