@@ -1,4 +1,7 @@
-"""The Python of the pages runs, in order, on the demo index, and prints what is shown there."""
+"""The Python of the pages runs, in order, on the demo index, and prints what is shown there.
+
+Blocks marked `py` are not run: they need what takes minutes to train.
+"""
 
 import re
 import shutil
@@ -13,7 +16,7 @@ from tests.conftest import ROOT
 _END = "-- end of block --"
 
 
-@pytest.mark.parametrize("page", ["python.md", "citation-parser.md"])
+@pytest.mark.parametrize("page", ["python.md", "extend.md", "writing.md", "texts.md", "citation-parser.md"])
 def test_the_python_of_a_page_runs(page: str, demo_index: Path, tmp_path: Path) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```)?", text, re.MULTILINE | re.DOTALL)
