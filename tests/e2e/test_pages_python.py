@@ -16,6 +16,7 @@ from tests.conftest import ROOT
 _END = "-- end of block --"
 
 
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize("page", ["python.md", "extend.md", "writing.md", "texts.md", "citation-parser.md"])
 def test_the_python_of_a_page_runs(page: str, demo_index: Path, tmp_path: Path) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")

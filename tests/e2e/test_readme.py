@@ -43,6 +43,7 @@ def _blocks(text: str) -> Iterator[tuple[str, str]]:
                 yield line, ""
 
 
+@pytest.mark.timeout(1800)  # it trains a ranker, and commands are many
 @pytest.mark.parametrize(("page", "first"), [("README.md", "make demo"), ("docs/tutorial.md", "citerec index build")])
 def test_the_commands_of_a_page_run_as_written(page: str, first: str, tmp_path: Path) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
