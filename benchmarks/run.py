@@ -172,7 +172,7 @@ def search(work: Path) -> dict[str, Any]:
     from citerec.contexts.topic import Topic
     from citerec.records import NO_FILTERS
     from citerec.retrieve.index import LUCENE
-    from citerec.retrieve.jvm import cast, java_class
+    from citerec.retrieve.jvm import java_class
     from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
     from citerec.retrieve.lucene_settings import Bm25, LuceneSettings, Weights
 
@@ -186,12 +186,13 @@ def search(work: Path) -> dict[str, Any]:
     number = java_class("java.lang.Float")
     for name, weight in (("contents", 1.0), ("title", 0.35)):
         weights.put(name, number(weight))
-    by_field = cast("java.util.Map", weights)
     sides: dict[str, Callable[[str], Any]] = {
-        "SimpleSearcher, one field": lambda text: [(hit.docid, hit.score) for hit in searcher.search(text, K)],
+        "SimpleSearcher, one field": lambda text: [
+            (str(hit.docid), float(hit.score)) for hit in searcher.search(text, K)
+        ],
         "citerec, one field": lambda text: one_field.search(Topic(text), K, NO_FILTERS),
         "SimpleSearcher, two weighted fields": lambda text: [
-            (hit.docid, hit.score) for hit in searcher.search_fields(text, by_field, K)
+            (str(hit.docid), float(hit.score)) for hit in searcher.search_fields(text, weights, K)
         ],
         "citerec, two weighted fields (the default)": lambda text: default.search(Topic(text), K, NO_FILTERS),
     }
@@ -212,11 +213,10 @@ def search(work: Path) -> dict[str, Any]:
     for position, text in enumerate(queries):
         listed.add(text)
         ids.add(str(position))
-    texts, names_of = cast("java.util.List", listed), cast("java.util.List", ids)
     theirs, ours = [], []
     for _ in range(ROUNDS):
         begin = time.perf_counter()
-        searcher.batch_search(texts, names_of, K, 2)
+        searcher.batch_search(listed, ids, K, 2)
         theirs.append(time.perf_counter() - begin)
         begin = time.perf_counter()
         for _hits in answered_in_threads(lambda text: one_field.search(Topic(text), K, NO_FILTERS), queries, 2):

@@ -18,7 +18,7 @@ from citerec.errors import IndexUnusableError, SourceError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.retrieve.dense.build import DenseOptions, build_dense, forget_journal, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
-from citerec.retrieve.jvm import java_class, java_failures, start
+from citerec.retrieve.jvm import java_class, java_failures
 from citerec.retrieve.lucene_fields import ANALYZER, ID, CitanceDocument, PaperDocument
 from citerec.retrieve.lucene_writer import LuceneWriter, Mark, count_documents
 from citerec.retrieve.manifest import IndexCounts, Manifest, Source, is_index
@@ -175,7 +175,6 @@ def _fill(
         counts = store.counts()
         if not counts.papers:
             raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
-        start()
         with java_failures("writing the Lucene index"):
             write_lucene(store, staging / LUCENE, first, counts, on_progress)
             _check_lucene(staging, counts)

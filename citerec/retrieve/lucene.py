@@ -1,11 +1,8 @@
 """Searching the Lucene indexes: BM25 over weighted fields, citing sentences, exact filters."""
 
 import functools
-import re
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -14,18 +11,7 @@ from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchEr
 from citerec.records import NO_FILTERS, Filters, Match
 from citerec.retrieve import lucene_fields as fields
 from citerec.retrieve.base import RETRIEVERS, Candidate, CitanceKey, Retriever
-from citerec.retrieve.jvm import (
-    cast,
-    class_object,
-    detach,
-    java_class,
-    java_failures,
-    java_list,
-    java_lock,
-    method_handle,
-    start,
-)
-from citerec.retrieve.lucene_ids import matching_ids
+from citerec.retrieve.jvm import java_class, java_failures, java_threads
 from citerec.retrieve.lucene_queries import (
     ENGINE_FIELDS,
     SORTS,
@@ -41,16 +27,13 @@ from citerec.retrieve.lucene_settings import LuceneSettings
 if TYPE_CHECKING:
     from citerec.retrieve.opened import OpenIndex
 
-_INDEX_SEARCHER = "org.apache.lucene.search.IndexSearcher"
 # How deep both lists are read before the scores of a paper and its citances are added up. What a paper scores must
 # not depend on how many are asked for, so that this is no multiple of k.
 _DEPTH = 1000
-# FieldDoc.toString(), by the sort keys: …, score, [id in hexadecimal] — and citing id and position for citances.
-_PAPER_HIT = re.compile(r"doc=\d+ [^=]*=[^=]*=-?\d+ fields=\[(?:[^=]*, )?([-+.E\d]+), \[([ 0-9a-f]*)\]\]")
-_CITANCE_HIT = re.compile(
-    r"doc=\d+ [^=]*=[^=]*=-?\d+ fields=\[([-+.E\d]+), \[([ 0-9a-f]*)\], \[([ 0-9a-f]*)\], (\d+)\]"
-)
-
+_PAGE = 500_000
+# What makes a text of a sort key: a number or the bytes of an id.
+_PLAIN = ("java.lang.Object", "toString")
+_BYTES = ("org.apache.lucene.util.BytesRef", "utf8ToString")
 
 Task = TypeVar("Task")
 Found = TypeVar("Found")
@@ -96,8 +79,7 @@ class LuceneRetriever(Retriever):
 
     def __init__(self, path: Path, settings: LuceneSettings | None = None) -> None:
         self.settings = settings or LuceneSettings()
-        start()
-        with java_lock, java_failures(f"opening {path}", IndexUnusableError):
+        with java_failures(f"opening {path}", IndexUnusableError):
             self._papers = _Searcher(path / "papers", self.settings)
             has_citances = (path / "citances").is_dir()
             self._citances = _Searcher(path / "citances", self.settings) if has_citances else None
@@ -107,10 +89,9 @@ class LuceneRetriever(Retriever):
 
     def close(self) -> None:
         """Lets go of the index's files."""
-        with java_lock:
-            self._papers.reader.close()
-            if self._citances is not None:
-                self._citances.reader.close()
+        self._papers.reader.close()
+        if self._citances is not None:
+            self._citances.reader.close()
 
     def search(
         self,
@@ -141,20 +122,19 @@ class LuceneRetriever(Retriever):
         weigh_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
         depth = max(_DEPTH, k) if weigh_citances else k
         with java_failures("searching", SearchError):
-            with java_lock:
-                words = self._parsers.papers(topic)
-                cited_so = self._parsers.citances(topic) if weigh_citances else None
-                if words is None and cited_so is None:
-                    raise QueryError(
-                        f"no word to search for in {topic.text[:60]!r}",
-                        "Write a sentence with words of its own: stop words and signs are not searched.",
-                    )
-                allowed = words and filtered(words, filters, known_year=sort == "oldest")
-                citances_allowed = cited_so and filtered(cited_so, filters, citances=True)
-            papers = self._paper_hits(allowed, depth, sort)
-            if citances_allowed is None:
+            words = self._parsers.papers(topic)
+            cited_so = self._parsers.citances(topic) if weigh_citances else None
+            if words is None and cited_so is None:
+                raise QueryError(
+                    f"no word to search for in {topic.text[:60]!r}",
+                    "Write a sentence with words of its own: stop words and signs are not searched.",
+                )
+            papers: list[_PaperHit] = []
+            if words is not None:
+                papers = self._paper_hits(filtered(words, filters, known_year=sort == "oldest"), depth, sort)
+            if cited_so is None:
                 return [Candidate(hit.paper_id, hit.score, None, {"bm25": hit.score}) for hit in papers]
-            return self._added_up(papers, self._citance_hits(citances_allowed, depth), k)
+            return self._added_up(papers, self._citance_hits(filtered(cited_so, filters, citances=True), depth), k)
 
     def _added_up(self, papers: list[_PaperHit], citances: list[_CitanceHit], k: int) -> list[Candidate]:
         weights, decay = self.settings.weights, self.settings.citance_decay
@@ -173,27 +153,35 @@ class LuceneRetriever(Retriever):
             for paper_id, score in ordered[:k]
         ]
 
-    def _paper_hits(self, query: Any | None, depth: int, sort: str) -> list[_PaperHit]:
-        printed = self._papers.search(query, depth, sort) if query else ""
-        return [_PaperHit(float(score), _text(paper_id)) for score, paper_id in _PAPER_HIT.findall(printed)]
+    def _paper_hits(self, query: Any, depth: int, sort: str) -> list[_PaperHit]:
+        hits = self._papers.search(query, depth, sort)
+        place = 0 if sort == "relevance" else 1
+        return list(map(_PaperHit, map(float, _column(hits, place)), _column(hits, place + 1, _BYTES)))
 
     def _citance_hits(self, query: Any, depth: int) -> list[_CitanceHit]:
         assert self._citances is not None
-        printed = self._citances.search(query, depth, "citances")
-        return [
-            _CitanceHit(float(score), _text(cited), _text(citing), int(position))
-            for score, cited, citing, position in _CITANCE_HIT.findall(printed)
-        ]
+        hits = self._citances.search(query, depth, "citances")
+        cited, citing = _column(hits, 1, _BYTES), _column(hits, 2, _BYTES)
+        return list(map(_CitanceHit, map(float, _column(hits, 0)), cited, citing, map(int, _column(hits, 3))))
 
     def matches_nothing(self, filters: Filters) -> bool:
         """Whether no paper of the index passes the filters."""
-        with java_lock, java_failures("filtering", SearchError):
+        with java_failures("filtering", SearchError):
             everything = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
             return self._papers.count(filtered(everything, filters)) == 0
 
     def matching_ids(self, filters: Filters) -> list[str]:
         """The ids of all papers that pass some filters, in order of id."""
-        return matching_ids(self._papers, filters)
+        with java_failures("filtering", SearchError):
+            everything = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
+            query = filtered(everything, filters)
+            found: list[str] = []
+            hits = None
+            while hits is None or len(hits) == _PAGE:
+                # All score the same: the order of relevance is that of ids.
+                hits = self._papers.search(query, _PAGE, "relevance", after=hits and hits[-1])
+                found += _column(hits, 1, _BYTES)
+        return found
 
     def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
         """The words of the query that speak for a candidate, best first.
@@ -202,7 +190,7 @@ class LuceneRetriever(Retriever):
         what further ones add stands under no word.
         """
         weights = self.settings.weights
-        with java_lock, java_failures("explaining", SearchError):
+        with java_failures("explaining", SearchError):
             found: dict[str, float] = defaultdict(float)
             where: dict[str, list[str]] = defaultdict(list)
             words = query_terms(topic, self.settings)
@@ -243,33 +231,23 @@ def _signals(words: float | None, citances: Sequence[float]) -> dict[str, float]
 
 
 def answered_in_threads(answer: Callable[[Task], Found], tasks: Iterable[Task], threads: int) -> Iterator[Found]:
-    """Answers in order, several at once, in threads that let go of Java at their end."""
-    with ThreadPoolExecutor(threads, thread_name_prefix="search") as pool:
-        try:
-            yield from pool.map(answer, tasks)
-        finally:
-            _detach_all(pool, threads)
+    """Answers in order, several at once."""
+    with java_threads(threads) as pool:
+        yield from pool.map(answer, tasks)
 
 
 class _Searcher:
     """One Lucene index, open for searching."""
 
     def __init__(self, path: Path, settings: LuceneSettings) -> None:
-        directory = fields.open_directory(path)
-        self.reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-        as_reader = cast("org.apache.lucene.index.IndexReader", self.reader)
-        self._searcher = java_class(_INDEX_SEARCHER)(as_reader)
+        self.reader = java_class("org.apache.lucene.index.DirectoryReader").open(fields.open_directory(path))
+        self._searcher = java_class("org.apache.lucene.search.IndexSearcher")(self.reader)
         similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")
         self._searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
-        self._search = _search_and_print()
 
-    def search(self, query: Any, k: int, sort: str) -> str:
-        """The k first hits as Java prints them. The lock must not be held: this is what runs beside others."""
-        with java_lock:
-            arguments = java_list([self._searcher, query, k, sort_by(sort)])
-            packed = cast("java.util.List", arguments)
-            invoke = self._search.invokeWithArguments
-        return str(invoke(packed))
+    def search(self, query: Any, k: int, sort: str, after: Any = None) -> Any:
+        """The k first hits, or the k that follow another, as a Java array."""
+        return self._searcher.searchAfter(after, query, k, sort_by(sort)).scoreDocs
 
     def count(self, query: Any) -> int:
         """How many documents a query has."""
@@ -279,52 +257,41 @@ class _Searcher:
         """Lucene's number of the document that has all these terms, and this position if one is given."""
         builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
         for field, value in terms:
-            term = term_query(field, value)
-            builder.add(term, occur().FILTER)
+            builder.add(term_query(field, value), occur().FILTER)
         if position is not None:
             place = java_class("org.apache.lucene.document.NumericDocValuesField").newSlowExactQuery(
                 fields.POSITION, position
             )
             builder.add(place, occur().FILTER)
-        query = builder.build()
-        return int(self._searcher.search(query, 1).scoreDocs[0].doc)
+        return int(self._searcher.search(builder.build(), 1).scoreDocs[0].doc)
 
     def term_score(self, document: int, field: str, term: str) -> float:
         """What BM25 gives a document for a term; 0 where it has not got it."""
-        query = cast("org.apache.lucene.search.Query", term_query(field, term))
-        explanation = self._searcher.explain(query, document)
+        explanation = self._searcher.explain(term_query(field, term), document)
         return float(explanation.getValue().doubleValue()) if explanation.isMatch() else 0.0
 
 
-@functools.cache
-def _search_and_print() -> Any:
-    """`IndexSearcher.search(Query, int, Sort)`, then `Arrays.toString` of its hits, as one Java function.
+def _column(hits: Any, place: int, method: tuple[str, str] = _PLAIN) -> list[str]:
+    """One sort key of all hits: `hit.fields[place]`, made a text in Java by a method of its class.
 
-    Reading a hundred hits one by one through pyjnius takes longer than the search; one string takes 0.1 ms.
-    There is one such function in the process, and nothing else calls `invokeWithArguments` (jvm.py says why).
+    Reading a thousand hits one by one takes longer than finding them, so all come as one text. No key holds a space.
     """
-    handles = java_class("java.lang.invoke.MethodHandles")
-    types = java_class("java.lang.invoke.MethodType")
-    by_name = java_class("java.lang.Class").forName
-    top_docs = class_object("org.apache.lucene.search.TopDocs")
-    top_field_docs = class_object("org.apache.lucene.search.TopFieldDocs")
-    string, hits = class_object("java.lang.String"), by_name("[Lorg.apache.lucene.search.ScoreDoc;")
-    search = method_handle(
-        _INDEX_SEARCHER,
-        "search",
-        top_field_docs,
-        class_object("org.apache.lucene.search.Query"),
-        class_object("int"),
-        class_object("org.apache.lucene.search.Sort"),
-    )
+    keys = java_class("java.util.Arrays").stream(hits).map(_key(place, *method))
+    return str(keys.collect(java_class("java.util.stream.Collectors").joining(" "))).split()
+
+
+@functools.cache
+def _key(place: int, owner: str, method: str) -> Any:
+    handles, types = java_class("java.lang.invoke.MethodHandles"), java_class("java.lang.invoke.MethodType")
+    text, anything, values = map(java_class, ("java.lang.String", "java.lang.Object", "java.lang.Object[]"))
     lookup = handles.publicLookup()
-    score_docs = lookup.findGetter(top_docs, "scoreDocs", hits)
-    objects_to_string = types.methodType(string, by_name("[Ljava.lang.Object;"))
-    to_string = lookup.findStatic(class_object("java.util.Arrays"), "toString", objects_to_string)
-    hits_to_string = to_string.asType(types.methodType(string, hits))
-    printed = handles.filterReturnValue(score_docs, hits_to_string)
-    printed = printed.asType(types.methodType(string, top_field_docs))
-    return handles.filterReturnValue(search, printed)
+    of_hit = lookup.findGetter(java_class("org.apache.lucene.search.FieldDoc"), "fields", values)
+    at_place = handles.insertArguments(handles.arrayElementGetter(values), 1, java_class("java.lang.Integer")(place))
+    to_text = lookup.findVirtual(java_class(owner), method, types.methodType(text))
+    whole = handles.filterReturnValue(of_hit, at_place)
+    whole = handles.filterReturnValue(whole, to_text.asType(types.methodType(text, anything)))
+    proxies = java_class("java.lang.invoke.MethodHandleProxies")
+    return proxies.asInterfaceInstance(java_class("java.util.function.Function"), whole)
 
 
 def _matches(shown: dict[str, str], found: dict[str, float], where: dict[str, list[str]]) -> tuple[Match, ...]:
@@ -337,20 +304,3 @@ def _matches(shown: dict[str, str], found: dict[str, float], where: dict[str, li
             places[shown[term]] |= dict.fromkeys(where[term])
     matches = [Match(word, tuple(places[word]), score) for word, score in scores.items()]
     return tuple(sorted(matches, key=lambda match: (-match.score, match.word)))
-
-
-def _text(hexadecimal: str) -> str:
-    # Java prints a byte under 0x10 as one digit.
-    return bytes(int(byte, 16) for byte in hexadecimal.split()).decode()
-
-
-def _detach_all(pool: ThreadPoolExecutor, threads: int) -> None:
-    """Lets every thread of a pool tell Java that it ends; a barrier keeps one from doing it twice."""
-    barrier = threading.Barrier(threads)
-
-    def leave() -> None:
-        barrier.wait()
-        detach()
-
-    for future in [pool.submit(leave) for _ in range(threads)]:
-        future.result()

@@ -15,7 +15,7 @@ import orjson
 
 from citerec.contexts.topic import clean
 from citerec.corpus.store import SearchableCitance, SearchableText
-from citerec.retrieve.jvm import cast, java_class
+from citerec.retrieve.jvm import java_class, java_text
 
 ID = "id"
 TEXT, TITLE, ABSTRACT, CITANCE = "contents", "title", "abstract", "citance"
@@ -32,8 +32,7 @@ _LONGEST_VENUE = 200  # Lucene refuses terms of more than 32,766 bytes
 @functools.cache
 def analyzer() -> Any:
     """Lower case, Lucene's English stop words out, Porter stems: Anserini's default."""
-    made = java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newStemmingInstance(ANALYZER)
-    return cast("org.apache.lucene.analysis.Analyzer", made)
+    return java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newStemmingInstance(ANALYZER)
 
 
 def open_directory(path: Path) -> Any:
@@ -59,9 +58,7 @@ def _text_type() -> Any:
 
 
 def _text_field(name: str) -> Any:
-    # pyjnius does not take a str for a CharSequence.
-    empty = cast("java.lang.CharSequence", java_class("java.lang.String")())
-    return _document("Field")(name, empty, _text_type())
+    return _document("Field")(name, "", _text_type())
 
 
 class _Filterable:
@@ -69,16 +66,15 @@ class _Filterable:
 
     def __init__(self) -> None:
         no, yes = _document("Field$Store").NO, _document("Field$Store").YES
-        nothing = java_class("org.apache.lucene.util.BytesRef")(b"")
+        nothing = java_class("org.apache.lucene.util.BytesRef")()
         self.document = _document("Document")()
         self._id = _document("StringField")(ID, "", yes)
         self._id_value = _document("BinaryDocValuesField")(ID, nothing)
         self._year = _document("IntField")(YEAR, UNKNOWN, no)
         self._citations = _document("IntField")(CITATIONS, UNKNOWN, no)
         self._venue = _document("TextField")(VENUE, "", no)
-        self._venue_sort = _document("SortedDocValuesField")(
-            VENUE_SORT, java_class("org.apache.lucene.util.BytesRef")(_NO_VENUE)
-        )
+        self._venue_sort = _document("SortedDocValuesField")(VENUE_SORT, nothing)
+        self._venue_sort.setBytesValue(_NO_VENUE)
         self._year_now: int | None = None
         self._citations_now: int | None = None
         self._venue_now: str | None = None
@@ -99,7 +95,7 @@ class _Filterable:
         if paper.venue != self._venue_now:
             self._venue_now = paper.venue
             venue = (paper.venue or "")[:_LONGEST_VENUE]
-            self._venue.setStringValue(venue)
+            self._venue.setStringValue(java_text(venue))
             self._venue_sort.setBytesValue(venue.casefold().encode() or _NO_VENUE)
         if paper.fields_of_study != self._fields:
             self._fields = paper.fields_of_study
@@ -130,9 +126,9 @@ class PaperDocument(_Filterable):
     def fill(self, paper: SearchableText) -> None:
         """Makes it the document of this paper."""
         self._fill(paper)
-        self._title.setStringValue(paper.title)
-        self._abstract.setStringValue(paper.abstract)
-        self._text.setStringValue(f"{paper.title}. {paper.abstract}" if paper.abstract else paper.title)
+        self._title.setStringValue(java_text(paper.title))
+        self._abstract.setStringValue(java_text(paper.abstract))
+        self._text.setStringValue(java_text(f"{paper.title}. {paper.abstract}" if paper.abstract else paper.title))
 
 
 class CitanceDocument(_Filterable):
@@ -143,9 +139,7 @@ class CitanceDocument(_Filterable):
         no = _document("Field$Store").NO
         self._citance = _text_field(CITANCE)
         self._citing = _document("StringField")(CITING, "", no)
-        self._citing_value = _document("BinaryDocValuesField")(
-            CITING, java_class("org.apache.lucene.util.BytesRef")(b"")
-        )
+        self._citing_value = _document("BinaryDocValuesField")(CITING, java_class("org.apache.lucene.util.BytesRef")())
         self._citing_year = _document("IntField")(CITING_YEAR, UNKNOWN, no)
         self._position = _document("NumericDocValuesField")(POSITION, 0)
         for field in (self._citance, self._citing, self._citing_value, self._citing_year, self._position):
@@ -154,7 +148,7 @@ class CitanceDocument(_Filterable):
     def fill(self, citance: SearchableCitance) -> None:
         """Makes it the document of this citing sentence, its citation markers out."""
         self._fill(citance.cited)
-        self._citance.setStringValue(clean(citance.text))
+        self._citance.setStringValue(java_text(clean(citance.text)))
         self._citing.setStringValue(citance.citing_id)
         self._citing_value.setBytesValue(citance.citing_id.encode())
         self._citing_year.setIntValue(UNKNOWN if citance.citing_year is None else citance.citing_year)

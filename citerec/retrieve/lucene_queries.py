@@ -8,7 +8,7 @@ from citerec.contexts.topic import Topic
 from citerec.errors import FilterError
 from citerec.records import Filters
 from citerec.retrieve import lucene_fields as fields
-from citerec.retrieve.jvm import cast, java_class
+from citerec.retrieve.jvm import java_class, java_text
 from citerec.retrieve.lucene_settings import LuceneSettings
 
 ENGINE_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.ABSTRACT}
@@ -61,8 +61,8 @@ class Parsers:
 def _parsed(parser: Any | None, text: str) -> Any | None:
     if parser is None:
         return None
-    query = parser.parse(text)
-    return None if query.getClass().getName().endswith("MatchNoDocsQuery") else query
+    query = parser.parse(java_text(text))
+    return None if isinstance(query, java_class("org.apache.lucene.search.MatchNoDocsQuery")) else query
 
 
 def _scaled(weights: dict[str, float], factor: float) -> dict[str, float]:
@@ -74,12 +74,11 @@ def _parser(weights: dict[str, float]) -> Any | None:
     number = java_class("java.lang.Float")
     for name, weight in weights.items():
         if weight > 0:
-            boxed = number(weight)
-            by_field.put(name, boxed)
+            by_field.put(name, number(weight))
     if by_field.isEmpty():
         return None
     parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
-    return parser(fields.analyzer(), cast("java.util.Map", by_field), _WHITESPACE_OPERATOR)
+    return parser(fields.analyzer(), by_field, _WHITESPACE_OPERATOR)
 
 
 def _either(*queries: Any) -> Any:
@@ -166,7 +165,7 @@ def query_terms(topic: Topic, settings: LuceneSettings) -> dict[str, tuple[str, 
     )
     for text, weight in weighted:
         for word in text.split() if weight else ():
-            for term in analyze(fields.analyzer(), word).toArray():
+            for term in map(str, analyze(fields.analyzer(), java_text(word))):
                 shown, times = terms.get(term, (word.strip(".,;:!?()[]\"'“”"), 0.0))
                 terms[term] = (shown, times + weight)
     return terms

@@ -10,7 +10,7 @@ from citerec.errors import IndexUnusableError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.retrieve.dense.check import dense_faults
 from citerec.retrieve.index import DENSE, LUCENE, open_store
-from citerec.retrieve.jvm import cast, java_class, java_failures, java_lock, start
+from citerec.retrieve.jvm import java_class, java_failures
 from citerec.retrieve.lucene_fields import ID, open_directory
 from citerec.retrieve.manifest import Manifest
 
@@ -32,7 +32,6 @@ def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
         on_progress("checking the store", 0, 1)
         faults = [f"the paper store: {fault}" for fault in store.integrity_faults()]
         faults += _counts_faults(store, manifest)
-        start()
         for name, expected in (("papers", manifest.counts.papers), ("citances", manifest.counts.citances)):
             on_progress(f"checking {name}", 0, 1)
             path = index / LUCENE / name
@@ -67,7 +66,7 @@ def _counts_faults(store: PaperStore, manifest: Manifest) -> list[str]:
 
 def _lucene_faults(path: Path, expected: int) -> list[str]:
     """Lucene's own check of its files and their checksums, and the number of documents."""
-    with java_lock, java_failures(f"checking {path}", IndexUnusableError):
+    with java_failures(f"checking {path}", IndexUnusableError):
         directory = open_directory(path)
         checker = java_class("org.apache.lucene.index.CheckIndex")(directory)
         try:
@@ -91,10 +90,8 @@ def _id_faults(store: PaperStore, path: Path) -> list[str]:
 
 
 def _lucene_ids(path: Path) -> Iterator[str]:
-    with java_lock:
-        reader = java_class("org.apache.lucene.index.DirectoryReader").open(open_directory(path))
-        as_reader = cast("org.apache.lucene.index.IndexReader", reader)
-        terms = java_class("org.apache.lucene.index.MultiTerms").getTerms(as_reader, ID).iterator()
-        while (term := terms.next()) is not None:
-            yield str(term.utf8ToString())
-        reader.close()
+    reader = java_class("org.apache.lucene.index.DirectoryReader").open(open_directory(path))
+    terms = java_class("org.apache.lucene.index.MultiTerms").getTerms(reader, ID).iterator()
+    while (term := terms.next()) is not None:
+        yield str(term.utf8ToString())
+    reader.close()

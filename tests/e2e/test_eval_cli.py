@@ -245,7 +245,7 @@ def test_few_hits_are_called_what_they_are(citerec: Citerec, indexed: Path) -> N
 
 def test_help_of_eval_is_light(citerec: Citerec) -> None:
     code = "import sys; from citerec.cli.main import cli; cli(['eval', '--help'], standalone_mode=False); "
-    code += "print([m for m in ('numpy', 'pydantic', 'spacy', 'ranx', 'torch', 'jnius') if m in sys.modules])"
+    code += "print([m for m in ('numpy', 'pydantic', 'spacy', 'ranx', 'torch', 'jpype') if m in sys.modules])"
     import subprocess
     import sys
 

@@ -57,3 +57,23 @@ def test_ctrl_c_is_left_to_python(demo_index: Path) -> None:
         "try:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(5)\nexcept KeyboardInterrupt: print('asked to stop')"
     )
     assert run(code).stdout.strip() == "asked to stop"
+
+
+def test_a_process_ends_though_another_thread_started_java(demo_index: Path) -> None:
+    code = (
+        "import gc, threading\nfrom citerec import Recommender\nbefore = list(gc.callbacks)\n"
+        f"def ask(): print(len(Recommender.open({str(demo_index)!r}).search('memory <REF>', k=1)))\n"
+        "thread = threading.Thread(target=ask); thread.start(); thread.join()\n"
+        "assert gc.callbacks == before"
+    )
+    result = run(code)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "1\n", "")
+
+
+def test_a_second_java_machine_is_refused() -> None:
+    code = (
+        "import jpype\nfrom citerec.errors import JavaError\nfrom citerec.retrieve import jvm\n"
+        "jpype.startJVM(jvmpath=jvm.java_home() / 'lib/server/libjvm.so')\n"
+        "try: jvm.start()\nexcept JavaError as error: print(error)"
+    )
+    assert run(code).stdout.startswith("a Java machine runs in this process already")

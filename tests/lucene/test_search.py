@@ -12,7 +12,6 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.recommend import Recommender, SearchOptions
 from citerec.records import NO_FILTERS, Context, Filters
 from citerec.retrieve.index import build_index, open_store
-from citerec.retrieve.jvm import java_lock
 from citerec.retrieve.lucene_queries import SORTS, filtered
 from citerec.systems import Recipe
 from tests.conftest import s2ag_paper, write_lines
@@ -131,10 +130,9 @@ def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommende
 )
 def test_no_leak_through_citing_sentences(recommender: Recommender, context: Context, citing: set[str]) -> None:
     """Neither the citing paper's own sentences are searched, nor newer ones, nor those of unknown year."""
-    with java_lock:
-        words = recommender._index.lucene._parsers.citances(Topic("probabilistic"))
-        leak_rules = Filters(citing_id=context.citing_id, as_of_year=context.citing_year)
-        allowed = filtered(words, leak_rules, citances=True)
+    words = recommender._index.lucene._parsers.citances(Topic("probabilistic"))
+    leak_rules = Filters(citing_id=context.citing_id, as_of_year=context.citing_year)
+    allowed = filtered(words, leak_rules, citances=True)
     hits = recommender._index.lucene._citance_hits(allowed, 100)
     assert {hit.citing_id for hit in hits} == citing
     shown = {hit.citance.citing_id for hit in recommender.search(context, k=7) if hit.citance}
@@ -217,7 +215,6 @@ def test_limits(recommender: Recommender) -> None:
 
 
 def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
-    """pyjnius is not safe to call from several threads; the retriever must be."""
     sentences = [
         "Self-attention replaces recurrence in translation <REF>.",
         "Support vectors and random forests classify well <REF>.",
@@ -230,13 +227,10 @@ def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
     wrong: list[str] = []
 
     def ask() -> None:
-        from citerec.retrieve.jvm import detach
-
         for _ in range(25):
             for (sentence, which), hits in expected.items():
                 if which.search(sentence, k=20) != hits:
                     wrong.append(sentence)
-        detach()
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
@@ -283,3 +277,13 @@ def test_the_first_hits_do_not_depend_on_how_many_are_asked_for(recommender: Rec
     sentence = "okapi probabilistic ranking <REF>"
     longer = recommender.search(sentence, k=7)
     assert recommender.search(sentence, k=2) == longer[:2]
+
+
+def test_all_ids_are_found_page_by_page(recommender: Recommender, monkeypatch: pytest.MonkeyPatch) -> None:
+    retriever = recommender._index.lucene
+    every = ["1", "10", "2", "3", "4", "5", "6"]
+    for page in (1, 3, 7, 100):
+        monkeypatch.setattr("citerec.retrieve.lucene._PAGE", page)
+        assert retriever.matching_ids(NO_FILTERS) == every
+        assert retriever.matching_ids(Filters(fields=("Biology",))) == ["2", "3"]
+        assert retriever.matching_ids(Filters(fields=("Physics",))) == []
