@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types imports unit docs demo-set bench results constraints clean
+.PHONY: help demo test lint types imports unit docs docs-check demo-set bench results constraints clean
 
 help:           ## Show the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
@@ -21,7 +21,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## Build the demo index and ask it three sentences
 	$(BIN)/citerec demo
 
-test: $(READY) lint types imports unit  ## Run every check and test
+test: $(READY) lint types imports docs-check unit  ## Run every check and test
 
 lint: $(READY)  ## Style
 	$(BIN)/ruff check .
@@ -39,8 +39,12 @@ ORDER := --random-order
 unit: $(READY)  ## Tests
 	$(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder $(ORDER)
 
-docs: $(READY)  ## Write docs/cli.md and docs/settings.md from the code
+docs: $(READY)  ## Write the pages that are made from the code, and build the site in site/
 	$(BIN)/python -m citerec.cli.reference docs
+	$(BIN)/mkdocs build --quiet --strict
+
+docs-check: $(READY)  ## The documentation builds, and every link in it leads somewhere
+	$(BIN)/mkdocs build --quiet --strict --site-dir $(VENV)/site
 
 demo-set: $(READY)  ## Label the demo's contexts anew (needs ../shared for the spaCy model)
 	$(BIN)/citerec index build diagnostics/demo --out indexes/demo

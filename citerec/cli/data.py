@@ -62,7 +62,7 @@ def data() -> None:
 @click.option(
     "--as-published",
     is_flag=True,
-    help="Number and swap as CiteBench's own files have it, to compare with its scores: docs/text-datasets.md.",
+    help="Number and swap as CiteBench's own files have it, to compare with its scores: docs/text-data.md.",
 )
 @_max_bad
 def citebench(files: tuple[Path, ...], out: Path, format_name: str | None, as_published: bool, max_bad: float) -> None:

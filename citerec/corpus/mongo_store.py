@@ -1,4 +1,4 @@
-"""The paper store on MongoDB: a collection for each table of the SQLite store (docs/stores.md)."""
+"""The paper store on MongoDB: a collection for each table of the SQLite store (docs/storage.md)."""
 
 import heapq
 import itertools

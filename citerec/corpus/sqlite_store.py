@@ -1,4 +1,4 @@
-"""The paper store on SQLite: one file inside the index directory (docs/index-format.md)."""
+"""The paper store on SQLite: one file inside the index directory (docs/storage.md)."""
 
 import itertools
 import sqlite3

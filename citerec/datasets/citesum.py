@@ -47,7 +47,7 @@ class Nearness:
         rouge2: Of pairs of words (0.2).
         rouge_l: Of the longest common subsequence (0.4).
         stemming: Whether words are stemmed. The paper does not say; only with stemming ROUGE gives the recall that it
-            reports for SciTLDR (docs/text-datasets.md).
+            reports for SciTLDR (docs/text-data.md).
     """
 
     rouge1: float = 0.5

@@ -18,7 +18,7 @@ from citerec.groundwork.progress import Progress, no_progress
 VOCABULARY = "vocabulary.json"
 WEIGHTS = "weights.safetensors"
 
-# Ours, by cross-validation on the train files; the balance with the dev files in view too (docs/taggers.md).
+# Ours, by cross-validation on the train files; the balance with the dev files in view too (docs/results.md).
 INVERSE_REGULARISATION = 3.0
 BALANCE = 0.75
 """How far rare labels count for more: 0 not at all, 1 as much in all as the others."""

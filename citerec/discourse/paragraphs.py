@@ -22,7 +22,7 @@ SCHEMES = {
 _BEGIN = "[BOS]"
 _REMEDY = (
     'A line is {"text": "…", "label": "…"}, or {"paragraph": "[BOS] …\\n[BOS] …", "discourse_tags": ["…", "…"]}: '
-    "docs/taggers.md."
+    "docs/train.md."
 )
 
 

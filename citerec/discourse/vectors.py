@@ -10,7 +10,7 @@ import numpy.typing as npt
 from citerec.discourse.features import Tokens
 
 WEIGHTS = {"words": 1.0, "characters": 1.0, "surroundings": 0.5, "cues": 0.5, "place": 1.0}
-"""Length of each block's part of a vector (ours: by cross-validation on the train files, docs/taggers.md)."""
+"""Length of each block's part of a vector (ours: by cross-validation on the train files, docs/results.md)."""
 
 _RARE = 2  # a token that fewer sentences have teaches nothing
 

@@ -1,4 +1,4 @@
-"""Results as a directory: results.json and what stands beside it (docs/results-format.md)."""
+"""Results as a directory: results.json and what stands beside it (docs/formats.md)."""
 
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence

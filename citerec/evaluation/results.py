@@ -1,4 +1,4 @@
-"""Results as users meet them: figures with frames, a folder, a look at them (docs/results-format.md)."""
+"""Results as users meet them: figures with frames, a folder, a look at them (docs/formats.md)."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path

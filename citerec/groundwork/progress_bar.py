@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 
 from rich.console import Console
 from rich.progress import (
@@ -36,7 +37,7 @@ class _Done(ProgressColumn):
 def progress_bar() -> Iterator[Callable[[str, float, float], None]]:
     """Gives a function to call with (what is done now, how much of it is done, how much there is).
 
-    Silent where standard error is neither a terminal nor a notebook's output.
+    Silent where standard error is neither a terminal nor the output of a notebook that has ipywidgets.
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     bar = Progress(
@@ -47,7 +48,7 @@ def progress_bar() -> Iterator[Callable[[str, float, float], None]]:
         TimeRemainingColumn(),
         console=console,
         transient=True,
-        disable=not (console.is_terminal or console.is_jupyter),
+        disable=not (console.is_terminal or (console.is_jupyter and find_spec("ipywidgets"))),
     )
     tasks: dict[str, TaskID] = {}
 

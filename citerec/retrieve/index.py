@@ -1,4 +1,4 @@
-"""Index directories: building them beside their place, adding to them, opening them (docs/index-format.md)."""
+"""Index directories: building them beside their place, adding to them, opening them (docs/storage.md)."""
 
 import contextlib
 import shutil

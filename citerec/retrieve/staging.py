@@ -1,4 +1,4 @@
-"""Building beside the place and taking it at the end: a crash leaves the old or nothing (docs/index-format.md)."""
+"""Building beside the place and taking it at the end: a crash leaves the old or nothing (docs/storage.md)."""
 
 import contextlib
 import errno

@@ -1,4 +1,4 @@
-"""Tasks and written texts from files: CiteBench's records, SciTLDR's, our own predictions (docs/text-formats.md)."""
+"""Tasks and written texts from files: CiteBench's records, SciTLDR's, our own predictions (docs/formats.md)."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -19,8 +19,8 @@ _ATTRIBUTES = {"abs": "citing", "ctx_b": "before", "ctx_a": "after"}
 _OF_TASK = {"id", "dataset", "input", "target", "sources", "source"}
 _OF_SOURCE = {"paper_id", "title", "authors"}
 _OF_WRITTEN = {"prediction", "writer", "settings", "sentences", "knows_target"}
-_TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/text-formats.md.'
-_WRITTEN = 'A written text is a task with "prediction": "…": docs/text-formats.md.'
+_TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/formats.md.'
+_WRITTEN = 'A written text is a task with "prediction": "…": docs/formats.md.'
 
 
 def read_tasks(path: Path) -> Iterator[TextTask]:

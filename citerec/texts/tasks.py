@@ -30,7 +30,7 @@ class Source:
 class TextTask:
     """A text to write: a citation text, a TLDR, a section of related work.
 
-    `[0]`, `[1]`, … in what is written stand for the sources in their order (docs/text-formats.md).
+    `[0]`, `[1]`, … in what is written stand for the sources in their order (docs/formats.md).
 
     Attributes:
         task_id: Identifier, unique in its data set.

@@ -1,4 +1,4 @@
-"""Tasks and written texts as JSON objects in CiteBench's shape (docs/text-formats.md)."""
+"""Tasks and written texts as JSON objects in CiteBench's shape (docs/formats.md)."""
 
 from typing import Any
 

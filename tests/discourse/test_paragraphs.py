@@ -83,7 +83,7 @@ def test_a_bad_line_is_named(tmp_path: Path, line: bytes, what: str) -> None:
         list(read_paragraphs(path))
     assert what in caught.value.message
     assert f"{path}, line 3: " in caught.value.message
-    assert "docs/taggers.md" in caught.value.remedy
+    assert "docs/train.md" in caught.value.remedy
 
 
 def test_an_empty_or_missing_file_is_named(tmp_path: Path) -> None:

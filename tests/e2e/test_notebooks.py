@@ -15,8 +15,10 @@ from tests.conftest import ROOT
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 
-def test_there_are_two() -> None:
-    assert [path.stem for path in NOTEBOOKS] == ["bring_your_own_system", "reading_a_report"]
+def test_readme_or_a_page_names_each() -> None:
+    text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert len(NOTEBOOKS) == 5
+    assert all(path.name in text for path in NOTEBOOKS)
 
 
 @pytest.mark.filterwarnings("ignore")  # of Jupyter's own machinery

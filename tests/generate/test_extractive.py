@@ -181,7 +181,7 @@ def test_writers_of_nothing_write_nothing() -> None:
 
 
 def test_scitldr(shared: Path) -> None:
-    """Stemmed, and against the nearest reference, as its authors measure it: docs/generation.md has the table."""
+    """Stemmed, and against the nearest reference, as its authors measure it: docs/results.md has the table."""
     from citerec.texts.metrics.rouge import Rouge
 
     tasks = list(read_tasks(shared / "text" / "scitldr" / "dev.jsonl"))

@@ -74,8 +74,8 @@ def test_every_metric_keeps_the_contract(name: str, taggers: dict[str, Path]) ->
 
 
 def test_the_example_of_the_docs_prints_what_stands_there(capsys: pytest.CaptureFixture[str]) -> None:
-    docs = (Path(__file__).parents[2] / "docs" / "text-metrics.md").read_text()
-    found = re.search(r"```python\n(.*?)```\n```\n(.*?)```", docs, re.DOTALL)
+    docs = (Path(__file__).parents[2] / "docs" / "texts.md").read_text()
+    found = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", docs, re.DOTALL)
     assert found
     exec(found[1], {})
     assert capsys.readouterr().out == found[2]

@@ -1,4 +1,4 @@
-"""The collections that a build keeps in its store: cited papers, citing papers, texts, contexts (docs/stores.md)."""
+"""The collections that a build keeps in its store: cited papers, citing papers, texts, contexts (docs/storage.md)."""
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from citerec.groundwork.resume import Result
 from citerec.records import Paper
 
 COLLECTIONS = ("cited_papers", "citing_papers", "texts", "contexts")
-"""Their names (docs/stores.md)."""
+"""Their names (docs/storage.md)."""
 
 _PART = 1000
 

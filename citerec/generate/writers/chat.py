@@ -197,7 +197,7 @@ class ChatWriter:
             url, key = os.environ.get("OPENAI_BASE_URL", ""), key or os.environ.get("OPENAI_API_KEY", "")
         if not url:
             raise InputError(
-                "there is no chat endpoint", f"Say where one is: export {URL}={_EXAMPLE_URL} (docs/neural-writers.md)."
+                "there is no chat endpoint", f"Say where one is: export {URL}={_EXAMPLE_URL} (docs/writing.md)."
             )
         model = model or os.environ.get(MODEL)
         if not model:

@@ -144,7 +144,7 @@ def contribution_each(task: TextTask) -> list[Picked]:
     """The sentence of each source that says most surely what its authors did, else its first.
 
     EXT-HEURISTIC with more of what authors write there, the surest first. It was made on SciTLDR's training part:
-    docs/generation.md says what it gains.
+    docs/results.md says what it gains.
     """
     return [
         Picked(next(filter(None, (_first(cue, sentences) for cue in _CONTRIBUTIONS)), sentences[0]), (number,))

@@ -93,7 +93,7 @@ _LENGTHS: Mapping[Kind, Mapping[str, Any]] = {"tldr": {"min_tokens": 10, "max_to
 
 
 def recipe(family: str, kind: Kind) -> Generation:
-    """The published recipe for a kind of model and of text, as near as there is one: docs/neural-writers.md.
+    """The published recipe for a kind of model and of text, as near as there is one: docs/writing.md.
 
     Args:
         family: What `Seq2seqModel.family` says.

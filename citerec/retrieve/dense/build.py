@@ -30,7 +30,7 @@ class DenseOptions:
 
     Attributes:
         model: What encodes the papers, and the queries later: a folder, or a name.
-        vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/index-format.md.
+        vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/storage.md.
         kind: Kind of FAISS index; chosen by the number of vectors where `auto`.
         max_tokens: How much of a text is read; what the authors of the model set where None.
         backend: What runs the model over the papers.

@@ -1,4 +1,4 @@
-"""Vectors that were made elsewhere: arrays with ids, or the `embeddings-specter_v2` of S2AG (docs/index-format.md).
+"""Vectors that were made elsewhere: arrays with ids, or the `embeddings-specter_v2` of S2AG (docs/storage.md).
 
 They come in any order and are put into place by a binary search for their id. Nothing is sorted, and nothing of them is
 held in memory: `given.npy` has a row for every paper of the store, and is drawn together at the end.
@@ -32,9 +32,7 @@ _COMMIT_BATCHES = 16
 _SOON = 1000
 # float16 keeps three digits: what is so near to length one was normalised before, and is taken as it is.
 _NORMALISED = 2e-3
-_FORMS = (
-    "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/index-format.md."
-)
+_FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/storage.md."
 
 
 @dataclass(slots=True)
