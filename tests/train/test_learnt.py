@@ -11,8 +11,8 @@ from citerec.contexts.hold_out import split_contexts
 from citerec.contexts.learnt import LEARNT, Learnt, digests_of, learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
-from citerec.evaluation.files import read_results
 from citerec.evaluation.overlap import find_overlap
+from citerec.evaluation.results import Results
 from citerec.groundwork.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
@@ -92,7 +92,7 @@ def test_what_it_learnt_from_is_left_out_for_all_systems(
     results.write(tmp_path / "results")
     assert note in (tmp_path / "results" / "report.html").read_text()
     assert note in json.loads((tmp_path / "results" / "results.json").read_text())["notes"]
-    assert read_results(tmp_path / "results").set == results.set
+    assert Results.read(tmp_path / "results").set == results.set
     # A run over the whole file is read all the same.
     again = evaluate(
         {"run": tmp_path / "results" / "runs" / "bm25.trec", "mine": recommender},
