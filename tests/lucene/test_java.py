@@ -53,6 +53,7 @@ def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
 def test_ctrl_c_is_left_to_python(demo_index: Path) -> None:
     code = (
         "import os, signal, time\nfrom citerec import Recommender\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a suite in the background ignores it
         f"Recommender.open({str(demo_index)!r}).search('memory <REF>', k=1)\n"
         "try:\n    os.kill(os.getpid(), signal.SIGINT); time.sleep(5)\nexcept KeyboardInterrupt: print('asked to stop')"
     )
