@@ -7,8 +7,9 @@ from typing import Literal
 
 import numpy as np
 
-from citerec.evaluation.figures import ALL, OVERALL, Comparison, Flags, Floats, Group, Ints, Mean, Scores
-from citerec.evaluation.statistics import RESAMPLES, Totals, holm, intervals, randomisation_test, total
+from citerec.evaluation.figures import ALL, OVERALL, Comparison, Flags, Group, Mean, Scores
+from citerec.evaluation.items import Ints
+from citerec.evaluation.statistics import RESAMPLES, Floats, Totals, holm, intervals, randomisation_test, total
 from citerec.groundwork.progress import Progress, no_progress
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet
 from citerec.errors import InputError
 from citerec.evaluation.compare import Grouping, compare, group_scores
-from citerec.evaluation.figures import Floats, Items, Scores, SystemResult, members_of, robustness
+from citerec.evaluation.figures import Scores, SystemResult, members_of, robustness
 from citerec.evaluation.files import ranked_columns
+from citerec.evaluation.items import Items
 from citerec.evaluation.material import Material, Source, load_material, read_source
 from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, load, measure, parse_metrics
 from citerec.evaluation.overlap import Overlap, find_overlap
@@ -21,7 +22,7 @@ from citerec.evaluation.qrels import contexts_of_qrels
 from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcomes, rank
 from citerec.evaluation.results import Results
 from citerec.evaluation.run import Years
-from citerec.evaluation.statistics import RESAMPLES
+from citerec.evaluation.statistics import RESAMPLES, Floats
 from citerec.evaluation.systems import Answered, Conditions, System, answer, check, learnt_by, named
 from citerec.evaluation.topics import Topics, select_topics
 from citerec.groundwork.progress import Progress

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from citerec.evaluation.figures import Figures, Floats, Item
+from citerec.evaluation.figures import Figures
+from citerec.evaluation.items import Item
 from citerec.evaluation.predictions import Predictions
+from citerec.evaluation.statistics import Floats
 from citerec.records import MARKER
 from citerec.texts.anchors import anchors_of, cited_in
 from citerec.texts.metrics.base import Column

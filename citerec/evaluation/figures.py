@@ -3,21 +3,20 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.diagnostics.label import FEW
 from citerec.evaluation.cost import Cost
+from citerec.evaluation.items import Items
 from citerec.texts.metrics.base import Column
 
 if TYPE_CHECKING:
     from citerec.evaluation.predictions import Predictions, ReadFile
     from citerec.evaluation.rank import Ranking
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int32]
 Flags = npt.NDArray[np.bool_]
 
 OVERALL = "overall"
@@ -206,116 +205,6 @@ class Comparison:
     difference: float
     p: float
     p_holm: float
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One context with what each system reached on it.
-
-    Attributes:
-        context_id: Its id.
-        text: Its sentence.
-        labels: Its classes.
-        citing: Number of its citing paper; contexts of one paper have one number.
-        in_index: Whether a paper that it cites is in the index.
-        cited: Ids of the papers that it cites.
-        ranks: Ranks of those papers by system; 0 for not found.
-        scores: By system and column.
-    """
-
-    context_id: str
-    text: str
-    labels: Mapping[str, str]
-    citing: int
-    in_index: bool
-    cited: Sequence[str]
-    ranks: Mapping[str, Sequence[int]]
-    scores: Mapping[str, Mapping[str, float]]
-
-
-@dataclass(frozen=True, slots=True)
-class Items(Sequence[Item]):
-    """The contexts or tasks that counted, in columns; made into records as they are looked at.
-
-    A hundred thousand records of several systems take seconds to make: most readers want a few, or none.
-
-    Attributes:
-        ids: Of each its id; of a task with several data sets its data set is a label.
-        labels: Of each its classes by family.
-        citing: Of each the number of its citing paper.
-        scores: By system, items × columns; NaN where a value is not defined.
-        columns: Names of the columns.
-        texts: Of contexts, their sentences.
-        cited: Of contexts, ids of the papers that they cite.
-        in_index: Of contexts, whether a paper that they cite is in the index.
-        ranks: Of contexts, by system the ranks of the cited papers, contexts × slots; 0 for not found.
-    """
-
-    ids: Sequence[str] = ()
-    labels: Sequence[Mapping[str, str]] = ()
-    citing: Ints = field(default_factory=lambda: np.empty(0, np.int32))
-    scores: Mapping[str, Floats] = field(default_factory=dict)
-    columns: Sequence[str] = ()
-    texts: Sequence[str] = ()
-    cited: Sequence[Sequence[str]] = ()
-    in_index: Sequence[bool] = ()
-    ranks: Mapping[str, Ints] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, items: Sequence[Item], systems: Sequence[str], columns: Sequence[str]) -> "Items":
-        """Records as columns."""
-        most = max((len(item.cited) for item in items), default=0)
-        return cls(
-            ids=[item.context_id for item in items],
-            labels=[item.labels for item in items],
-            citing=np.array([item.citing for item in items], np.int32),
-            scores={
-                name: np.array([[item.scores[name][column] for column in columns] for item in items], np.float64)
-                for name in systems
-            },
-            columns=columns,
-            texts=[item.text for item in items],
-            cited=[item.cited for item in items],
-            in_index=[item.in_index for item in items],
-            ranks={
-                name: np.array([[*item.ranks[name], *[-1] * (most - len(item.cited))] for item in items], np.int32)
-                for name in systems
-            },
-        )
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(map(_equal, self, other))
-
-    __hash__ = None  # type: ignore[assignment]
-
-    @overload
-    def __getitem__(self, index: int) -> Item: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Item]: ...
-    def __getitem__(self, index: int | slice) -> Item | Sequence[Item]:
-        if isinstance(index, slice):
-            return [self[number] for number in range(*index.indices(len(self)))]
-        cited = list(self.cited[index]) if self.cited else []
-        return Item(
-            context_id=self.ids[index],
-            text=self.texts[index] if self.texts else "",
-            labels=self.labels[index],
-            citing=int(self.citing[index]),
-            in_index=not self.in_index or bool(self.in_index[index]),
-            cited=cited,
-            ranks={name: ranks[index, : len(cited)].tolist() for name, ranks in self.ranks.items()},
-            scores={
-                name: dict(zip(self.columns, values[index].tolist(), strict=True))
-                for name, values in self.scores.items()
-            },
-        )
-
-
-def _equal(one: object, other: object) -> bool:
-    return one == other
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,12 @@ from citerec.evaluation.figures import (
     Comparison,
     FamilyInfo,
     Figures,
-    Item,
-    Items,
     Mean,
     Robustness,
     Scores,
     SystemResult,
 )
+from citerec.evaluation.items import Item, Items
 from citerec.evaluation.page import write_page
 from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.rank import Ranking

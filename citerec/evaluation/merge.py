@@ -6,7 +6,8 @@ from typing import TypeVar
 
 from citerec.errors import InputError
 from citerec.evaluation.compare import Grouping, compare
-from citerec.evaluation.figures import Figures, Items, Scores, SystemResult, members_of, robustness
+from citerec.evaluation.figures import Figures, Scores, SystemResult, members_of, robustness
+from citerec.evaluation.items import Items
 from citerec.evaluation.rank import FOUND_UNTIL
 
 Merged = TypeVar("Merged", bound=Figures)

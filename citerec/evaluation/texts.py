@@ -8,10 +8,11 @@ import numpy as np
 
 from citerec.errors import InputError
 from citerec.evaluation.compare import Grouping, compare, group_scores
-from citerec.evaluation.figures import ALL, DATASET, UNNAMED, FamilyInfo, Floats, Items, SystemResult, members_of
+from citerec.evaluation.figures import ALL, DATASET, UNNAMED, FamilyInfo, SystemResult, members_of
+from citerec.evaluation.items import Items
 from citerec.evaluation.predictions import Predictions, citing_paper
 from citerec.evaluation.results import Results
-from citerec.evaluation.statistics import RESAMPLES
+from citerec.evaluation.statistics import RESAMPLES, Floats
 from citerec.evaluation.tables import counted
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.texts.anchors import cited_in
