@@ -85,7 +85,7 @@ class LuceneRetriever(Retriever):
             self._citances = _Searcher(path / "citances", self.settings) if has_citances else None
             self._parsers = Parsers(self.settings)
             if not self._parsers.reach(citances=has_citances):
-                raise SettingsError("every weight is 0", "Give one field a weight: --set weights.text=1")
+                raise SettingsError("every weight is 0", "Give one field a weight: --set lucene.weights.text=1")
 
     def close(self) -> None:
         """Lets go of the index's files."""
@@ -217,7 +217,7 @@ class LuceneRetriever(Retriever):
         if (words := len(topic.text.split())) > longest:
             raise QueryError(
                 f"the sentence has {words:,} words, more than {longest:,}",
-                "Give the sentence around <REF>, or allow more with --set max_query_words=…",
+                "Give the sentence around <REF>, or allow more with --set lucene.max_query_words=…",
             )
 
 

@@ -245,7 +245,7 @@ def test_few_hits_are_called_what_they_are(citerec: Citerec, indexed: Path) -> N
 
 def test_help_of_eval_is_light(citerec: Citerec) -> None:
     code = "import sys; from citerec.cli.main import cli; cli(['eval', '--help'], standalone_mode=False); "
-    # The help names the systems that there are, so the modules of all parts are loaded, and with them numpy and pydantic.
+    # The help names the systems that there are: the modules of all parts are loaded, and with them numpy and pydantic.
     heavy = ("spacy", "ranx", "torch", "transformers", "jpype", "lightgbm", "faiss", "pandas", "scipy", "matplotlib")
     code += f"print([m for m in {heavy} if m in sys.modules])"
     import subprocess
