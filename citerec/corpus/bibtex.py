@@ -13,16 +13,7 @@ from citerec.corpus.values import read_id
 from citerec.records import Paper
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
-_VENUES = (
-    "journal",
-    "journaltitle",
-    "booktitle",
-    "series",
-    "publisher",
-    "school",
-    "institution",
-    "howpublished",
-)
+_VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
 _IDS = {"doi": "DOI", "pmid": "PubMed", "isbn": "ISBN"}
 
 

@@ -40,13 +40,7 @@ class _Batch:
 
 
 def ingest(
-    shards: list[Shard],
-    store: PaperStore,
-    *,
-    first: int,
-    max_bad: float,
-    workers: int | None,
-    on_progress: Progress,
+    shards: list[Shard], store: PaperStore, *, first: int, max_bad: float, workers: int | None, on_progress: Progress
 ) -> None:
     """Reads shards into a store. Shards that it has finished before are left out.
 

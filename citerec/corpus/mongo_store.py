@@ -8,23 +8,8 @@ from typing import Any
 import orjson
 
 from citerec.corpus.mongo_database import Fields, MongoDatabase, parts, to_bson
-from citerec.corpus.rows import (
-    COLUMNS,
-    JSON_COLUMNS,
-    KEYS,
-    Row,
-    digest,
-    json_text,
-    paper_of,
-    rows_of,
-)
-from citerec.corpus.store import (
-    CensusRow,
-    Counts,
-    NumberedRecord,
-    SearchableCitance,
-    SearchableText,
-)
+from citerec.corpus.rows import COLUMNS, JSON_COLUMNS, KEYS, Row, digest, json_text, paper_of, rows_of
+from citerec.corpus.store import CensusRow, Counts, NumberedRecord, SearchableCitance, SearchableText
 from citerec.records import Paper
 
 _FILTERABLE = ("year", "venue", "fields_of_study", "citation_count")

@@ -128,6 +128,5 @@ def recognise(path: Path) -> str:
             if "paper_id" in record:
                 return "jsonl"
     raise SourceError(
-        f"{path} is of no format that citerec recognises",
-        f"Name its format with --format: {', '.join(READERS)}.",
+        f"{path} is of no format that citerec recognises", f"Name its format with --format: {', '.join(READERS)}."
     )

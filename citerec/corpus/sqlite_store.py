@@ -10,13 +10,7 @@ import orjson
 
 from citerec.corpus.rows import COLUMNS, KEYS, Row, digest, paper_of, rows_of
 from citerec.corpus.sqlite_database import SqliteDatabase, id_parts
-from citerec.corpus.store import (
-    CensusRow,
-    Counts,
-    NumberedRecord,
-    SearchableCitance,
-    SearchableText,
-)
+from citerec.corpus.store import CensusRow, Counts, NumberedRecord, SearchableCitance, SearchableText
 from citerec.records import Paper
 
 # WITHOUT ROWID: rows lie in order of id, so that joins and the pass to Lucene read the file from front to back.

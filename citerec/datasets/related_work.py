@@ -109,11 +109,7 @@ def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
 
 
 def related_work_task(
-    document: Document,
-    conditions: Conditions,
-    store: PaperStore,
-    counts: "Counter[str]",
-    search: Search | None = None,
+    document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]", search: Search | None = None
 ) -> TextTask | None:
     """The task of a full text: its related work, written from abstracts; None where it does not meet the conditions.
 
