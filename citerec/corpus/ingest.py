@@ -3,7 +3,7 @@
 import contextlib
 import functools
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,13 +69,11 @@ def ingest(
             store.write(batch.encoded)
             shard = shards[batch.shard - first]
             before = tally.get(batch.shard) or ShardCounts(str(shard.path), shard.format, sizes[batch.shard], 0, 0, 0)
-            tally[batch.shard] = ShardCounts(
-                before.path,
-                before.format,
-                before.bytes,
-                before.read + batch.read,
-                before.bad + len(batch.bad),
-                before.without_context + batch.without_context,
+            tally[batch.shard] = replace(
+                before,
+                read=before.read + batch.read,
+                bad=before.bad + len(batch.bad),
+                without_context=before.without_context + batch.without_context,
             )
             if batch.bad:
                 ledger.set_aside(batch.shard, batch.bad)

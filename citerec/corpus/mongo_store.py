@@ -52,7 +52,6 @@ class MongoStore:
             self.database.upsert(table, no_later, later=True)
 
     def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
-        """Full records, by id; unknown ids are left out."""
         found: dict[str, Paper] = {}
         for ids in parts(paper_ids):
             abstracts, tldrs = self._texts("abstracts", ids), self._texts("tldrs", ids)
@@ -65,7 +64,6 @@ class MongoStore:
         return {paper_id: fields["text"] for paper_id, fields in self.database.by_id(table, ids, "text").items()}
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
-        """Years by id, without the rest of the record; unknown ids are left out."""
         found: dict[str, int | None] = {}
         for ids in parts(paper_ids):
             papers = self.database.by_id("papers", ids, "year")
@@ -73,7 +71,6 @@ class MongoStore:
         return found
 
     def census(self) -> Iterator[CensusRow]:
-        """Counts of papers by first field, year and citation count: one pass over all papers."""
         names = ({"$toString": "$year"}, {"$toString": "$citation_count"}, {"$arrayElemAt": ["$fields_of_study", 0]})
         year, citation_count, field = ({"$ifNull": [name, ""]} for name in names)
         # One text, not an object of three fields: nx-27017, on which the tests run, takes that for a constant.
@@ -83,7 +80,6 @@ class MongoStore:
         return iter(sorted(rows, key=lambda row: [(value is not None, value) for value in row]))
 
     def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
-        """All papers with an id above `after`, in order of id, changed at or after a place."""
         for page in self._changed(after, changed_since) if changed_since else self.database.pages("papers", after):
             abstracts = self._texts("abstracts", [fields["_id"] for fields in page])
             for fields in page:
@@ -98,11 +94,6 @@ class MongoStore:
             yield [papers[paper_id] for paper_id in ids if paper_id in papers]
 
     def searchable_citances(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableCitance]:
-        """Citances of all papers with an id above `after`, in order of cited and citing id.
-
-        With `changed_since`, all citances of a paper come if the paper, one of its citances or the paper that wrote
-        one changed at or after that place: a whole paper is written anew or not at all.
-        """
         for _, citations in itertools.groupby(self._joined(after), key=lambda joined: joined[0]["cited_id"]):
             of_paper = list(citations)
             if not any(part["place"] >= changed_since for joined in of_paper for part in joined if part):
@@ -125,14 +116,12 @@ class MongoStore:
                     yield fields, cited, papers.get(fields["citing_id"], {})
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
-        """The sentences in which one paper cites another."""
         pair = {"_id": {"$gte": f"{cited_id} {citing_id} ", "$lt": f"{cited_id} {citing_id}!"}}
         return tuple(
             text for fields in self.database.sorted("citations", pair, "contexts") for text in fields["contexts"]
         )
 
     def counts(self) -> Counts:
-        """How much the store holds."""
         with_abstract, unmatched_abstracts = self._matched("abstracts")
         with_tldr, unmatched_tldrs = self._matched("tldrs")
         citances = with_citances = unmatched = 0
@@ -168,7 +157,6 @@ class MongoStore:
         return set(self.database.by_id("papers", ids, "_id"))
 
     def histogram(self, attribute: str) -> dict[Any, int]:
-        """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
         if attribute == "fields_of_study":
             groups = self.database.groups("papers", "$fields_of_study", {"$unwind": "$fields_of_study"})
         elif attribute in ("venue", "year"):
@@ -179,22 +167,18 @@ class MongoStore:
         return found if attribute == "year" else dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def fingerprint(self) -> str:
-        """A digest of every paper, abstract, TLDR and citation: equal for equal contents, in every store."""
         return digest((table, self._rows(table)) for table in COLUMNS)
 
     def _rows(self, table: str) -> Iterator[Row]:
         return (_row(table, fields) for page in self.database.pages(table, "") for fields in page)
 
     def integrity_faults(self) -> list[str]:
-        """What MongoDB finds wrong with the collections of papers; empty where nothing is."""
         return [f"{table}: {fault}" for table in COLUMNS for fault in self.database.faults(table)]
 
     def finish(self) -> None:
-        """Closes: MongoDB has acknowledged every write."""
-        self.close()
+        self.close()  # MongoDB has acknowledged every write
 
     def close(self) -> None:
-        """Lets go of the connections."""
         self.database.close()
 
 
