@@ -25,14 +25,13 @@ JOURNAL = "journal.json"
 
 
 class Journal:
-    """Notes of one piece of work, kept in its folder.
+    """Notes of one piece of work, kept in its folder, which is emptied where it was begun for another plan.
 
     Args:
-        folder: Where the work is done; made where it is not there, and emptied where it was begun for another plan.
+        folder: Where the work is done; made where it is not there.
         plan: All that the outcome depends on, as JSON has it. The version of citerec is added.
 
     Attributes:
-        folder: Where the work is done.
         is_new: Whether nothing of this work was there.
     """
 
@@ -85,12 +84,7 @@ class Result:
 
 @contextlib.contextmanager
 def alone_in(work: Path, busy: str) -> Iterator[None]:
-    """Keeps a folder of results to one process; it is made where it is not there.
-
-    Raises:
-        BuildError: Another process is at work there, as `busy` says.
-        InputError: Nothing can be written there.
-    """
+    """Keeps a folder of results to one process, as `alone`; InputError where nothing can be written there."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(alone(work / "lock", busy))
@@ -108,10 +102,10 @@ def run_stage(
     workers: int | None = None,
     on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
 ) -> list[Result]:
-    """The results for some shards, in their order. Those that a folder has already are taken from there.
+    """The results for some shards, in their order. Those that the folder has already are taken from there.
 
-    A result counts as had if the shard has the same place, size and time as then, the parameters and the versions of
-    the step and of citerec are the same, and the file is the one whose checksum was noted.
+    A result is there already if the shard has the same place, size and time, the parameters and the versions of the
+    step and of citerec are the same, and the file has the checksum that was noted.
 
     Args:
         folder: Where results are kept.
