@@ -34,7 +34,7 @@ def read_bibtex(path: Path) -> Iterator[Line]:
 
 
 def _blocks(text: str) -> list[tuple[int, str, Any]]:
-    """(line, raw text, entry) of each entry; in place of an entry, the reason why there is none."""
+    """(line, raw text, entry) of each entry, or why there is none."""
     from bibtexparser.entrypoint import parse_string
     from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, Entry, ParsingFailedBlock
 

@@ -45,8 +45,8 @@ def ingest(
         store: Where to.
         first: Number of the first of these shards.
         max_bad: Share of bad records, 0 to 1, above which the work stops.
-        workers: Processes that read; as many as there are processors where None.
-        on_progress: Told of bytes read.
+        workers: Processes that read; as many as there are processors by default.
+        on_progress: Called with bytes read.
 
     Raises:
         SourceError: A shard cannot be opened, or its gzip stream is broken.

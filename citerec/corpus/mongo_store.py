@@ -19,15 +19,9 @@ Encoded = dict[str, list[tuple[str, int, bytes]]]
 
 
 class MongoStore:
-    """Papers in a MongoDB database. Reading is safe from several threads; one process at a time may write.
+    """Papers in a MongoDB database, opened as `MongoDatabase` is.
 
-    Args:
-        uri: Connection string with the name of the database in its path.
-        name: What to call the store in messages: without user and password.
-        credentials: `username` and `password`, as far as the URI has none.
-
-    Raises:
-        InputError: No server answers, or it does not let this user in.
+    Reading is safe from several threads; one process at a time may write.
     """
 
     def __init__(self, uri: str, *, name: str, credentials: Mapping[str, str]) -> None:
@@ -117,9 +111,8 @@ class MongoStore:
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
         pair = {"_id": {"$gte": f"{cited_id} {citing_id} ", "$lt": f"{cited_id} {citing_id}!"}}
-        return tuple(
-            text for fields in self.database.sorted("citations", pair, "contexts") for text in fields["contexts"]
-        )
+        found = self.database.sorted("citations", pair, "contexts")
+        return tuple(text for fields in found for text in fields["contexts"])
 
     def counts(self) -> Counts:
         with_abstract, unmatched_abstracts = self._matched("abstracts")
@@ -233,7 +226,6 @@ def _citing_year(pair: list[tuple[Fields, Fields, Fields]]) -> int | None:
 
 
 def _census_row(text: str, papers: int) -> CensusRow:
-    year, citation_count, field = text.split("/", 2)
-    return CensusRow(
-        field or None, int(year) if year else None, int(citation_count) if citation_count else None, papers
-    )
+    *numbers, field = text.split("/", 2)
+    year, citation_count = (int(number) if number else None for number in numbers)
+    return CensusRow(field or None, year, citation_count, papers)

@@ -36,12 +36,7 @@ Encoded = dict[str, list[Row]]
 
 
 class SqliteStore:
-    """Papers in one SQLite file. Reading is safe from several threads.
-
-    Args:
-        path: The file; made where it does not exist, unless `read_only`.
-        read_only: Open a finished store, which nobody changes any more.
-    """
+    """Papers in one SQLite file, opened as `SqliteDatabase` is. Reading is safe from several threads."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.database = SqliteDatabase(path, read_only=read_only)

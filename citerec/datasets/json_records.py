@@ -22,7 +22,7 @@ class JsonRecord(NamedTuple):
 
 
 def json_records(path: Path) -> Iterator[JsonRecord]:
-    """Yields the objects of a file in order, plain or gzip; an object spread over several lines is one in a list only.
+    """Yields the objects of a file in order, plain or gzip; only in a list an object may span several lines.
 
     Raises:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
