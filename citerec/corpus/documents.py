@@ -19,24 +19,15 @@ _BATCH_BYTES = 8_000_000  # a batch of full texts must not fill the memory
 
 
 class Documents(ABC):
-    """Collections of documents: JSON objects with an `id`. Each method raises ValueError where there is no collection.
-
-    Args:
-        collections: Names of the collections.
-    """
+    """Collections of documents by name. Each method raises ValueError where there is no such collection."""
 
     def __init__(self, collections: Sequence[str]) -> None:
         self._collections = tuple(collections)
 
     def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
-        """Keeps documents, each in place of the one with its id; returns how many were given.
+        """Keeps documents, each in place of the one with its id, in batches as they come; returns how many were given.
 
-        Args:
-            collection: Where to.
-            documents: JSON objects with an `id`, a string; taken as they come, in batches.
-
-        Raises:
-            ValueError: There is no such collection, or a document has no id, or is no JSON.
+        A document is a JSON object with an `id`, a string; ValueError where it is not.
         """
         name, count = self._known(collection), 0
         for batch in _batches(documents):

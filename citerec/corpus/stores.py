@@ -55,10 +55,8 @@ def open_store(where: str | Path) -> PaperStore:
     try:
         return SqliteStore(Path(where))
     except sqlite3.Error as error:
-        raise InputError(
-            f"{where} cannot be opened as a SQLite store ({error})",
-            "Give a file that citerec made, or a new one in a folder that exists.",
-        ) from error
+        remedy = "Give a file that citerec made, or a new one in a folder that exists."
+        raise InputError(f"{where} cannot be opened as a SQLite store ({error})", remedy) from error
 
 
 def _mongodb(uri: str) -> PaperStore:

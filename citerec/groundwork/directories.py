@@ -15,19 +15,12 @@ from citerec.groundwork.writing import beside, exchange, recover, write_failures
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of directory.
+    """A kind of directory, as its manifest, a JSON object, says under `kind`."""
 
-    Attributes:
-        name: What to call it in an error.
-        kind: The `kind` in its manifest.
-        manifest: The name of that file, a JSON object.
-        names: The names of all that is in one.
-    """
-
-    name: str
+    name: str  # what to call it in an error
     kind: str
-    manifest: str
-    names: frozenset[str]
+    manifest: str  # the name of that file
+    names: frozenset[str]  # of all that is in one
 
     def is_at(self, path: Path) -> bool:
         """Whether a folder is of this kind by its manifest; one whose manifest is broken counts as one."""

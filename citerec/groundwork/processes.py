@@ -158,14 +158,9 @@ def in_processes(
 ) -> list[Outcome]:
     """The results of some work on each of many small items, in their order, the same however many processes there are.
 
-    The processes stay for what comes next: each may spend seconds on importing what it needs. What a process that died
-    has left undone is done here. A script that calls this needs its `if __name__ == "__main__":`.
-
-    Args:
-        work: A function of a module, or a partial of one.
-        items: What it is called with.
-        workers: Processes, at most; None for as many as there are processors. Few items get fewer.
-        on_progress: Called with how many items are done.
+    The work is a function of a module, or a partial of one. Few items get fewer processes than `workers`, which is the
+    number of processors by default. They stay for what comes next: each may spend seconds on importing what it needs.
+    What a process that died has left undone is done here. `on_progress` is called with how many items are done.
     """
     wanted = min(workers or available_processors(), len(items) // _WORTH_A_PROCESS)
     parts = [items[start : start + _PART] for start in range(0, len(items), _PART)]

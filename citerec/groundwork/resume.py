@@ -27,12 +27,8 @@ JOURNAL = "journal.json"
 class Journal:
     """Notes of one piece of work, kept in its folder, which is emptied where it was begun for another plan.
 
-    Args:
-        folder: Where the work is done; made where it is not there.
-        plan: All that the outcome depends on, as JSON has it. The version of citerec is added.
-
-    Attributes:
-        is_new: Whether nothing of this work was there.
+    A plan is all that the result depends on, as JSON has it; the version of citerec is added. `is_new` says whether
+    nothing of this work was there.
     """
 
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:

@@ -41,25 +41,15 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column.
-
-    Attributes:
-        heading: Its name.
-        align: Numbers stand right.
-        format: How numbers are shown, as in Python's format strings.
-        style: Of all its cells.
-        least: The least width in a terminal, in characters.
-        most: The greatest width; 0 for any.
-        wrap: Whether long cells are broken in a terminal; by default those that stand left.
-    """
+    """A column. Widths are in characters of a terminal."""
 
     heading: str
-    align: Literal["left", "right"] = "left"
-    format: str = ""
-    style: str = ""
+    align: Literal["left", "right"] = "left"  # numbers stand right
+    format: str = ""  # of numbers, as in Python's format strings
+    style: str = ""  # of all its cells
     least: int = 0
-    most: int = 0
-    wrap: bool | None = None
+    most: int = 0  # 0 for any width
+    wrap: bool | None = None  # whether long cells are broken in a terminal; by default those that stand left
 
 
 @dataclass(frozen=True, slots=True)
