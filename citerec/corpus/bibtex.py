@@ -20,10 +20,8 @@ _IDS = {"doi": "DOI", "pmid": "PubMed", "isbn": "ISBN"}
 def read_bibtex(path: Path) -> Iterator[Line]:
     """Yields the entries of a `.bib` file, LaTeX accents and braces decoded, each with its own text as it stood.
 
-    Macros (`@string`) and cross-references (`crossref`) are resolved. The entry key becomes the paper id.
-
-    Raises:
-        SourceError: The file cannot be opened, or its gzip stream is broken.
+    Macros (`@string`) and cross-references (`crossref`) are resolved. The entry key becomes the paper id. Raises
+    SourceError as `raw_lines` does.
     """
     # From bytes: an entry is given back byte for byte, its line ends too.
     text = b"".join(raw for _, raw, _ in raw_lines(path, blank_too=True)).decode("utf-8", "surrogateescape")

@@ -12,11 +12,7 @@ from citerec.records import MARKER, Citation, citing_name
 
 
 def read_citances(path: Path) -> Iterator[Line]:
-    """Yields a citation for each paper that a context cites: several may come from one line.
-
-    Raises:
-        SourceError: The file cannot be opened, or its gzip stream is broken.
-    """
+    """Yields a citation for each paper that a context cites, several from one line; SourceError as `raw_lines`."""
     for number, raw, bytes_read in raw_lines(path):
         found = parsed(raw, parse_citances)
         for record in [found] if isinstance(found, BadRecord) else found:

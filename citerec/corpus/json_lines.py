@@ -48,17 +48,16 @@ def is_gzip(path: Path) -> bool:
 
 
 def read_json_lines(path: Path, parse: Callable[[dict[str, Any]], Record]) -> Iterator[Line]:
-    """Yields the records of a file in order, plain or gzip; `parse` makes one of a JSON object, or raises RecordError.
+    """Yields the records of a file in order; `parse` makes one of a JSON object, or raises RecordError.
 
-    Raises:
-        SourceError: The file cannot be opened, or its gzip stream is broken.
+    Raises SourceError as `raw_lines` does.
     """
     for number, raw, bytes_read in raw_lines(path):
         yield Line(number, parsed(raw, parse), bytes_read)
 
 
 def raw_lines(path: Path, *, blank_too: bool = False) -> Iterator[tuple[int, bytes, int]]:
-    """Yields (line number, line, bytes of the file read so far), leaving blank lines out unless they are asked for.
+    """Yields (line number, line, bytes of the file read so far), plain or gzip, by default without blank lines.
 
     Raises:
         SourceError: The file cannot be opened, or its gzip stream is broken.

@@ -1,4 +1,4 @@
-"""The ledger of an ingest: which shards were read to their end, and what could not be read. It lies by the papers."""
+"""The ledger of an ingest: which shards were read to their end, and what could not be read; kept beside the papers."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -97,7 +97,7 @@ class _SqliteLedger:
 
     def first_bad(self, shard: int) -> Quarantined | None:
         rows = self._database.all("SELECT * FROM quarantine WHERE shard = ? ORDER BY line LIMIT 1", (shard,))
-        return next(map(Quarantined._make, rows), None)
+        return Quarantined(*rows[0]) if rows else None
 
 
 class _MongoLedger:

@@ -14,7 +14,7 @@ from citerec.corpus.json_lines import BadRecord, RecordError, bad_record, raw_li
 from citerec.corpus.values import optional_id, read_list, read_text
 from citerec.datasets import chen
 from citerec.datasets.anchors import positions, unified
-from citerec.datasets.json_records import JsonRecord, json_records
+from citerec.datasets.json_records import REMEDY, JsonRecord, json_records
 from citerec.errors import SourceError
 from citerec.texts.tasks import Source, TextTask
 
@@ -23,7 +23,6 @@ _REFR = re.compile(r"#REFR\b")
 _CITE = re.compile(r"<cite>", re.IGNORECASE)
 _TAGS = re.compile(r"</?t>")
 _MOST_BAD = 100  # records that are none, before the first that is one
-_REMEDY = "Give JSON Lines, or one list of objects."
 _SOURCE_ENDING, _TARGET_ENDINGS = ".src", (".tgt.tagged", ".tgt")
 
 Parse = Callable[[Mapping[str, Any], bool], TextTask]
@@ -87,12 +86,12 @@ def _beginning(records: Iterator[JsonRecord], path: Path) -> tuple[list[JsonReco
             return beginning, each.record
         bad.append(each.record)
     if not bad:
-        raise SourceError(f"{path} holds no record", _REMEDY)
+        raise SourceError(f"{path} holds no record", REMEDY)
     first, *others = (each.beginning.strip() for each in bad)
     if first.startswith("{") and not first.endswith("}") and others and not others[0].startswith("{"):
         raise SourceError(f"{path} holds an object over several lines", f"Write one a line: jq -c . {path.name}")
     among = f" among its first {_MOST_BAD} records" if len(bad) == _MOST_BAD else ""
-    raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", _REMEDY)
+    raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", REMEDY)
 
 
 def _recognised(record: Mapping[str, Any], path: Path) -> str:
@@ -136,10 +135,7 @@ def _chen(record: Mapping[str, Any], as_published: bool, *, first: int = 0) -> T
 
 
 def _xing(record: Mapping[str, Any], as_published: bool) -> TextTask:
-    """Xing et al. (2020): `src` is the citing paper and `tgt` the cited one, as the authors' own description says.
-
-    As published the abstracts change places, and ids are left out: each would stand beside the other's abstract.
-    """
+    """Xing et al. (2020): `src` is the citing paper, `tgt` the cited one; as published they change places (no ids)."""
     citing, cited = _text(record, "src_abstract"), _text(record, "tgt_abstract")
     citing_id, cited_id = optional_id(record, "src_paper_id"), optional_id(record, "tgt_paper_id")
     if as_published:

@@ -41,13 +41,10 @@ _HEADLINE = re.compile(r"\brelated\s+works?\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """How near a sentence must be to the abstract: ROUGE recall, the share of the sentence that the abstract has.
+    """How near a sentence must be to the abstract: least ROUGE recall, the share of the sentence that the abstract has.
 
-    Attributes:
-        rouge1: Least recall of words, 0 to 1 (Mao et al.: 0.5).
-        rouge2: Of pairs of words (0.2).
-        rouge_l: Of the longest common subsequence (0.4).
-        stemming: Whether words are stemmed. The paper does not say; its recall for SciTLDR is reached only with it.
+    By default as in Mao et al. They do not say whether words are stemmed; their recall for SciTLDR is reached only with
+    stemming (docs/text-data.md).
     """
 
     rouge1: float = 0.5

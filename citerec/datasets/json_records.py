@@ -11,7 +11,7 @@ from citerec.corpus.json_lines import BadRecord, is_gzip, parsed, raw_lines, rea
 from citerec.errors import SourceError
 
 _PIECE = 1 << 20  # bytes
-_REMEDY = "Give JSON Lines, or one list of objects."
+REMEDY = "Give JSON Lines, or one list of objects."
 
 
 class JsonRecord(NamedTuple):
@@ -53,14 +53,14 @@ def _values(path: Path) -> Iterator[str]:
         try:
             _, end = decoder.raw_decode(buffer, at)
         except RecursionError:
-            raise SourceError(f"{path}: its list is nested too deep", _REMEDY) from None
+            raise SourceError(f"{path}: its list is nested too deep", REMEDY) from None
         except json.JSONDecodeError as error:
             # Twice as much each time: a long value is not decoded again and again.
             more = ""
             while len(more) < asked and (piece := next(pieces, "")):
                 more += piece
             if not more:
-                raise SourceError(f"{path}: its list is no JSON: {error.msg}", _REMEDY) from None
+                raise SourceError(f"{path}: its list is no JSON: {error.msg}", REMEDY) from None
             buffer, at, asked = buffer[at:] + more, 0, 2 * asked
             continue
         yield buffer[at:end]

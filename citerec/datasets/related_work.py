@@ -41,26 +41,18 @@ _ADJACENT = re.compile(r"[\s,;]*(?:and|&)?[\s,;]*")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a section of related work must have to be kept; by default as Docekal et al. have it.
-
-    Attributes:
-        sentences: Sentences, at least.
-        papers: Papers that it cites and the index holds, at least.
-        linked: Least share of its groups of citations that have such a paper, 0 to 1.
-    """
+    """The least that a section of related work must have to be kept; by default as Docekal et al. have it."""
 
     sentences: int = 3
-    papers: int = 2
-    linked: float = 1.0
+    papers: int = 2  # that it cites and the index holds
+    linked: float = 1.0  # share of its groups of citations that have such a paper, 0 to 1
 
 
 def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titles: bool = False) -> Plan:
     """How a data set of related work is built.
 
-    Args:
-        conditions: Which sections are kept.
-        split: What splits sentences where the source does not give them.
-        link_titles: Whether bib entries without a match are searched for in the index, by title, year and author.
+    `split` names what splits sentences where the source does not give them. With `link_titles`, bib entries without a
+    match are searched for in the index, by title, year and author.
     """
     splitting = {"split": split, "split_is": splitter_identity(split)}
     parameters = {"conditions": asdict(conditions), **splitting, "link_titles": link_titles}
@@ -216,10 +208,8 @@ class _RelatedWork:
 
 def _own_abstract(document: Document, sections: Sequence[Section]) -> str:
     """The abstract that a full text has itself."""
-    for section in sections:
-        if _ABSTRACT.fullmatch(section.headline):
-            return " ".join(" ".join(document.whole(place).split()) for place in section.paragraphs)
-    return ""
+    own = next((section.paragraphs for section in sections if _ABSTRACT.fullmatch(section.headline)), [])
+    return " ".join(" ".join(document.whole(place).split()) for place in own)
 
 
 def _source(paper: Paper) -> Source:

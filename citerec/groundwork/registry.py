@@ -22,7 +22,7 @@ class Registry(Generic[Part]):
         class Bm25: ...
 
     Other distributions name their parts as entry points of the group `citerec.<kind>s`. Modules and entry points are
-    loaded when the registry is first asked, so modules of parts import heavy packages inside functions.
+    loaded when the registry is first used, so modules of parts import heavy packages inside functions.
 
     Args:
         kind: What a part is, as errors name it: "retriever".
@@ -95,7 +95,7 @@ class Registry(Generic[Part]):
 
     def _load(self) -> dict[str, Part]:
         if not self._loaded:
-            self._loaded = True  # first: a part that asks the registry while it is imported must not come here again
+            self._loaded = True  # first: a part that uses the registry while it is imported must not come here again
             package = importlib.import_module(self._package)
             for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
                 importlib.import_module(module.name)
