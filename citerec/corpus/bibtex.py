@@ -13,26 +13,15 @@ from citerec.corpus.values import read_id
 from citerec.records import Paper
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
-_VENUES = (
-    "journal",
-    "journaltitle",
-    "booktitle",
-    "series",
-    "publisher",
-    "school",
-    "institution",
-    "howpublished",
-)
+_VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
 _IDS = {"doi": "DOI", "pmid": "PubMed", "isbn": "ISBN"}
 
 
 def read_bibtex(path: Path) -> Iterator[Line]:
     """Yields the entries of a `.bib` file, LaTeX accents and braces decoded, each with its own text as it stood.
 
-    Macros (`@string`) and cross-references (`crossref`) are resolved. The entry key becomes the paper id.
-
-    Raises:
-        SourceError: The file cannot be opened, or its gzip stream is broken.
+    Macros (`@string`) and cross-references (`crossref`) are resolved. The entry key becomes the paper id. Raises
+    SourceError as `raw_lines` does.
     """
     # From bytes: an entry is given back byte for byte, its line ends too.
     text = b"".join(raw for _, raw, _ in raw_lines(path, blank_too=True)).decode("utf-8", "surrogateescape")
@@ -43,7 +32,7 @@ def read_bibtex(path: Path) -> Iterator[Line]:
 
 
 def _blocks(text: str) -> list[tuple[int, str, Any]]:
-    """(line, raw text, entry) of each entry; in place of an entry, the reason why there is none."""
+    """(line, raw text, entry) of each entry, or why there is none."""
     from bibtexparser.entrypoint import parse_string
     from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, Entry, ParsingFailedBlock
 

@@ -4,7 +4,7 @@ import itertools
 import re
 import string
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from citerec.records import Paper
 
@@ -14,10 +14,7 @@ _DIGITAL = {"DOI": "doi", "ArXiv": "eprint"}
 
 
 def bibtex_entries(papers: Iterable[Paper]) -> list[str]:
-    """One entry a paper, in order, with keys that do not repeat.
-
-    An entry of the author's own is given back byte for byte.
-    """
+    """One entry a paper, in order, with keys that do not repeat; the author's own entries byte for byte."""
     keys: set[str] = set()
     entries = []
     for paper in papers:
@@ -26,17 +23,12 @@ def bibtex_entries(papers: Iterable[Paper]) -> list[str]:
             keys.add(paper.paper_id)
             continue
         key = base = _key(paper)
-        suffixes = _suffixes()
+        suffixes = itertools.chain(string.ascii_lowercase, map("-{}".format, itertools.count(27)))
         while key in keys:
             key = base + next(suffixes)
         keys.add(key)
         entries.append(_entry(key, paper))
     return entries
-
-
-def _suffixes() -> Iterator[str]:
-    yield from string.ascii_lowercase
-    yield from map("-{}".format, itertools.count(27))
 
 
 def _key(paper: Paper) -> str:
@@ -68,6 +60,6 @@ def _escaped(name: str, value: str) -> str:
 
     if name in _DIGITAL.values():
         return value
-    if value.startswith("{") and value.endswith("}"):
-        return f"{{{unicode_to_latex(value[1:-1], unknown_char_policy='keep', unknown_char_warning=False)}}}"
-    return str(unicode_to_latex(value, unknown_char_policy="keep", unknown_char_warning=False))
+    braced = value.startswith("{") and value.endswith("}")
+    text = unicode_to_latex(value[1:-1] if braced else value, unknown_char_policy="keep", unknown_char_warning=False)
+    return f"{{{text}}}" if braced else str(text)

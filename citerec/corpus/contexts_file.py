@@ -5,43 +5,22 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from citerec.corpus.json_lines import BadRecord, Line, RecordError, bad_record, raw_lines
+from citerec.corpus.json_lines import BadRecord, Line, RecordError, parsed, raw_lines
 from citerec.corpus.s2ag import known_intents
 from citerec.corpus.values import optional_id, read_list, read_text, read_year
 from citerec.records import MARKER, Citation, citing_name
 
 
 def read_citances(path: Path) -> Iterator[Line]:
-    """Yields a citation for each paper that a context cites: several may come from one line.
-
-    Raises:
-        SourceError: The file cannot be opened, or its gzip stream is broken.
-    """
+    """Yields a citation for each paper that a context cites, several from one line; SourceError as `raw_lines`."""
     for number, raw, bytes_read in raw_lines(path):
-        for record in _parse(raw):
+        found = parsed(raw, parse_citances)
+        for record in [found] if isinstance(found, BadRecord) else found:
             yield Line(number, record, bytes_read)
 
 
-def _parse(raw: bytes) -> list[Citation] | list[BadRecord]:
-    try:
-        value = orjson.loads(raw)
-        if not isinstance(value, dict):
-            raise RecordError(f"a {type(value).__name__} where a JSON object should be")
-        return parse_citances(value)
-    except RecordError as error:
-        return [bad_record(str(error), raw)]
-    except orjson.JSONDecodeError as error:
-        return [bad_record(f"not JSON: {error.msg}", raw)]
-
-
 def parse_citances(record: Mapping[str, Any]) -> list[Citation]:
-    """The citations of a context; one without a cited paper where it cites none.
-
-    Raises:
-        RecordError: It has no text, not exactly one `<REF>`, no citing paper, or a field of a wrong type.
-    """
+    """The citations of a context; one without a cited paper where it cites none. RecordError where it is no context."""
     text = read_text(record, "text")
     if not text or text.count(MARKER) != 1:
         raise RecordError(f"no context: its text holds {(text or '').count(MARKER)} {MARKER}, where one should be")

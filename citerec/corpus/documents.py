@@ -1,7 +1,8 @@
 """JSON documents in named collections beside the papers, in the same database: what a builder keeps of its own."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
@@ -17,31 +18,53 @@ _BATCH_DOCUMENTS = 1000
 _BATCH_BYTES = 8_000_000  # a batch of full texts must not fill the memory
 
 
-class Documents(Protocol):
-    """Collections of documents. Each raises ValueError where there is no such collection."""
+class Documents(ABC):
+    """Collections of documents by name. Each method raises ValueError where there is no such collection."""
+
+    def __init__(self, collections: Sequence[str]) -> None:
+        self._collections = tuple(collections)
 
     def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
-        """Keeps documents, each in place of the one with its id; returns how many were given.
+        """Keeps documents, each in place of the one with its id, in batches as they come; returns how many were given.
 
-        Args:
-            collection: Where to.
-            documents: JSON objects with an `id`, a string; taken as they come, in batches.
-
-        Raises:
-            ValueError: There is no such collection, or a document has no id, or is no JSON.
+        A document is a JSON object with an `id`, a string; ValueError where it is not.
         """
+        name, count = self._known(collection), 0
+        for batch in _batches(documents):
+            self._put(name, batch)
+            count += len(batch)
+        return count
 
     def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
         """The documents of a collection in order of id; only those of one cited paper where it is given."""
+        return self._sorted(self._known(collection), cited_id)
 
     def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
         """Documents by id; unknown ids are left out."""
+        name = self._known(collection)
+        return {document["id"]: document for part, _ in id_parts(ids) for document in self._found(name, part)}
 
+    @abstractmethod
     def count(self, collection: str) -> int:
         """How many documents a collection has."""
 
+    @abstractmethod
     def clear(self, collection: str) -> None:
         """Removes all documents of a collection."""
+
+    def _known(self, name: str) -> str:
+        if name not in self._collections:
+            raise ValueError(f"no collection {name!r:.60}: there are {', '.join(self._collections)}")
+        return name
+
+    @abstractmethod
+    def _put(self, name: str, batch: "list[_Document]") -> None: ...
+
+    @abstractmethod
+    def _sorted(self, name: str, cited_id: str | None) -> Iterator[dict[str, Any]]: ...
+
+    @abstractmethod
+    def _found(self, name: str, ids: list[str]) -> Iterator[dict[str, Any]]: ...
 
 
 def documents_beside(store: PaperStore, collections: Sequence[str]) -> Documents:
@@ -52,17 +75,7 @@ def documents_beside(store: PaperStore, collections: Sequence[str]) -> Documents
     return _MongoDocuments(database, collections)
 
 
-class _Known:
-    def __init__(self, collections: Sequence[str]) -> None:
-        self._collections = tuple(collections)
-
-    def _known(self, name: str) -> str:
-        if name not in self._collections:
-            raise ValueError(f"no collection {name!r:.60}: there are {', '.join(self._collections)}")
-        return name
-
-
-class _SqliteDocuments(_Known):
+class _SqliteDocuments(Documents):
     """Collections as tables."""
 
     def __init__(self, database: SqliteDatabase, collections: Sequence[str]) -> None:
@@ -74,33 +87,22 @@ class _SqliteDocuments(_Known):
                 f"CREATE INDEX IF NOT EXISTS {name}_of_cited ON {name} (cited_id, id) WHERE cited_id IS NOT NULL;"
             )
 
-    def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
-        statement = f"INSERT OR REPLACE INTO {self._known(collection)} (id, cited_id, document) VALUES (?, ?, ?)"
-        count = 0
-        for batch in _batches(documents):
-            self._database.write((statement, [(one.document_id, one.cited_id, one.json.decode()) for one in batch]))
-            count += len(batch)
-        return count
+    def _put(self, name: str, batch: "list[_Document]") -> None:
+        statement = f"INSERT OR REPLACE INTO {name} (id, cited_id, document) VALUES (?, ?, ?)"
+        self._database.write((statement, [(one.document_id, one.cited_id, one.json.decode()) for one in batch]))
 
-    def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
-        only, cited = ("", ()) if cited_id is None else ("AND cited_id = ?", (cited_id,))
-        query = f"SELECT id, document FROM {self._known(collection)} WHERE id > ? {only} ORDER BY id LIMIT {_PAGE}"
-        return self._pages(query, cited)
-
-    def _pages(self, query: str, parameters: Sequence[str]) -> Iterator[dict[str, Any]]:
+    def _sorted(self, name: str, cited_id: str | None) -> Iterator[dict[str, Any]]:
         """Page by page, none open between them: whoever reads may write to the same database meanwhile."""
-        after = ""
-        while page := self._database.all(query, (after, *parameters)):
+        only, cited = ("", ()) if cited_id is None else ("AND cited_id = ?", (cited_id,))
+        query, after = f"SELECT id, document FROM {name} WHERE id > ? {only} ORDER BY id LIMIT {_PAGE}", ""
+        while page := self._database.all(query, (after, *cited)):
             yield from (orjson.loads(document) for _, document in page)
             after = page[-1][0]
 
-    def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        table = self._known(collection)
-        found: dict[str, dict[str, Any]] = {}
-        for part, marks in id_parts(ids):
-            rows = self._database.all(f"SELECT id, document FROM {table} WHERE id IN ({marks})", part)
-            found.update((document_id, orjson.loads(document)) for document_id, document in rows)
-        return found
+    def _found(self, name: str, ids: list[str]) -> Iterator[dict[str, Any]]:
+        marks = ",".join("?" * len(ids))
+        rows = self._database.all(f"SELECT document FROM {name} WHERE id IN ({marks})", ids)
+        return (orjson.loads(document) for (document,) in rows)
 
     def count(self, collection: str) -> int:
         return int(self._database.all(f"SELECT COUNT(*) FROM {self._known(collection)}")[0][0])
@@ -109,7 +111,7 @@ class _SqliteDocuments(_Known):
         self._database.write((f"DELETE FROM {self._known(collection)}", [()]))
 
 
-class _MongoDocuments(_Known):
+class _MongoDocuments(Documents):
     """Collections as MongoDB has them."""
 
     def __init__(self, database: "MongoDatabase", collections: Sequence[str]) -> None:
@@ -118,17 +120,11 @@ class _MongoDocuments(_Known):
         for name in collections:
             database.index(name, "cited_id")
 
-    def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
-        self._known(collection)
-        count = 0
-        for batch in _batches(documents):
-            latest = {one.document_id: one.json for one in batch}
-            self._database.replace(collection, [_kept(json) for json in latest.values()])
-            count += len(batch)
-        return count
+    def _put(self, name: str, batch: "list[_Document]") -> None:
+        latest = {one.document_id: one.json for one in batch}
+        self._database.replace(name, [_kept(json) for json in latest.values()])
 
-    def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
-        name = self._known(collection)
+    def _sorted(self, name: str, cited_id: str | None) -> Iterator[dict[str, Any]]:
         pages = self._database.pages(name, "", size=_PAGE) if cited_id is None else self._of_cited(name, cited_id)
         return (_given_back(fields) for page in pages for fields in page)
 
@@ -139,13 +135,8 @@ class _MongoDocuments(_Known):
             documents = self._database.by_id(collection, part := ids[start : start + _PAGE])
             yield [documents[document_id] for document_id in part if document_id in documents]
 
-    def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        self._known(collection)
-        found: dict[str, dict[str, Any]] = {}
-        for part, _ in id_parts(ids):
-            documents = self._database.by_id(collection, part)
-            found.update((document_id, _given_back(fields)) for document_id, fields in documents.items())
-        return found
+    def _found(self, name: str, ids: list[str]) -> Iterator[dict[str, Any]]:
+        return map(_given_back, self._database.by_id(name, ids).values())
 
     def count(self, collection: str) -> int:
         return self._database.count(self._known(collection), {})

@@ -2,8 +2,8 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from citerec.corpus.ledger import Ledger, ShardCounts, ledger_of
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, place_of
 from citerec.errors import BuildError
-from citerec.groundwork.processes import Workers
-from citerec.groundwork.processors import available_processors
+from citerec.groundwork.processes import outcomes_of
 from citerec.groundwork.progress import Progress
 from citerec.records import Abstract, Citation, Paper, Tldr
 
@@ -23,9 +22,6 @@ _BATCH = 1000
 # Below this, starting processes costs more than they save.
 _SMALL_BYTES = 8_000_000
 _SOON = 1000  # records after which a corpus that is mostly bad stops the work, long before its end
-
-Encode = Callable[[Sequence[NumberedRecord]], Any]
-"""A store's own: `PaperStore.encode`."""
 
 
 @dataclass(slots=True)
@@ -40,13 +36,7 @@ class _Batch:
 
 
 def ingest(
-    shards: list[Shard],
-    store: PaperStore,
-    *,
-    first: int,
-    max_bad: float,
-    workers: int | None,
-    on_progress: Progress,
+    shards: list[Shard], store: PaperStore, *, first: int, max_bad: float, workers: int | None, on_progress: Progress
 ) -> None:
     """Reads shards into a store. Shards that it has finished before are left out.
 
@@ -55,8 +45,8 @@ def ingest(
         store: Where to.
         first: Number of the first of these shards.
         max_bad: Share of bad records, 0 to 1, above which the work stops.
-        workers: Processes that read; as many as there are processors where None.
-        on_progress: Told of bytes read.
+        workers: Processes that read; as many as there are processors by default.
+        on_progress: Called with bytes read.
 
     Raises:
         SourceError: A shard cannot be opened, or its gzip stream is broken.
@@ -68,20 +58,18 @@ def ingest(
     sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
     done = {number: sizes[number] if number in finished else 0 for number in sizes}
     tally = {number: counts for number, counts in finished.items() if number in sizes}
-    wanted = min(workers or available_processors(), len(todo))
     small = sum(sizes[number] for number, _ in todo) < _SMALL_BYTES
-    with contextlib.closing(_read(todo, store.encode, 1 if small else wanted)) as batches:
-        for batch in batches:
+    reading = outcomes_of(functools.partial(_batches, encode=store.encode), todo, 1 if small else workers)
+    with contextlib.closing(reading) as batches:
+        for _, batch in batches:
             store.write(batch.encoded)
             shard = shards[batch.shard - first]
             before = tally.get(batch.shard) or ShardCounts(str(shard.path), shard.format, sizes[batch.shard], 0, 0, 0)
-            tally[batch.shard] = ShardCounts(
-                before.path,
-                before.format,
-                before.bytes,
-                before.read + batch.read,
-                before.bad + len(batch.bad),
-                before.without_context + batch.without_context,
+            tally[batch.shard] = replace(
+                before,
+                read=before.read + batch.read,
+                bad=before.bad + len(batch.bad),
+                without_context=before.without_context + batch.without_context,
             )
             if batch.bad:
                 ledger.set_aside(batch.shard, batch.bad)
@@ -123,24 +111,12 @@ def _stop_if_mostly_bad(ledger: Ledger, tally: dict[int, ShardCounts], max_bad: 
         )
 
 
-def _read(todo: list[tuple[int, Shard]], encode: Encode, workers: int) -> Generator[_Batch]:
-    work = functools.partial(_batches, encode=encode)
-    if workers <= 1:
-        for task in todo:
-            yield from work(task)
-        return
-    with Workers(workers) as processes:
-        for _, batch in processes.outcomes(work, todo):
-            yield batch
-
-
-def _batches(task: tuple[int, Shard], encode: Encode) -> Iterator[_Batch]:
+def _batches(task: tuple[int, Shard], encode: Callable[[Sequence[NumberedRecord]], Any]) -> Iterator[_Batch]:
     number, shard = task
     whole_records = not shard.format.startswith("s2ag-")
     records: list[NumberedRecord] = []
-    read = 0
     bad: list[tuple[int, BadRecord]] = []
-    without_context = bytes_read = 0
+    read = without_context = bytes_read = 0
 
     def taken(*, finished: bool) -> _Batch:
         return _Batch(number, encode(records), bad, read, without_context, bytes_read, finished)
@@ -155,8 +131,11 @@ def _batches(task: tuple[int, Shard], encode: Encode) -> Iterator[_Batch]:
             read += 1
             if whole_records and isinstance(line.record, Paper):
                 # Such a record is all there is of its paper: what it lacks, the paper has lost.
-                records.append(NumberedRecord(place, Abstract(line.record.paper_id, line.record.abstract)))
-                records.append(NumberedRecord(place, Tldr(line.record.paper_id, line.record.tldr)))
+                texts = (
+                    Abstract(line.record.paper_id, line.record.abstract),
+                    Tldr(line.record.paper_id, line.record.tldr),
+                )
+                records += [NumberedRecord(place, text) for text in texts]
             if isinstance(line.record, Citation) and not (line.record.cited_id and line.record.contexts):
                 without_context += 1
         if read + len(bad) >= _BATCH:

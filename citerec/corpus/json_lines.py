@@ -1,17 +1,20 @@
 """JSON Lines, plain or gzip: one record a line, each line answered for on its own."""
 
+import contextlib
 import gzip
 import io
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, TypeVar, cast
 
 import orjson
 
 from citerec.errors import SourceError
 from citerec.records import Record
+
+Parsed = TypeVar("Parsed")
 
 _BOM = b"\xef\xbb\xbf"
 _SHOWN_BYTES = 2000
@@ -31,13 +34,7 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one line of a file (or one entry that begins there) holds, and how much was read so far.
-
-    Attributes:
-        number: Line number, from 1.
-        record: The record, or what is wrong with it.
-        bytes_read: Bytes of the file taken so far; compressed bytes where it is compressed.
-    """
+    """What a line of a file holds (from 1), or an entry that begins there; `bytes_read` counts compressed bytes."""
 
     number: int
     record: Record | BadRecord
@@ -51,32 +48,34 @@ def is_gzip(path: Path) -> bool:
 
 
 def read_json_lines(path: Path, parse: Callable[[dict[str, Any]], Record]) -> Iterator[Line]:
-    """Yields the records of a file in order; memory stays flat.
+    """Yields the records of a file in order; `parse` makes one of a JSON object, or raises RecordError.
 
-    Args:
-        path: A JSON Lines file, plain or gzip.
-        parse: Makes a record of a JSON object, or raises RecordError.
-
-    Raises:
-        SourceError: The file cannot be opened, or its gzip stream is broken.
+    Raises SourceError as `raw_lines` does.
     """
     for number, raw, bytes_read in raw_lines(path):
-        yield Line(number, _parse(raw, parse), bytes_read)
+        yield Line(number, parsed(raw, parse), bytes_read)
 
 
 def raw_lines(path: Path, *, blank_too: bool = False) -> Iterator[tuple[int, bytes, int]]:
-    """Yields (line number, line, bytes of the file read so far), leaving blank lines out unless they are asked for.
+    """Yields (line number, line, bytes of the file read so far), plain or gzip, by default without blank lines.
 
     Raises:
         SourceError: The file cannot be opened, or its gzip stream is broken.
     """
+    with read_failures(path), path.open("rb") as file:
+        # GzipFile by itself reads a line at a time slowly; a large buffer above it halves the time.
+        unzipped = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file)), 1 << 20) if is_gzip(path) else file
+        for number, raw in enumerate(unzipped, 1):
+            line = raw.removeprefix(_BOM) if number == 1 else raw
+            if blank_too or (line and not line.isspace()):
+                yield number, line, file.tell()
+
+
+@contextlib.contextmanager
+def read_failures(path: Path) -> Iterator[None]:
+    """Raises SourceError where a file cannot be read, or its gzip stream is broken."""
     try:
-        with path.open("rb") as file:
-            lines = _decompressed(file) if is_gzip(path) else file
-            for number, raw in enumerate(lines, 1):
-                line = raw.removeprefix(_BOM) if number == 1 else raw
-                if blank_too or (line and not line.isspace()):
-                    yield number, line, file.tell()
+        yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(
             f"{path}: the gzip stream is broken ({error})".replace("\n", " "),
@@ -98,12 +97,8 @@ def whole_lines(path: Path) -> int:
     return lines
 
 
-def _decompressed(file: BinaryIO) -> io.BufferedReader:
-    # GzipFile by itself reads a line at a time slowly; a large buffer above it halves the time.
-    return io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file)), 1 << 20)
-
-
-def _parse(raw: bytes, parse: Callable[[dict[str, Any]], Record]) -> Record | BadRecord:
+def parsed(raw: bytes, parse: Callable[[dict[str, Any]], Parsed]) -> Parsed | BadRecord:
+    """What a function makes of a JSON object, or what is wrong with it."""
     try:
         value = orjson.loads(raw)
         if not isinstance(value, dict):
@@ -112,8 +107,7 @@ def _parse(raw: bytes, parse: Callable[[dict[str, Any]], Record]) -> Record | Ba
     except RecordError as error:
         return bad_record(str(error), raw)
     except orjson.JSONDecodeError as error:
-        reason = "not UTF-8" if "utf-8" in error.msg.lower() else f"not JSON: {error.msg}"
-        return bad_record(reason, raw)
+        return bad_record("not UTF-8" if "utf-8" in error.msg.lower() else f"not JSON: {error.msg}", raw)
 
 
 def bad_record(reason: str, raw: bytes | str) -> BadRecord:

@@ -1,5 +1,6 @@
-"""The ledger of an ingest: which shards were read to their end, and what could not be read. It lies by the papers."""
+"""The ledger of an ingest: which shards were read to their end, and what could not be read; kept beside the papers."""
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -14,16 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShardCounts:
-    """What one shard held.
-
-    Attributes:
-        path: The file.
-        format: Its format.
-        bytes: Its size.
-        read: Good records.
-        bad: Records in the quarantine.
-        without_context: Citations without a citing sentence or without a cited paper: left out.
-    """
+    """What one shard held; `without_context` counts citations left out: they have no sentence or no cited paper."""
 
     path: str
     format: str
@@ -85,28 +77,27 @@ class _SqliteLedger:
         """)
 
     def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
-        columns = "number, path, format, bytes, read, bad, without_context"
-        rows = self._database.all(f"SELECT {columns} FROM shards WHERE number >= ? ORDER BY number", (first,))
+        rows = self._database.all("SELECT * FROM shards WHERE number >= ? ORDER BY number", (first,))
         return {number: ShardCounts(*counts) for number, *counts in rows}
 
     def next_shard(self) -> int:
         return int(self._database.all("SELECT COALESCE(MAX(number), 0) + 1 FROM shards")[0][0])
 
     def finish_shard(self, number: int, counts: ShardCounts) -> None:
-        row = (number, *astuple(counts))
-        self._database.write(("INSERT OR REPLACE INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", [row]))
+        self._database.write(
+            ("INSERT OR REPLACE INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", [(number, *astuple(counts))])
+        )
 
     def set_aside(self, shard: int, bad: Sequence[tuple[int, BadRecord]]) -> None:
         rows = [(shard, line, record.reason, record.beginning) for line, record in bad]
         self._database.write(("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?)", rows))
 
     def quarantine(self) -> Iterator[Quarantined]:
-        rows = self._database.stream("SELECT shard, line, reason, beginning FROM quarantine ORDER BY shard, line")
-        return map(Quarantined._make, rows)
+        return map(Quarantined._make, self._database.stream("SELECT * FROM quarantine ORDER BY shard, line"))
 
     def first_bad(self, shard: int) -> Quarantined | None:
-        query = "SELECT shard, line, reason, beginning FROM quarantine WHERE shard = ? ORDER BY line LIMIT 1"
-        return next(map(Quarantined._make, self._database.all(query, (shard,))), None)
+        rows = self._database.all("SELECT * FROM quarantine WHERE shard = ? ORDER BY line LIMIT 1", (shard,))
+        return Quarantined(*rows[0]) if rows else None
 
 
 class _MongoLedger:
@@ -130,8 +121,7 @@ class _MongoLedger:
         self._database.replace("quarantine", [{"_id": place_of(shard, line), **row} for line, row in found.items()])
 
     def quarantine(self) -> Iterator[Quarantined]:
-        pages = self._database.pages("quarantine", 0)
-        return (_quarantined(fields) for page in pages for fields in page)
+        return map(_quarantined, itertools.chain.from_iterable(self._database.pages("quarantine", 0)))
 
     def first_bad(self, shard: int) -> Quarantined | None:
         lines = {"_id": {"$gte": place_of(shard), "$lt": place_of(shard + 1)}}

@@ -105,14 +105,11 @@ class MongoDatabase:
             return self._database[collection].count_documents(only)
 
     def upsert(self, collection: str, documents: Iterable[tuple[Mapping[str, Any], bytes]], *, later: bool) -> None:
-        """Puts documents, as BSON, in place of those that a filter by `_id` finds, or beside them.
+        """Puts documents, as BSON, in place of those that a filter by `_id` finds, or beside them; no two of one `_id`.
 
-        Args:
-            collection: Where to.
-            documents: Filter and document; no two of one `_id`.
-            later: Filters also ask that what stands there is no later. Where it is, they find nothing, MongoDB inserts,
-                and the id is taken: that document is left out. (An update pipeline would need no error to say so, but
-                nx-27017, on which the tests run, knows none.)
+        With `later`, filters also ask that what stands there is no later. Where it is, they find nothing, MongoDB
+        inserts, and the id is taken: that document is left out. (An update pipeline would need no error to say so, but
+        nx-27017, on which the tests run, knows none.)
         """
         operations: list[ReplaceOne[Fields]] = [
             ReplaceOne(only, RawBSONDocument(bson), upsert=True) for only, bson in documents
@@ -155,18 +152,13 @@ class MongoDatabase:
 
 
 def to_bson(document: Mapping[str, Any]) -> bytes:
-    """A document as MongoDB keeps it.
-
-    Raises:
-        InputError: It is too large for MongoDB, or holds what it cannot keep.
-    """
+    """A document as MongoDB keeps it; InputError where it is too large, or holds what MongoDB cannot keep."""
     what = f"the record {document['_id']!r:.80}"
     try:
         bson = encode(document)
     except (InvalidDocument, OverflowError) as error:
-        raise InputError(
-            f"MongoDB cannot keep {what}: {_short(error)}", "Change it, or use a SQLite store, which can."
-        ) from None
+        message = f"MongoDB cannot keep {what}: {_short(error)}"
+        raise InputError(message, "Change it, or use a SQLite store, which can.") from None
     if len(bson) > _LARGEST:
         raise InputError(
             f"{what} takes {len(bson):,} bytes, and MongoDB keeps documents of up to {_LARGEST:,}",

@@ -8,23 +8,8 @@ from typing import Any
 import orjson
 
 from citerec.corpus.mongo_database import Fields, MongoDatabase, parts, to_bson
-from citerec.corpus.rows import (
-    COLUMNS,
-    JSON_COLUMNS,
-    KEYS,
-    Row,
-    digest,
-    json_text,
-    paper_of,
-    rows_of,
-)
-from citerec.corpus.store import (
-    CensusRow,
-    Counts,
-    NumberedRecord,
-    SearchableCitance,
-    SearchableText,
-)
+from citerec.corpus.rows import COLUMNS, JSON_COLUMNS, KEYS, Row, digest, json_text, paper_of, rows_of
+from citerec.corpus.store import CensusRow, Counts, NumberedRecord, SearchableCitance, SearchableText
 from citerec.records import Paper
 
 _FILTERABLE = ("year", "venue", "fields_of_study", "citation_count")
@@ -34,15 +19,9 @@ Encoded = dict[str, list[tuple[str, int, bytes]]]
 
 
 class MongoStore:
-    """Papers in a MongoDB database. Reading is safe from several threads; one process at a time may write.
+    """Papers in a MongoDB database, opened as `MongoDatabase` is.
 
-    Args:
-        uri: Connection string with the name of the database in its path.
-        name: What to call the store in messages: without user and password.
-        credentials: `username` and `password`, as far as the URI has none.
-
-    Raises:
-        InputError: No server answers, or it does not let this user in.
+    Reading is safe from several threads; one process at a time may write.
     """
 
     def __init__(self, uri: str, *, name: str, credentials: Mapping[str, str]) -> None:
@@ -67,7 +46,6 @@ class MongoStore:
             self.database.upsert(table, no_later, later=True)
 
     def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
-        """Full records, by id; unknown ids are left out."""
         found: dict[str, Paper] = {}
         for ids in parts(paper_ids):
             abstracts, tldrs = self._texts("abstracts", ids), self._texts("tldrs", ids)
@@ -80,7 +58,6 @@ class MongoStore:
         return {paper_id: fields["text"] for paper_id, fields in self.database.by_id(table, ids, "text").items()}
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
-        """Years by id, without the rest of the record; unknown ids are left out."""
         found: dict[str, int | None] = {}
         for ids in parts(paper_ids):
             papers = self.database.by_id("papers", ids, "year")
@@ -88,7 +65,6 @@ class MongoStore:
         return found
 
     def census(self) -> Iterator[CensusRow]:
-        """Counts of papers by first field, year and citation count: one pass over all papers."""
         names = ({"$toString": "$year"}, {"$toString": "$citation_count"}, {"$arrayElemAt": ["$fields_of_study", 0]})
         year, citation_count, field = ({"$ifNull": [name, ""]} for name in names)
         # One text, not an object of three fields: nx-27017, on which the tests run, takes that for a constant.
@@ -98,7 +74,6 @@ class MongoStore:
         return iter(sorted(rows, key=lambda row: [(value is not None, value) for value in row]))
 
     def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
-        """All papers with an id above `after`, in order of id, changed at or after a place."""
         for page in self._changed(after, changed_since) if changed_since else self.database.pages("papers", after):
             abstracts = self._texts("abstracts", [fields["_id"] for fields in page])
             for fields in page:
@@ -113,11 +88,6 @@ class MongoStore:
             yield [papers[paper_id] for paper_id in ids if paper_id in papers]
 
     def searchable_citances(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableCitance]:
-        """Citances of all papers with an id above `after`, in order of cited and citing id.
-
-        With `changed_since`, all citances of a paper come if the paper, one of its citances or the paper that wrote
-        one changed at or after that place: a whole paper is written anew or not at all.
-        """
         for _, citations in itertools.groupby(self._joined(after), key=lambda joined: joined[0]["cited_id"]):
             of_paper = list(citations)
             if not any(part["place"] >= changed_since for joined in of_paper for part in joined if part):
@@ -140,14 +110,11 @@ class MongoStore:
                     yield fields, cited, papers.get(fields["citing_id"], {})
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
-        """The sentences in which one paper cites another."""
         pair = {"_id": {"$gte": f"{cited_id} {citing_id} ", "$lt": f"{cited_id} {citing_id}!"}}
-        return tuple(
-            text for fields in self.database.sorted("citations", pair, "contexts") for text in fields["contexts"]
-        )
+        found = self.database.sorted("citations", pair, "contexts")
+        return tuple(text for fields in found for text in fields["contexts"])
 
     def counts(self) -> Counts:
-        """How much the store holds."""
         with_abstract, unmatched_abstracts = self._matched("abstracts")
         with_tldr, unmatched_tldrs = self._matched("tldrs")
         citances = with_citances = unmatched = 0
@@ -183,7 +150,6 @@ class MongoStore:
         return set(self.database.by_id("papers", ids, "_id"))
 
     def histogram(self, attribute: str) -> dict[Any, int]:
-        """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
         if attribute == "fields_of_study":
             groups = self.database.groups("papers", "$fields_of_study", {"$unwind": "$fields_of_study"})
         elif attribute in ("venue", "year"):
@@ -194,22 +160,18 @@ class MongoStore:
         return found if attribute == "year" else dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def fingerprint(self) -> str:
-        """A digest of every paper, abstract, TLDR and citation: equal for equal contents, in every store."""
         return digest((table, self._rows(table)) for table in COLUMNS)
 
     def _rows(self, table: str) -> Iterator[Row]:
         return (_row(table, fields) for page in self.database.pages(table, "") for fields in page)
 
     def integrity_faults(self) -> list[str]:
-        """What MongoDB finds wrong with the collections of papers; empty where nothing is."""
         return [f"{table}: {fault}" for table in COLUMNS for fault in self.database.faults(table)]
 
     def finish(self) -> None:
-        """Closes: MongoDB has acknowledged every write."""
-        self.close()
+        self.close()  # MongoDB has acknowledged every write
 
     def close(self) -> None:
-        """Lets go of the connections."""
         self.database.close()
 
 
@@ -264,7 +226,6 @@ def _citing_year(pair: list[tuple[Fields, Fields, Fields]]) -> int | None:
 
 
 def _census_row(text: str, papers: int) -> CensusRow:
-    year, citation_count, field = text.split("/", 2)
-    return CensusRow(
-        field or None, int(year) if year else None, int(citation_count) if citation_count else None, papers
-    )
+    *numbers, field = text.split("/", 2)
+    year, citation_count = (int(number) if number else None for number in numbers)
+    return CensusRow(field or None, year, citation_count, papers)

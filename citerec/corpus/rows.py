@@ -54,20 +54,10 @@ def rows_of(records: Sequence[NumberedRecord]) -> dict[str, list[Row]]:
 
 def paper_of(row: Sequence[Any], abstract: str | None, tldr: str | None) -> Paper:
     """The paper of a row of `papers` (its place is not needed), with its texts."""
-    paper_id, title, year, venue, authors, fields, citation_count, external_ids, bibtex = row[:9]
-    return Paper(
-        paper_id=paper_id,
-        title=title,
-        abstract=abstract,
-        tldr=tldr,
-        year=year,
-        venue=venue,
-        authors=tuple(orjson.loads(authors)),
-        fields_of_study=tuple(orjson.loads(fields)),
-        citation_count=citation_count,
-        external_ids=orjson.loads(external_ids),
-        bibtex=bibtex,
-    )
+    values = dict(zip(COLUMNS["papers"], row[: len(COLUMNS["papers"]) - 1], strict=False))
+    values |= {name: tuple(orjson.loads(values[name])) for name in ("authors", "fields_of_study")}
+    values["external_ids"] = orjson.loads(values["external_ids"])
+    return Paper(abstract=abstract, tldr=tldr, **values)
 
 
 def digest(tables: Iterable[tuple[str, Iterable[Row]]]) -> str:
@@ -92,15 +82,6 @@ def json_text(value: Any) -> str:
 
 
 def _paper_row(place: int, paper: Paper) -> Row:
-    return (
-        paper.paper_id,
-        paper.title,
-        paper.year,
-        paper.venue,
-        json_text(paper.authors),
-        json_text(paper.fields_of_study),
-        paper.citation_count,
-        json_text(dict(paper.external_ids)),
-        paper.bibtex,
-        place,
-    )
+    lists, ids = (json_text(paper.authors), json_text(paper.fields_of_study)), json_text(dict(paper.external_ids))
+    head = (paper.paper_id, paper.title, paper.year, paper.venue)
+    return (*head, *lists, paper.citation_count, ids, paper.bibtex, place)

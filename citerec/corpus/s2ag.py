@@ -1,4 +1,7 @@
-"""Semantic Scholar's bulk shards: `papers`, `abstracts`, `tldrs`, `citations` (docs/formats.md)."""
+"""Semantic Scholar's bulk shards: `papers`, `abstracts`, `tldrs`, `citations` (docs/formats.md).
+
+A parser raises RecordError where an id is missing, or a field is of a type that cannot be read.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -13,55 +16,40 @@ _INTENTS = {"methodology": "method", "method": "method", "background": "backgrou
 
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
-    """A record of `papers`.
-
-    Raises:
-        RecordError: `corpusid` is missing, or a field is of a type that cannot be read.
-    """
+    """A record of `papers`."""
+    journal = record.get("journal")
+    # The same category comes once a source; "And" is written both ways.
+    fields = (read_text(item, "category") for item in read_list(record, "s2fieldsofstudy", dict))
     return Paper(
         paper_id=read_id(record, "corpusid"),
         title=read_text(record, "title") or "",
         year=read_year(record, "year"),
-        venue=read_text(record, "venue") or _journal_name(record),
+        venue=read_text(record, "venue") or (read_text(journal, "name") if isinstance(journal, dict) else None),
         authors=_authors(record),
-        fields_of_study=_fields_of_study(record),
+        fields_of_study=tuple(dict.fromkeys(field.replace(" And ", " and ") for field in fields if field)),
         citation_count=read_count(record, "citationcount"),
         external_ids=_external_ids(record),
     )
 
 
 def parse_abstract(record: Mapping[str, Any]) -> Abstract:
-    """A record of `abstracts`.
-
-    Raises:
-        RecordError: `corpusid` is missing, or the abstract is no string.
-    """
+    """A record of `abstracts`."""
     return Abstract(read_id(record, "corpusid"), read_text(record, "abstract"))
 
 
 def parse_tldr(record: Mapping[str, Any]) -> Tldr:
-    """A record of `tldrs`.
-
-    Raises:
-        RecordError: `corpusid` is missing, or the text is no string.
-    """
+    """A record of `tldrs`."""
     return Tldr(read_id(record, "corpusid"), read_text(record, "text"))
 
 
 def parse_citation(record: Mapping[str, Any]) -> Citation:
-    """A record of `citations`; its intents flat (old releases) or one list a context (new ones).
-
-    Raises:
-        RecordError: `citingcorpusid` is missing, or a field is of a type that cannot be read.
-    """
-    contexts = read_list(record, "contexts")
+    """A record of `citations`; its intents flat (old releases) or one list a context (new ones)."""
+    contexts = read_list(record, "contexts", str | None)
     nested = read_list(record, "intents")
     if all(isinstance(item, str) for item in nested):
         nested = [nested] * len(contexts)
     kept: list[tuple[str, tuple[str, ...]]] = []
     for position, context in enumerate(contexts):
-        if context is not None and not isinstance(context, str):
-            raise RecordError(f"contexts holds a {type(context).__name__}: {context!r:.60}")
         if context and (text := " ".join(context.split())):
             kept.append((text, known_intents(nested[position] if position < len(nested) else None)))
     return Citation(
@@ -96,30 +84,9 @@ def dataset_of(record: Mapping[str, Any]) -> str | None:
     return "tldrs" if "text" in record and "model" in record else None
 
 
-def _journal_name(record: Mapping[str, Any]) -> str | None:
-    journal = record.get("journal")
-    return read_text(journal, "name") if isinstance(journal, dict) else None
-
-
 def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
-    names = []
-    for author in read_list(record, "authors"):
-        if not isinstance(author, dict):
-            raise RecordError(f"authors holds a {type(author).__name__}: {author!r:.60}")
-        if name := read_text(author, "name"):
-            names.append(decoded(name) if "\\" in name else name)
-    return tuple(names)
-
-
-def _fields_of_study(record: Mapping[str, Any]) -> tuple[str, ...]:
-    # The same category comes once a source; "And" is written both ways.
-    categories: dict[str, None] = {}
-    for item in read_list(record, "s2fieldsofstudy"):
-        if not isinstance(item, dict):
-            raise RecordError(f"s2fieldsofstudy holds a {type(item).__name__}: {item!r:.60}")
-        if category := read_text(item, "category"):
-            categories[category.replace(" And ", " and ")] = None
-    return tuple(categories)
+    names = (read_text(author, "name") for author in read_list(record, "authors", dict))
+    return tuple(decoded(name) if "\\" in name else name for name in names if name)
 
 
 def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:

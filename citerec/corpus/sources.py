@@ -1,16 +1,15 @@
 """What a path given by the user holds: its shards, and the format of each."""
 
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import orjson
-
 from citerec.corpus import s2ag, tabular
 from citerec.corpus.bibtex import read_bibtex
 from citerec.corpus.contexts_file import read_citances
-from citerec.corpus.json_lines import Line, raw_lines, read_json_lines
+from citerec.corpus.json_lines import Line, parsed, raw_lines, read_json_lines
 from citerec.errors import SourceError
 
 READERS: Mapping[str, Callable[[Path], Iterator[Line]]] = {
@@ -40,8 +39,8 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
 
     Args:
         sources: Files, folders of files, or folders of S2AG datasets (`papers/`, `abstracts/`, …).
-        format_name: One of READERS, for files only; recognised where None.
-        citances: Files of contexts whose sentences become citances. They are read where they are named as such only:
+        format_name: One of READERS; recognised by default.
+        citances: Files of contexts whose sentences become citances. They are read only where they are named here:
             contexts that lie beside papers may be those with which a recommender is tested.
 
     Raises:
@@ -83,15 +82,10 @@ def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
             f"It reads folders named {', '.join(s2ag.PARSERS)}, and files ending in {', '.join(_SUFFIXES)}.",
         )
     known = f"s2ag-{source.name}" if source.name in s2ag.PARSERS else None
-    if format_name or known:
-        return [Shard(path, format_name or known or "") for path in files]
-    return _recognised(files)
-
-
-def _recognised(files: list[Path]) -> list[Shard]:
-    """The files of a folder that hold papers; others may lie beside them, if there are any such at all."""
+    if shared := format_name or known:
+        return [Shard(path, shared) for path in files]
     shards, unknown = [], None
-    for path in files:
+    for path in files:  # others may lie beside those that hold papers
         try:
             shards.append(Shard(path, recognise(path)))
         except SourceError as error:
@@ -106,28 +100,17 @@ def _files(folder: Path) -> list[Path]:
 
 
 def recognise(path: Path) -> str:
-    """The format of a file, by its ending or by the keys of its first records.
-
-    Raises:
-        SourceError: It is none that citerec reads.
-    """
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    for suffix in suffixes[-2:]:
-        if suffix in _BY_SUFFIX:
-            return _BY_SUFFIX[suffix]
-    for position, (_, raw, _) in enumerate(raw_lines(path)):
-        if position == _SNIFFED_LINES:
-            break
-        try:
-            record = orjson.loads(raw)
-        except orjson.JSONDecodeError:
-            continue
+    """The format of a file, by its ending or by the keys of its first records; SourceError where there is none."""
+    for suffix in path.suffixes[-2:]:
+        if suffix.lower() in _BY_SUFFIX:
+            return _BY_SUFFIX[suffix.lower()]
+    for _, raw, _ in itertools.islice(raw_lines(path), _SNIFFED_LINES):
+        record = parsed(raw, dict)
         if isinstance(record, dict):
             if dataset := s2ag.dataset_of(record):
                 return f"s2ag-{dataset}"
             if "paper_id" in record:
                 return "jsonl"
     raise SourceError(
-        f"{path} is of no format that citerec recognises",
-        f"Name its format with --format: {', '.join(READERS)}.",
+        f"{path} is of no format that citerec recognises", f"Name its format with --format: {', '.join(READERS)}."
     )

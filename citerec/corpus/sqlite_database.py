@@ -12,14 +12,9 @@ _CACHE_KIB = 128 * 1024
 
 
 class SqliteDatabase:
-    """A database in one file. Reading is safe from several threads.
+    """A database in one file, made where there is none, unless `read_only`: a finished file that nobody changes.
 
-    Args:
-        path: The file; made where it does not exist, unless `read_only`.
-        read_only: Open a finished file, which nobody changes any more.
-
-    Raises:
-        sqlite3.Error: It cannot be opened.
+    Reading is safe from several threads. `sqlite3.Error` is raised where the file cannot be opened.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:

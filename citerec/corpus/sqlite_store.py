@@ -10,13 +10,7 @@ import orjson
 
 from citerec.corpus.rows import COLUMNS, KEYS, Row, digest, paper_of, rows_of
 from citerec.corpus.sqlite_database import SqliteDatabase, id_parts
-from citerec.corpus.store import (
-    CensusRow,
-    Counts,
-    NumberedRecord,
-    SearchableCitance,
-    SearchableText,
-)
+from citerec.corpus.store import CensusRow, Counts, NumberedRecord, SearchableCitance, SearchableText
 from citerec.records import Paper
 
 # WITHOUT ROWID: rows lie in order of id, so that joins and the pass to Lucene read the file from front to back.
@@ -42,12 +36,7 @@ Encoded = dict[str, list[Row]]
 
 
 class SqliteStore:
-    """Papers in one SQLite file. Reading is safe from several threads.
-
-    Args:
-        path: The file; made where it does not exist, unless `read_only`.
-        read_only: Open a finished store, which nobody changes any more.
-    """
+    """Papers in one SQLite file, opened as `SqliteDatabase` is. Reading is safe from several threads."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.database = SqliteDatabase(path, read_only=read_only)
@@ -66,15 +55,12 @@ class SqliteStore:
 
     @staticmethod
     def encode(records: Sequence[NumberedRecord]) -> Encoded:
-        """Rows by table."""
         return rows_of(records)
 
     def write(self, encoded: Encoded) -> None:
-        """Upserts rows and commits them."""
         self.database.write(*((_UPSERTS[table], rows) for table, rows in encoded.items() if rows))
 
     def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
-        """Full records, by id; unknown ids are left out."""
         found: dict[str, Paper] = {}
         for ids, marks in id_parts(paper_ids):
             rows = self.database.all(
@@ -86,14 +72,12 @@ class SqliteStore:
         return found
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
-        """Years by id, without the rest of the record; unknown ids are left out."""
         found: dict[str, int | None] = {}
         for ids, marks in id_parts(paper_ids):
             found.update(self.database.all(f"SELECT paper_id, year FROM papers WHERE paper_id IN ({marks})", ids))
         return found
 
     def census(self) -> Iterator[CensusRow]:
-        """Counts of papers by first field, year and citation count: one pass over all papers."""
         rows = self.database.all(
             "SELECT json_extract(fields_of_study, '$[0]'), year, citation_count, COUNT(*) FROM papers "
             "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
@@ -101,7 +85,6 @@ class SqliteStore:
         return map(CensusRow._make, rows)
 
     def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
-        """All papers with an id above `after`, in order of id, changed at or after a place."""
         changed = "AND (p.place >= ? OR a.place >= ?)" if changed_since else ""
         cursor = self.database.stream(
             f"SELECT {_SEARCHABLE} FROM papers p LEFT JOIN abstracts a USING (paper_id) "
@@ -111,11 +94,6 @@ class SqliteStore:
         return map(SearchableText._make, cursor)
 
     def searchable_citances(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableCitance]:
-        """Citances of all papers with an id above `after`, in order of cited and citing id.
-
-        With `changed_since`, all citances of a paper come if the paper, one of its citances or the paper that wrote
-        one changed at or after that place: a whole paper is written anew or not at all.
-        """
         changed = ""
         if changed_since:
             changed = (
@@ -139,7 +117,6 @@ class SqliteStore:
                 yield SearchableCitance(SearchableText._make(cited), citing_id, citing_year, position, text)
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
-        """The sentences in which one paper cites another."""
         rows = self.database.all(
             "SELECT contexts FROM citations WHERE cited_id = ? AND citing_id = ? ORDER BY citation_id",
             (cited_id, citing_id),
@@ -147,7 +124,6 @@ class SqliteStore:
         return tuple(text for row in rows for text in orjson.loads(row[0]))
 
     def counts(self) -> Counts:
-        """How much the store holds."""
         papers, with_year = self.database.all("SELECT COUNT(*), COUNT(year) FROM papers")[0]
         texts = [
             self.database.all(
@@ -172,7 +148,6 @@ class SqliteStore:
         )
 
     def histogram(self, attribute: str) -> dict[Any, int]:
-        """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
         if attribute == "fields_of_study":
             query = "SELECT f.value, COUNT(*) FROM papers, json_each(fields_of_study) f GROUP BY 1 ORDER BY 2 DESC, 1"
         elif attribute == "venue":
@@ -184,7 +159,6 @@ class SqliteStore:
         return dict(self.database.all(query))
 
     def fingerprint(self) -> str:
-        """A digest of every record: equal for equal contents, however they came here."""
         return digest((table, self._keyed(table)) for table in COLUMNS)
 
     def _keyed(self, table: str) -> Iterator[Row]:
@@ -194,16 +168,13 @@ class SqliteStore:
         return self.database.stream(f"SELECT {columns} FROM {table} ORDER BY {', '.join(KEYS[table])}")
 
     def integrity_faults(self) -> list[str]:
-        """What SQLite finds wrong with its file; empty where nothing is."""
         faults = [row[0] for row in self.database.all("PRAGMA integrity_check")]
         return [] if faults == ["ok"] else faults
 
     def close(self) -> None:
-        """Folds the write-ahead log into the file, and closes it."""
         self.database.close()
 
     def finish(self) -> None:
-        """Leaves one plain file, then closes."""
         self.database.finish()
 
 

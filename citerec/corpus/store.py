@@ -16,7 +16,7 @@ class StoreError(CiterecError):
 
 
 def place_of(shard: int, line: int = 0) -> int:
-    """Where a record stands among all ever read; the later of two with one id wins."""
+    """Where a record stands among all ever read."""
     return (shard << _LINE_BITS) + line
 
 
@@ -61,16 +61,9 @@ class CensusRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much a store holds.
+    """How much a store holds: papers, those with an abstract, a TLDR, a year, or citances, and citances of these.
 
-    Attributes:
-        papers: Papers.
-        with_abstract: Papers with an abstract.
-        with_tldr: Papers with a TLDR.
-        with_year: Papers with a year.
-        citances: Citing sentences of papers in the store.
-        with_citances: Papers that have one or more.
-        unmatched: Abstracts, TLDRs and citations whose paper is not in the store.
+    `unmatched` counts abstracts, TLDRs and citations whose paper is not in the store.
     """
 
     papers: int

@@ -42,8 +42,7 @@ def name_of(where: str | Path) -> str:
 def open_store(where: str | Path) -> PaperStore:
     """The store at an address: `mongodb://HOST/DATABASE`, `mongodb+srv://…`, or else the path of a SQLite file.
 
-    A store that does not exist yet is made. User and password of MongoDB come from the address or, where it has none,
-    from the environment: `CITEREC_MONGODB_USERNAME`, `CITEREC_MONGODB_PASSWORD`.
+    A store that does not exist yet is made. User and password of MongoDB come from the address or the environment.
 
     Raises:
         InputError: The address is not valid, no server answers there or lets the user in, or the file is no store.
@@ -56,10 +55,8 @@ def open_store(where: str | Path) -> PaperStore:
     try:
         return SqliteStore(Path(where))
     except sqlite3.Error as error:
-        raise InputError(
-            f"{where} cannot be opened as a SQLite store ({error})",
-            "Give a file that citerec made, or a new one in a folder that exists.",
-        ) from error
+        remedy = "Give a file that citerec made, or a new one in a folder that exists."
+        raise InputError(f"{where} cannot be opened as a SQLite store ({error})", remedy) from error
 
 
 def _mongodb(uri: str) -> PaperStore:

@@ -18,11 +18,7 @@ _LONGEST_CELL = 10_000_000
 
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
-    """A paper from an object with the names of `Paper`'s attributes.
-
-    Raises:
-        RecordError: `paper_id` is missing, there is nothing to search, or a field has a wrong type.
-    """
+    """A paper from an object with the names of `Paper`'s attributes; RecordError where it is none."""
     external_ids = record.get("external_ids") or {}
     if not isinstance(external_ids, dict):
         raise RecordError(f"external_ids is a {type(external_ids).__name__}, not an object")
@@ -43,11 +39,7 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
 
 
 def searchable(paper: Paper) -> Paper:
-    """The paper itself, if it has a word to find it by.
-
-    Raises:
-        RecordError: It has neither title nor abstract.
-    """
+    """The paper itself; RecordError where there is no word to find it by."""
     if not paper.title and not paper.abstract:
         raise RecordError("neither title nor abstract: nothing to search")
     return paper
@@ -73,11 +65,10 @@ def read_csv(path: Path) -> Iterator[Line]:
         except StopIteration:
             return
         except csv.Error as error:
-            yield Line(
-                begins, bad_record(f"not CSV: {error}", rows.last.encode("utf-8", "surrogateescape")), rows.bytes_read
-            )
-            continue
-        yield Line(begins, _parse_row(header, cells), rows.bytes_read)
+            record = bad_record(f"not CSV: {error}", rows.last.encode("utf-8", "surrogateescape"))
+        else:
+            record = _parse_row(header, cells)
+        yield Line(begins, record, rows.bytes_read)
 
 
 def _parse_row(header: list[str], cells: list[str]) -> Any:

@@ -1,7 +1,11 @@
-"""Reading single values out of records whose fields may be null, missing, or of another type than promised."""
+"""Reading single values out of records whose fields may be null, missing, or of another type than promised.
+
+Each function raises RecordError where a value is not what it reads.
+"""
 
 import re
 from collections.abc import Mapping
+from types import UnionType
 from typing import Any
 
 from citerec.corpus.json_lines import RecordError
@@ -11,12 +15,12 @@ LAST_YEAR = 9999
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
-def read_id(record: Mapping[str, Any], key: str) -> str:
-    """An identifier: whole numbers and non-empty strings become a string.
+def _wrong(key: str, value: Any, wanted: str = "") -> RecordError:
+    return RecordError(f"{key} is a {type(value).__name__}{wanted}: {value!r:.60}")
 
-    Raises:
-        RecordError: It is missing, null, empty, or of another type.
-    """
+
+def read_id(record: Mapping[str, Any], key: str) -> str:
+    """An identifier that must be there: whole numbers and non-empty strings become a string."""
     value = optional_id(record, key)
     if value is None:
         raise RecordError(f"{key} is missing")
@@ -24,12 +28,7 @@ def read_id(record: Mapping[str, Any], key: str) -> str:
 
 
 def optional_id(record: Mapping[str, Any], key: str) -> str | None:
-    """An identifier, or None where the record has none.
-
-    Raises:
-        RecordError: It is neither a whole number nor a string, has white space or control characters in it, or is
-            over 512 characters long.
-    """
+    """An identifier of up to 512 characters, without white space and control characters; None where there is none."""
     value = read_external_id(record, key)
     # White space would tear the lines of a TREC file, and Lucene has a longest term.
     if value and (len(value) > LONGEST_ID or not value.isprintable() or " " in value):
@@ -38,11 +37,7 @@ def optional_id(record: Mapping[str, Any], key: str) -> str | None:
 
 
 def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
-    """An identifier that only others use, taken as it is; None where the record has none.
-
-    Raises:
-        RecordError: It is neither a whole number nor a string.
-    """
+    """An identifier that only others use, taken as it is; None where the record has none."""
     value = record.get(key)
     if value is None or value == "":
         return None
@@ -50,30 +45,22 @@ def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
         return value.strip() or None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise RecordError(f"{key} is a {type(value).__name__}: {value!r:.60}")
+    raise _wrong(key, value)
 
 
 def read_text(record: Mapping[str, Any], key: str) -> str | None:
-    """A text with white space folded and control characters out, or None where it is null, missing or blank.
-
-    Raises:
-        RecordError: It is not a string.
-    """
+    """A text with white space folded and control characters out, or None where it is null, missing or blank."""
     value = record.get(key)
     if value is None:
         return None
     if not isinstance(value, str):
-        raise RecordError(f"{key} is a {type(value).__name__}: {value!r:.60}")
+        raise _wrong(key, value)
     # A control character in a title could steer the terminal that shows it.
     return " ".join(_CONTROLS.sub(" ", value).split()) or None
 
 
 def read_year(record: Mapping[str, Any], key: str) -> int | None:
-    """A year, or None where it is null or missing.
-
-    Raises:
-        RecordError: It is no whole number from 0 to 9999.
-    """
+    """A year from 0 to 9999, or None where it is null or missing."""
     year = read_count(record, key)
     if year is not None and year > LAST_YEAR:
         raise RecordError(f"{key} is no year: {year}")
@@ -81,11 +68,7 @@ def read_year(record: Mapping[str, Any], key: str) -> int | None:
 
 
 def read_count(record: Mapping[str, Any], key: str) -> int | None:
-    """A whole number from 0, also written as "2005" or 2005.0; None where it is null or missing.
-
-    Raises:
-        RecordError: It is anything else.
-    """
+    """A whole number from 0, also written as "2005" or 2005.0; None where it is null or missing."""
     value = record.get(key)
     if value is None or value == "":
         return None
@@ -100,30 +83,20 @@ def read_count(record: Mapping[str, Any], key: str) -> int | None:
     return number
 
 
-def read_list(record: Mapping[str, Any], key: str) -> list[Any]:
-    """A list; empty where it is null or missing.
-
-    Raises:
-        RecordError: It is anything else.
-    """
+def read_list(record: Mapping[str, Any], key: str, of: type | UnionType = object) -> list[Any]:
+    """A list of items of one type; empty where it is null or missing."""
     value = record.get(key)
     if value is None:
         return []
     if not isinstance(value, list):
-        raise RecordError(f"{key} is a {type(value).__name__}, not a list: {value!r:.60}")
+        raise _wrong(key, value, ", not a list")
+    for item in value:
+        if not isinstance(item, of):
+            raise RecordError(f"{key} holds a {type(item).__name__}: {item!r:.60}")
     return value
 
 
 def read_strings(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """The strings of a list, without nulls, blanks and repeats.
-
-    Raises:
-        RecordError: It is not a list, or holds something else than strings.
-    """
-    strings: dict[str, None] = {}
-    for item in read_list(record, key):
-        if item is not None and not isinstance(item, str):
-            raise RecordError(f"{key} holds a {type(item).__name__}: {item!r:.60}")
-        if item and item.strip():
-            strings[" ".join(item.split())] = None
-    return tuple(strings)
+    """The strings of a list, without nulls, blanks and repeats."""
+    items = (" ".join(item.split()) for item in read_list(record, key, str | None) if item)
+    return tuple(dict.fromkeys(filter(None, items)))

@@ -10,10 +10,10 @@ OTHER = "#OTHEREFR"
 def unified(
     text: str, anchors: re.Pattern[str], papers: Mapping[str, int], *, by_mention: bool = True
 ) -> tuple[str, list[int]]:
-    """A citation text with `[0]`, `[1]`, … for its anchors, and the order of the papers that fits them.
+    """A citation text with `[0]`, `[1]`, … for its anchors, and the papers in that order.
 
-    The number goes up with each paper that the text mentions for the first time, and is kept where it mentions it
-    again. Papers that it never mentions come after the others. An anchor of no paper becomes `#OTHEREFR`.
+    Papers are numbered in order of first mention; those never mentioned come last. An anchor of no paper becomes
+    `#OTHEREFR`.
 
     Args:
         text: The citation text.
@@ -25,8 +25,7 @@ def unified(
         The text, and for each number the position of its paper.
     """
     whole = sorted(set(papers.values()))
-    order: dict[int, None] = {} if by_mention else dict.fromkeys(whole)
-    numbers: dict[int, int] = {position: number for number, position in enumerate(order)}
+    numbers = {} if by_mention else {position: number for number, position in enumerate(whole)}
 
     def number_of(match: re.Match[str]) -> str:
         position = papers.get(match[1] if anchors.groups else match[0])
@@ -34,13 +33,10 @@ def unified(
             return OTHER
         return f"[{numbers.setdefault(position, len(numbers))}]"
 
-    written = anchors.sub(number_of, text)
-    return written, [*numbers, *(position for position in whole if position not in numbers)]
+    numbered = anchors.sub(number_of, text)
+    return numbered, list(dict.fromkeys([*numbers, *whole]))
 
 
 def positions(names: Sequence[str]) -> dict[str, int]:
     """Positions of papers by name; of a name that comes twice the first counts."""
-    found: dict[str, int] = {}
-    for position, name in enumerate(names):
-        found.setdefault(name, position)
-    return found
+    return {name: position for position, name in reversed(list(enumerate(names)))}

@@ -22,11 +22,7 @@ def with_anchors(text: str) -> str:
 
 
 def documents(value: Any) -> tuple[list[str], list[str]]:
-    """Names and texts of documents, a list or one text; no names where they are not numbered one by one.
-
-    Raises:
-        RecordError: The value is neither.
-    """
+    """Names and texts of documents, a list or one text (else RecordError); no names where not each has its number."""
     if isinstance(value, str):
         value = list(_parted(value))
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
@@ -38,10 +34,10 @@ def documents(value: Any) -> tuple[list[str], list[str]]:
 
 
 def _parted(text: str) -> Iterator[str]:
-    """A text parted where documents begin: at `[x]`, or at the next number each. Others are citations in an abstract.
+    """A text split where documents begin: at `[x]`, or at the next number each. Others are citations in an abstract.
 
-    Of several places with the next number the first counts that follows the end of a sentence, or else the first before
-    a capital; one that does neither begins nothing.
+    Of several places with the next number, the first after the end of a sentence counts, or else the first before a
+    capital.
     """
     marks = list(_ANYWHERE.finditer(text)) if _BEGINS.match(text) else []
     starts, at = [0], 0
@@ -64,11 +60,11 @@ def _ends_sentence(text: str, end: int) -> bool:
 
 
 def first_number(records: Iterable[Mapping[str, Any]]) -> int:
-    """Whether the texts of a file count documents that have no numbers from 0 or from 1: what most of them tell.
+    """Whether the texts of a file count documents that have no numbers from 0 or from 1, by what most texts show.
 
-    One that cites 0 tells the first; one that does not, but cites the number of its last document, the second.
+    A text that cites 0 shows the first; one that does not, but cites the number of its last document, the second.
     """
-    told = [0, 0]
+    shown = [0, 0]
     for record in records:
         try:
             names, texts = documents(record.get("multi_doc"))
@@ -79,7 +75,7 @@ def first_number(records: Iterable[Mapping[str, Any]]) -> int:
             continue
         cited = {int(number) for number in ANCHOR.findall(with_anchors(text))}
         if 0 in cited:
-            told[0] += 1
+            shown[0] += 1
         elif len(texts) in cited:
-            told[1] += 1
-    return int(told[1] > told[0])
+            shown[1] += 1
+    return int(shown[1] > shown[0])

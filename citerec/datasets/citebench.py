@@ -4,9 +4,8 @@ import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -15,7 +14,7 @@ from citerec.corpus.json_lines import BadRecord, RecordError, bad_record, raw_li
 from citerec.corpus.values import optional_id, read_list, read_text
 from citerec.datasets import chen
 from citerec.datasets.anchors import positions, unified
-from citerec.datasets.json_records import JsonRecord, json_records
+from citerec.datasets.json_records import REMEDY, JsonRecord, json_records
 from citerec.errors import SourceError
 from citerec.texts.tasks import Source, TextTask
 
@@ -24,14 +23,12 @@ _REFR = re.compile(r"#REFR\b")
 _CITE = re.compile(r"<cite>", re.IGNORECASE)
 _TAGS = re.compile(r"</?t>")
 _MOST_BAD = 100  # records that are none, before the first that is one
-_REMEDY = "Give JSON Lines, or one list of objects."
 _SOURCE_ENDING, _TARGET_ENDINGS = ".src", (".tgt.tagged", ".tgt")
 
 Parse = Callable[[Mapping[str, Any], bool], TextTask]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """A record of a source file: where it stands, its data set, and its task, or what is wrong with it."""
 
     line: int
@@ -44,7 +41,7 @@ def read_source(path: Path, format_name: str | None = None, *, as_published: boo
 
     Args:
         path: The file. Of ABURAED's pairs of files, the one that ends in `.src`; its partner is found by name.
-        format_name: A name of FORMATS; recognised by the keys of the first object where None.
+        format_name: A name of FORMATS; by default recognised by the keys of the first object.
         as_published: Whether to do as CiteBench's own scripts did where they depart from the paper or the source:
             LU's and CHEN's papers are numbered as the source lists them, and the two abstracts of XING change places.
 
@@ -57,7 +54,7 @@ def read_source(path: Path, format_name: str | None = None, *, as_published: boo
     records = json_records(path)
     beginning, first = _beginning(records, path)
     format_name = format_name or _recognised(first, path)
-    parse = FORMATS[format_name].parse
+    _, parse = FORMATS[format_name]
     if format_name == CHEN:
         counted = chen.first_number(each.record for each in json_records(path) if isinstance(each.record, dict))
         parse = functools.partial(_chen, first=counted)
@@ -71,11 +68,7 @@ def read_source(path: Path, format_name: str | None = None, *, as_published: boo
 
 
 def files_read(path: Path, format_name: str | None = None) -> list[Path]:
-    """The files that `read_source` reads for one: itself, and the partner of a file of ABURAED's pairs.
-
-    Raises:
-        SourceError: It has no partner.
-    """
+    """The files that `read_source` reads for one: itself, and the partner of a file of ABURAED's pairs."""
     return [path, _partner(path)] if _is_pair(path, format_name) else [path]
 
 
@@ -84,11 +77,7 @@ def _is_pair(path: Path, format_name: str | None) -> bool:
 
 
 def _beginning(records: Iterator[JsonRecord], path: Path) -> tuple[list[JsonRecord], dict[str, Any]]:
-    """The first records up to one that is an object, and it; a file with none among the first hundred is given up.
-
-    Raises:
-        SourceError: There is none.
-    """
+    """The first records up to one that is an object, and it; SourceError where none is among the first hundred."""
     beginning: list[JsonRecord] = []
     bad: list[BadRecord] = []
     for each in itertools.islice(records, _MOST_BAD):
@@ -97,19 +86,19 @@ def _beginning(records: Iterator[JsonRecord], path: Path) -> tuple[list[JsonReco
             return beginning, each.record
         bad.append(each.record)
     if not bad:
-        raise SourceError(f"{path} holds no record", _REMEDY)
+        raise SourceError(f"{path} holds no record", REMEDY)
     first, *others = (each.beginning.strip() for each in bad)
     if first.startswith("{") and not first.endswith("}") and others and not others[0].startswith("{"):
         raise SourceError(f"{path} holds an object over several lines", f"Write one a line: jq -c . {path.name}")
     among = f" among its first {_MOST_BAD} records" if len(bad) == _MOST_BAD else ""
-    raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", _REMEDY)
+    raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", REMEDY)
 
 
 def _recognised(record: Mapping[str, Any], path: Path) -> str:
-    for name, known in FORMATS.items():
-        if all(key in record for key in known.keys):
+    for name, (keys, _) in FORMATS.items():
+        if all(key in record for key in keys):
             return name
-    known_keys = "; ".join(f"{name} has {', '.join(known.keys)}" for name, known in FORMATS.items())
+    known_keys = "; ".join(f"{name} has {', '.join(keys)}" for name, (keys, _) in FORMATS.items())
     raise SourceError(f"{path} is none of the four data sets", f"Of these, {known_keys}.")
 
 
@@ -138,25 +127,15 @@ def _lu(record: Mapping[str, Any], as_published: bool) -> TextTask:
 
 
 def _chen(record: Mapping[str, Any], as_published: bool, *, first: int = 0) -> TextTask:
-    """Delve and S2ORC of Chen et al. (2021): documents that begin with their markers, a list or one text.
-
-    Documents without numbers are counted from `first`.
-    """
+    """Delve and S2ORC of Chen et al. (2021): documents with markers; those without numbers are counted from `first`."""
     names, texts = chen.documents(record.get("multi_doc"))
-    return _task(
-        chen.with_anchors(_text(record, "abs")),
-        chen.ANCHOR,
-        positions(names or [str(first + position) for position in range(len(texts))]),
-        [Source(text) for text in texts],
-        by_mention=not as_published,
-    )
+    papers = positions(names or [str(first + position) for position in range(len(texts))])
+    text = chen.with_anchors(_text(record, "abs"))
+    return _task(text, chen.ANCHOR, papers, list(map(Source, texts)), by_mention=not as_published)
 
 
 def _xing(record: Mapping[str, Any], as_published: bool) -> TextTask:
-    """Xing et al. (2020): `src` is the citing paper and `tgt` the cited one, as the authors' own description says.
-
-    As published the abstracts change places, and no id is told: each would stand beside the other's abstract.
-    """
+    """Xing et al. (2020): `src` is the citing paper, `tgt` the cited one; as published they change places (no ids)."""
     citing, cited = _text(record, "src_abstract"), _text(record, "tgt_abstract")
     citing_id, cited_id = optional_id(record, "src_paper_id"), optional_id(record, "tgt_paper_id")
     if as_published:
@@ -238,19 +217,11 @@ def _task(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A source data set: the keys by which its records are recognised, and what makes a task of one."""
-
-    keys: tuple[str, ...]
-    parse: Parse
-
-
 ABURAED, CHEN = "aburaed", "chen"
-FORMATS = {
-    ABURAED: Format(("title", "abstract", "citation"), _aburaed),
-    CHEN: Format(("multi_doc", "abs"), _chen),
-    "lu": Format(("ref_abstract", "related_work"), _lu),
-    "xing": Format(("explicit_citation", "src_abstract", "tgt_abstract"), _xing),
+FORMATS: dict[str, tuple[tuple[str, ...], Parse]] = {
+    ABURAED: (("title", "abstract", "citation"), _aburaed),
+    CHEN: (("multi_doc", "abs"), _chen),
+    "lu": (("ref_abstract", "related_work"), _lu),
+    "xing": (("explicit_citation", "src_abstract", "tgt_abstract"), _xing),
 }
-"""The four source data sets of CiteBench, by the names that it gives them."""
+"""The four source data sets of CiteBench by its names: keys that tell their records, and what makes a task of one."""

@@ -1,6 +1,7 @@
 """CiteSum: citing sentences as one-sentence summaries of the papers that they cite (Mao et al., 2022, 2.1)."""
 
 import contextlib
+import operator
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,14 +41,10 @@ _HEADLINE = re.compile(r"\brelated\s+works?\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """How near a sentence must be to the abstract: ROUGE recall, the share of the sentence that the abstract has.
+    """How near a sentence must be to the abstract: least ROUGE recall, the share of the sentence that the abstract has.
 
-    Attributes:
-        rouge1: Least recall of words, 0 to 1 (Mao et al.: 0.5).
-        rouge2: Of pairs of words (0.2).
-        rouge_l: Of the longest common subsequence (0.4).
-        stemming: Whether words are stemmed. The paper does not say; only with stemming ROUGE gives the recall that it
-            reports for SciTLDR (docs/text-data.md).
+    By default as in Mao et al. They do not say whether words are stemmed; their recall for SciTLDR is reached only with
+    stemming (docs/text-data.md).
     """
 
     rouge1: float = 0.5
@@ -62,18 +59,11 @@ class Nearness:
 
     def holds(self, recalls: tuple[float, float, float]) -> bool:
         """Whether each is high enough."""
-        return all(
-            recall >= least for recall, least in zip(recalls, (self.rouge1, self.rouge2, self.rouge_l), strict=True)
-        )
+        return all(map(operator.ge, recalls, (self.rouge1, self.rouge2, self.rouge_l)))
 
 
 def citesum_plan(nearness: Nearness, split: str = "pysbd") -> Plan:
-    """How CiteSum is built.
-
-    Args:
-        nearness: Which sentences count as summaries.
-        split: What splits sentences where the source does not tell them.
-    """
+    """How CiteSum is built: `split` names what splits sentences where the source does not give them."""
     parameters = {"nearness": asdict(nearness), "split": split, "split_is": splitter_identity(split)}
     return Plan(DATASET, Step(_pairs_of_shard, version=1), STEPS, parameters, unit="cited papers")
 
@@ -99,8 +89,7 @@ def _pairs_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
                     continue
                 counts[STEPS[4]] += 1
                 printed = context.text.replace(MARKER, context.marker or "")
-                recalls = nearness.recalls(paper.abstract, printed)
-                if nearness.holds(recalls):
+                if nearness.holds(recalls := nearness.recalls(paper.abstract, printed)):
                     counts[STEPS[5]] += 1
                     write_pair(paper.paper_id, task_record(_pair(context, paper, recalls)), write)
     counts[STEPS[2]], counts[STEPS[3]] = tally.sentences, tally.contexts
@@ -129,15 +118,11 @@ def _related_work(sections: Sequence[Section]) -> Iterator[int]:
 
 
 def _pair(context: Context, paper: Paper, recalls: tuple[float, float, float]) -> TextTask:
-    abstract = paper.abstract or ""
+    abstract, rounded = paper.abstract or "", [round(recall, 4) for recall in recalls]
     return TextTask(
         task_id=context.context_id,
         sources=(Source(abstract, paper.paper_id, paper.title, sentences_of(abstract)),),
         targets=(summary_of(context.text),),
         dataset=DATASET,
-        extra={
-            "paper_id": paper.paper_id,
-            "citing_id": context.citing_id,
-            "rouge_recall": [round(recall, 4) for recall in recalls],
-        },
+        extra={"paper_id": paper.paper_id, "citing_id": context.citing_id, "rouge_recall": rounded},
     )

@@ -1,5 +1,6 @@
 """A full text as sections with their paragraphs, sentences at the leaves."""
 
+import contextlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ class Document:
     Args:
         text: The full text.
         raw: Its line in the shard: numbers of headlines stand beside the text.
-        split: What splits sentences where the source does not tell them.
+        split: What splits sentences where the source does not give them.
     """
 
     def __init__(self, text: FullText, raw: bytes, split: str = "pysbd") -> None:
@@ -50,10 +51,10 @@ class Document:
     def citations(self, place: int) -> list[tuple[Callout, tuple[str, ...]]]:
         """The citations of a paragraph in order, each with the ids of its bib entries.
 
-        What no bib ref marks is believed where it is written as those are that one marks.
+        A citation without a bib ref counts if it is written in the style of one that has one.
         """
-        start = self.paragraphs[place].start
-        refs = self._refs(place)
+        start, end = self.paragraphs[place].start, self.paragraphs[place].end
+        refs = [ref for ref in self.text.bib_refs if start <= ref.start and ref.end <= end]
         hints = [(ref.start - start, ref.end - start) for ref in refs]
         hinted = Spans(hints)
         callouts = find_callouts(self.whole(place), hints)
@@ -77,19 +78,15 @@ class Document:
             {
                 "headline": section.headline,
                 "number": section.number,
-                "paragraphs": [self._folded(place) for place in section.paragraphs if self.words[place]],
+                "paragraphs": [
+                    [sentence for span in self.sentences(place) if (sentence := folded(self.whole(place), span))]
+                    for place in section.paragraphs
+                    if self.words[place]
+                ],
                 "sections": self.as_json(section.sections),
             }
             for section in sections
         ]
-
-    def _folded(self, place: int) -> list[str]:
-        whole = self.whole(place)
-        return [sentence for span in self.sentences(place) if (sentence := folded(whole, span))]
-
-    def _refs(self, place: int) -> list[BibRef]:
-        paragraph = self.paragraphs[place]
-        return [ref for ref in self.text.bib_refs if paragraph.start <= ref.start and ref.end <= paragraph.end]
 
 
 def _entry_ids(callout: Callout, refs: Sequence[BibRef], start: int) -> tuple[str, ...]:
@@ -99,7 +96,7 @@ def _entry_ids(callout: Callout, refs: Sequence[BibRef], start: int) -> tuple[st
 
 
 def _headers(raw: bytes, length: int) -> Iterator[tuple[int, int, str]]:
-    """Start, end and number of each headline; what does not fit the text is passed over: reading told of it."""
+    """Start, end and number of each headline; what does not fit the text was reported by the reader."""
     record = orjson.loads(raw)
     layers = (record.get("body") or record.get("content") or {}).get("annotations") or {}
     layer = layers.get("section_header") or layers.get("sectionheader")
@@ -109,10 +106,8 @@ def _headers(raw: bytes, length: int) -> Iterator[tuple[int, int, str]]:
         except orjson.JSONDecodeError:
             return
     for header in layer if isinstance(layer, list) else ():
-        try:
+        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
             start, end = int(header["start"]), int(header["end"])
             number = (header.get("attributes") or {}).get("n")
-        except (KeyError, TypeError, ValueError, AttributeError):
-            continue
-        if 0 <= start < end <= length:
-            yield start, end, str(number or "")
+            if 0 <= start < end <= length:
+                yield start, end, str(number or "")

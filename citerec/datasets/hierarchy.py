@@ -25,7 +25,7 @@ _LONG_WORD = re.compile(r"[^\W\d_]{4}")
 
 
 class Part(NamedTuple):
-    """A part of a section number: how it is written, and what it counts."""
+    """A part of a section number: how it is written, and its value."""
 
     style: Style
     value: int
@@ -36,13 +36,9 @@ Number = tuple[Part, ...]
 
 @dataclass(slots=True)
 class Section:
-    """A section: its headline, its paragraphs, the sections in it.
+    """A section: its headline without its number, its number as printed ("2.1", or empty), its paragraphs, in order.
 
-    Attributes:
-        headline: Without its number.
-        number: As it is printed: "2.1"; empty where there is none.
-        paragraphs: Positions of its own paragraphs, in the order of the text.
-        sections: Its subsections in order.
+    Paragraphs are positions in the text, without those of subsections.
     """
 
     headline: str
@@ -76,9 +72,7 @@ def hierarchy(shallow: Sequence[Section]) -> list[Section]:
 
     The flat list stays where fewer than three headlines follow one another, or fewer than half of the numbered ones,
     or where the numbers do not match level by level: a headline below the top is in no such run (3.5 after 2.3.1).
-
-    Args:
-        shallow: The sections in order, none in another. They are not changed.
+    The sections given are not changed.
     """
     flat = [Section(each.headline, each.number, list(each.paragraphs)) for each in shallow]
     numbers = section_numbers([section.number for section in flat])
@@ -148,12 +142,9 @@ def _nested(flat: Sequence[Section], numbers: Sequence[Number]) -> list[Section]
 
 def _numbers_after(numbers: Sequence[Number]) -> list[Number]:
     """The number that comes next after each headline; empty after the last."""
-    found: list[Number] = []
-    after: Number = ()
-    for number in reversed(numbers):
-        found.append(after)
-        after = number or after
-    return found[::-1]
+    none: Number = ()
+    after = itertools.accumulate(reversed(numbers[1:]), lambda later, number: number or later, initial=none)
+    return list(after)[::-1]
 
 
 def _is_missing_between(before: Number, after: Number) -> bool:
@@ -166,10 +157,7 @@ def _is_missing_between(before: Number, after: Number) -> bool:
 
 def _shared(before: Number, after: Number) -> int:
     """How many parts two numbers begin with alike."""
-    shared = 0
-    while shared < min(len(before), len(after)) and before[shared] == after[shared]:
-        shared += 1
-    return shared
+    return len(list(itertools.takewhile(lambda parts: parts[0] == parts[1], zip(before, after, strict=False))))
 
 
 def _capitals_tell(flat: Sequence[Section], numbers: Sequence[Number]) -> bool:
@@ -189,31 +177,22 @@ def _in_capitals(section: Section) -> bool:
 
 
 def missing(before: Number, number: Number) -> int | None:
-    """How many numbers are missing between two: none between 2 and 2.1, 2.3 and 3; None where it does not follow.
+    """How many numbers are missing between two: none between 2 and 2.1, 2.3 and 3; None where one does not follow.
 
-    Where a level above changes, only a headline of that level follows: after 2.3.1 neither 3.5 nor 2.4.1 does.
-
-    Args:
-        before: The number before; empty at the beginning.
-        number: The number after it.
+    At the beginning `before` is empty. Where a level above changes, only a headline of that level follows: after 2.3.1
+    neither 3.5 nor 2.4.1 does.
     """
     shared = _shared(before, number)
     if shared == len(number):
         return None  # the same again, or a section after its own subsection
     style, value = number[shared]
-    count = 0
+    count = value - 1
     if shared < len(before):
-        if len(number) > shared + 1:
-            return None
         last = before[shared]
-        if last.style == style:
-            count = value - last.value - 1
-        elif shared == 0 and style == "letter":
-            count = value - 1  # appendices after numbered sections
-        else:
+        is_appendix = shared == 0 and style == "letter" and last.style != style  # after numbered sections
+        if len(number) > shared + 1 or (last.style != style and not is_appendix):
             return None
-    else:
-        count = value - 1
+        count -= 0 if is_appendix else last.value
     if count < 0:
         return None
     # Of what is deeper, each level begins at its first, and the headline above it is missing.
@@ -253,13 +232,10 @@ def _number(parts: Sequence[str], roman: set[int]) -> Number:
 
 
 def cleaned(sections: Sequence[Section], words: Sequence[int]) -> list[Section]:
-    """Sections without what is badly parsed (2.1.4); what stands in a section that goes, goes with it.
+    """Sections without what is badly parsed (2.1.4), given the number of words of each paragraph.
 
-    Sections go that have an empty headline, no text in all of them, or a headline with less than 30 % Latin letters.
-
-    Args:
-        sections: The sections.
-        words: Words of each paragraph.
+    A section is left out, with all in it, if its headline is empty or has less than 30 % Latin letters, or if it has no
+    text.
     """
     kept = []
     for section in sections:

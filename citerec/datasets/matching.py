@@ -5,6 +5,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import product, starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,30 +95,22 @@ def alike(entry: str, paper: Paper) -> float:
     if paper.year is not None and years and min(abs(year - paper.year) for year in years) > MOST_YEARS:
         return 0.0
     scored = ((similarity(reading.title, paper.title), reading.authors) for reading in readings(entry))
+    near = ((score, names) for score, names in scored if score >= LEAST_ALIKE)
     return max(
-        (
-            score
-            for score, names in scored
-            if score >= LEAST_ALIKE and any(same_author(name, author) for name in names for author in paper.authors)
-        ),
-        default=0.0,
+        (score for score, names in near if any(starmap(same_author, product(names, paper.authors)))), default=0.0
     )
 
 
 def best_match(entry: str, papers: Iterable[Paper]) -> Paper | None:
-    """The paper of which a bib entry tells; of several as alike the first."""
-    scored = [(alike(entry, paper), paper) for paper in papers]
+    """The paper that a bib entry names; of several as alike the first."""
+    scored = ((alike(entry, paper), paper) for paper in papers)
     score, paper = max(scored, key=lambda each: each[0], default=(0.0, None))
     return paper if score else None
 
 
 @contextlib.contextmanager
 def title_search(index: Path) -> Iterator[Search]:
-    """A search for titles in an index.
-
-    Raises:
-        IndexUnusableError: Lucene cannot open it.
-    """
+    """A search for titles in an index; IndexUnusableError where Lucene cannot open it."""
     settings = LuceneSettings(weights=Weights(text=0, title=1, abstract=0, citances=0))
     with contextlib.closing(LuceneRetriever(index / LUCENE, settings)) as lucene:
 
@@ -131,14 +124,7 @@ def title_search(index: Path) -> Iterator[Search]:
 
 
 def linked(text: FullText, entry_ids: Iterable[str], search: Search, store: PaperStore) -> FullText:
-    """A full text in which bib entries without a match have that which a search of the index finds for them.
-
-    Args:
-        text: The full text.
-        entry_ids: The entries to search for; those that have a match keep it.
-        search: Searches the index.
-        store: Where its papers are.
-    """
+    """A full text in which those of some bib entries that have no match get the one that a search finds, if any."""
     found: dict[str, str] = {}
     for entry_id in dict.fromkeys(entry_ids):
         entry = text.bib_entries.get(entry_id)
@@ -149,8 +135,5 @@ def linked(text: FullText, entry_ids: Iterable[str], search: Search, store: Pape
         match = best_match(entry.text, (papers[paper_id] for paper_id in ids if paper_id in papers))
         if match is not None and match.paper_id != text.paper_id:
             found[entry_id] = match.paper_id
-    entries = {
-        entry_id: replace(entry, paper_id=found.get(entry_id, entry.paper_id))
-        for entry_id, entry in text.bib_entries.items()
-    }
-    return replace(text, bib_entries=entries)
+    matched = {entry_id: replace(text.bib_entries[entry_id], paper_id=paper_id) for entry_id, paper_id in found.items()}
+    return replace(text, bib_entries={**text.bib_entries, **matched})

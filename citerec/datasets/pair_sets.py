@@ -1,6 +1,7 @@
 """Built data sets of texts: a folder with one file a split and a manifest, made of shards of S2ORC."""
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,12 +38,8 @@ PAIR_SET = Kind(
 class Splitting:
     """How tasks are divided into splits: by a digest of seed and paper, so that no paper is in two.
 
-    A paper stays where it is when the data grow. Shares are met the better the more papers there are.
-
-    Attributes:
-        validation: Share of the papers in the validation split.
-        test: Share of the papers in the test split.
-        seed: Decides the split of every paper.
+    A paper stays where it is when the data grow. `validation` and `test` are shares of the papers, 0 to 1; they are met
+    the better the more papers there are.
     """
 
     validation: float = 0.05
@@ -62,10 +59,10 @@ class Built:
     Attributes:
         steps: How many were left after each step, in order.
         splits: Tasks by split.
-        fates: Why sentences or sections were left out, where the builder tells.
+        fates: Why sentences or sections were left out, where the builder counts it.
         bad: Lines that are no full text.
         faults: Annotations that did not fit their text.
-        quarantine: Where these two are listed; None where there are none.
+        quarantine: Where bad lines and faults are listed; None where there are none.
     """
 
     steps: dict[str, int]
@@ -84,7 +81,7 @@ class Plan:
         dataset: Name of the data set.
         step: What to do with a shard: writes records, each as JSON with the paper that decides its split before it.
         steps: Names of its counts, in the order of the filter.
-        parameters: What its outcome hangs on besides shard and index, as JSON has it; stands in the manifest too.
+        parameters: What the result depends on besides shard and index, as JSON has it; also in the manifest.
         unit: What `papers` are, for the manifest: "cited papers".
     """
 
@@ -108,8 +105,8 @@ def build_pairs(
 ) -> Built:
     """Makes a data set of all full texts of some shards. What was stopped goes on where it stopped.
 
-    Each shard's result is kept in `.OUT.work` beside the folder: a second run, or one of another seed, redoes nothing.
-    When the set stands, results that are not of this run go.
+    Each shard's result is kept in `.OUT.work` beside the folder, also for a run with another seed. In the end, the
+    results of other runs are removed.
 
     Raises:
         InputError: A source is missing, or something else stands at `out`, such as another data set.
@@ -123,11 +120,7 @@ def build_pairs(
     fingerprint = Manifest.read(index).fingerprint
     open_store(index).close()  # a damaged store is told before any work
     shards = find_texts(sources)
-    work = beside(out.resolve(), "work")
-
-    def advance(done: float, whole: float) -> None:
-        on_progress("reading", done, whole)
-
+    work, advance = beside(out.resolve(), "work"), functools.partial(on_progress, "reading")
     with alone_in(work, f"another process is writing {out}"):
         parameters = {**plan.parameters, "index": str(index.resolve()), "fingerprint": fingerprint}
         made = run_over_texts(
@@ -157,37 +150,27 @@ def build_pairs(
             }
             (folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
         _keep_only(work, made.kept)
-    quarantine = out / QUARANTINE_FILE
-    return Built(
-        steps=steps,
-        splits=splits,
-        fates=fates,
-        bad=counts["bad"],
-        faults=counts["faults"],
-        quarantine=quarantine if quarantine.exists() else None,
-    )
+    quarantine = out / QUARANTINE_FILE if counts["bad"] or counts["faults"] else None
+    return Built(steps, splits, fates, counts["bad"], counts["faults"], quarantine)
 
 
 def _check_dataset(out: Path, dataset: str) -> None:
-    """Whether what stands at a place is the same data set: one of another is not replaced."""
+    """Raises InputError where another data set stands: it is not replaced."""
     try:
         standing = orjson.loads((out / MANIFEST).read_bytes())["dataset"]
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
         return  # nothing, or what is left of one
     if standing != dataset:
-        raise InputError(
-            f"{out} holds the data set {standing}, not {dataset}", "Give another --out, or remove it first."
-        )
+        message = f"{out} holds the data set {standing}, not {dataset}"
+        raise InputError(message, "Give another --out, or remove it first.")
 
 
 def _nothing_left(steps: Mapping[str, int]) -> BuildError:
-    """Tells at which step the last of the texts went."""
-    told = [f'{count:,} "{step}"' for step, count in steps.items()]
-    went = list(steps.values()).index(0)
-    return BuildError(
-        f"no text is kept: {', then '.join(told[max(0, went - 1) : went + 1])}",
-        "Loosen the conditions, or give more texts.",
-    )
+    """Names the step at which no text was left, and the one before it."""
+    listed = [f'{count:,} "{step}"' for step, count in steps.items()]
+    at = list(steps.values()).index(0)
+    shown = ", then ".join(listed[max(0, at - 1) : at + 1])
+    return BuildError(f"no text is kept: {shown}", "Loosen the conditions, or give more texts.")
 
 
 def _keep_only(work: Path, kept: frozenset[str]) -> None:

@@ -41,33 +41,21 @@ _ADJACENT = re.compile(r"[\s,;]*(?:and|&)?[\s,;]*")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """What a section of related work must have to be kept.
-
-    Attributes:
-        sentences: Sentences, at least (Docekal et al.: 3).
-        papers: Papers that it cites and the index holds, at least (2).
-        linked: Share of its groups of citations that must have such a paper (1: every one).
-    """
+    """The least that a section of related work must have to be kept; by default as Docekal et al. have it."""
 
     sentences: int = 3
-    papers: int = 2
-    linked: float = 1.0
+    papers: int = 2  # that it cites and the index holds
+    linked: float = 1.0  # share of its groups of citations that have such a paper, 0 to 1
 
 
 def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titles: bool = False) -> Plan:
     """How a data set of related work is built.
 
-    Args:
-        conditions: Which sections are kept.
-        split: What splits sentences where the source does not tell them.
-        link_titles: Whether bib entries without a match are searched for in the index, by title, year and author.
+    `split` names what splits sentences where the source does not give them. With `link_titles`, bib entries without a
+    match are searched for in the index, by title, year and author.
     """
-    parameters = {
-        "conditions": asdict(conditions),
-        "split": split,
-        "split_is": splitter_identity(split),
-        "link_titles": link_titles,
-    }
+    splitting = {"split": split, "split_is": splitter_identity(split)}
+    parameters = {"conditions": asdict(conditions), **splitting, "link_titles": link_titles}
     return Plan(DATASET, Step(_tasks_of_shard, version=1), STEPS, parameters, unit="citing papers")
 
 
@@ -109,11 +97,7 @@ def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
 
 
 def related_work_task(
-    document: Document,
-    conditions: Conditions,
-    store: PaperStore,
-    counts: "Counter[str]",
-    search: Search | None = None,
+    document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]", search: Search | None = None
 ) -> TextTask | None:
     """The task of a full text: its related work, written from abstracts; None where it does not meet the conditions.
 
@@ -121,15 +105,14 @@ def related_work_task(
         document: The full text.
         conditions: What it must have.
         store: Where abstracts are: a cited paper is linked if it is matched, and there.
-        counts: Told of each step that it comes past.
-        search: Finds papers for bib entries without a match, where it is given.
+        counts: Counts each of STEPS that it passes.
+        search: Finds papers for bib entries without a match.
     """
     flat = document.sections()
     if not any(is_related_work(section.headline, introduced=True) for section in flat):
         return None
     tree = cleaned(hierarchy(flat), document.words)
-    section = find_related_work(tree)
-    if section is None:
+    if (section := find_related_work(tree)) is None:
         return None
     counts[STEPS[1]] += 1
     if not _has_sentences(document, section.all_paragraphs(), conditions.sentences):
@@ -172,23 +155,15 @@ def related_work_task(
 
 
 def _has_sentences(document: Document, places: Sequence[int], fewest: int) -> bool:
-    """Whether paragraphs have so many sentences; splitting takes time: no more of them are split than it takes."""
-    found = 0
-    for place in places:
-        found += len(document.sentences(place))
-        if found >= fewest:
-            return True
-    return False
+    """Whether paragraphs have so many sentences; as splitting takes time, no more are split than needed."""
+    found = itertools.accumulate(len(document.sentences(place)) for place in places)
+    return any(count >= fewest for count in found)
 
 
 class _RelatedWork:
     """The text of a section, a paragraph or a headline a line, with `[n]` for the papers that it cites.
 
-    Attributes:
-        lines: Its lines.
-        cited: The papers, in order of first mention.
-        groups: How many groups of citations it has: citations side by side are one.
-        linked_groups: How many of them have a linked paper.
+    Papers are cited in order of first mention. Citations side by side are one group, which may have a linked paper.
     """
 
     def __init__(self, document: Document, section: Section, papers: Mapping[str, Paper]) -> None:
@@ -233,10 +208,8 @@ class _RelatedWork:
 
 def _own_abstract(document: Document, sections: Sequence[Section]) -> str:
     """The abstract that a full text has itself."""
-    for section in sections:
-        if _ABSTRACT.fullmatch(section.headline):
-            return " ".join(" ".join(document.whole(place).split()) for place in section.paragraphs)
-    return ""
+    own = next((section.paragraphs for section in sections if _ABSTRACT.fullmatch(section.headline)), [])
+    return " ".join(" ".join(document.whole(place).split()) for place in own)
 
 
 def _source(paper: Paper) -> Source:

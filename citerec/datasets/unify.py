@@ -15,18 +15,12 @@ from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.writing import write_failures
 from citerec.texts.write import task_record
 
-_TOLD_EVERY = 1000
+_REPORTED_EVERY = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Unified:
-    """What unification gave.
-
-    Attributes:
-        tasks: Tasks written, by data set.
-        bad: Records set aside.
-        quarantine: Where they are listed; None where there are none.
-    """
+    """What unification gave: tasks by data set, bad records, and where these are listed, if there are any."""
 
     tasks: dict[str, int]
     bad: int
@@ -47,10 +41,10 @@ def unify(
     Args:
         sources: Files of ABURAED, CHEN, LU or XING, all of one of them or mixed.
         out: The file to write, JSON Lines. It takes its place when it is whole.
-        format_name: What they are; each is recognised where None.
+        format_name: What they are; each is recognised by default.
         as_published: As for `read_source`.
-        max_bad: Share of bad records above which nothing is written.
-        on_progress: Told of records read.
+        max_bad: Share of bad records above which nothing is written, 0 to 1.
+        on_progress: Called with the number of records read.
 
     Raises:
         InputError: `out` is a folder, or it or its quarantine is one of the files that are read.
@@ -71,7 +65,7 @@ def unify(
         for path in sources:
             for item in read_source(path, format_name, as_published=as_published):
                 seen += 1
-                if seen % _TOLD_EVERY == 0:
+                if seen % _REPORTED_EVERY == 0:
                     on_progress("citation texts", seen, 0)
                 if isinstance(item.task, BadRecord):
                     bad += 1

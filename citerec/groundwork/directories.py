@@ -15,22 +15,15 @@ from citerec.groundwork.writing import beside, exchange, recover, write_failures
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of directory.
+    """A kind of directory, as its manifest, a JSON object, says under `kind`."""
 
-    Attributes:
-        name: What to call it in an error.
-        kind: What its manifest says that it is.
-        manifest: The name of that file, a JSON object.
-        names: The names of all that is in one.
-    """
-
-    name: str
+    name: str  # what to call it in an error
     kind: str
-    manifest: str
-    names: frozenset[str]
+    manifest: str  # the name of that file
+    names: frozenset[str]  # of all that is in one
 
     def is_at(self, path: Path) -> bool:
-        """Whether a folder says that it is of this kind; one whose manifest is broken may have been."""
+        """Whether a folder is of this kind by its manifest; one whose manifest is broken counts as one."""
         recover(path)
         try:
             return bool(orjson.loads((path / self.manifest).read_bytes()).get("kind") == self.kind)
@@ -40,11 +33,7 @@ class Kind:
             return True
 
     def check_place(self, out: Path) -> None:
-        """Whether one can be written here: what stands here is replaced, and must be of this kind and nothing else.
-
-        Raises:
-            InputError: Something else stands here, or nothing may be written here.
-        """
+        """Raises InputError where something else than a directory of this kind stands, or nothing may be written."""
         out = out.resolve()  # a link is followed, not replaced
         recover(out)
         if Path.cwd().is_relative_to(out):

@@ -13,21 +13,13 @@ def digest_of(value: Any) -> str:
 
 
 def file_digest(path: Path, algorithm: str = "sha256") -> str:
-    """The digest of what a file holds, in hexadecimal.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """The digest of what a file holds, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, algorithm).hexdigest()
 
 
 def identity(path: Path) -> list[Any]:
-    """What tells whether a file is still the one that was read: place, size, time of change.
-
-    Raises:
-        OSError: There is no such file.
-    """
+    """What tells whether a file is still the one that was read: place, size, time of change."""
     status = path.stat()
     return [str(path.resolve()), status.st_size, status.st_mtime_ns]
 
@@ -35,12 +27,7 @@ def identity(path: Path) -> list[Any]:
 def hash_sample(seed: int, *names: str, between: str = "\0") -> int:
     """A number from 0 to 2^64 that seed and names decide, on every machine.
 
-    What has the least numbers is a random sample, in whatever order it comes, and a name keeps its number when others
-    are added.
-
-    Args:
-        seed: Another one gives other samples.
-        names: What the number is of.
-        between: What stands between them in the digest: samples that were published must stay what they are.
+    The items with the least numbers are a random sample, and an item keeps its number when others are added. `between`
+    joins the names in the digest: samples that were published must stay what they are.
     """
     return int.from_bytes(hashlib.blake2b(between.join((str(seed), *names)).encode(), digest_size=8).digest())

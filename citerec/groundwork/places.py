@@ -3,7 +3,6 @@
 from pathlib import Path
 
 INDEXES = Path("indexes")
-"""Where indexes are looked for."""
 
 DIAGNOSTICS = Path("diagnostics")
 """Where diagnostic sets are looked for, before those that are shipped."""

@@ -13,14 +13,13 @@ import pickle
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Self, TypeVar, cast
 
 from citerec.errors import BuildError
-from citerec.groundwork.processors import available_processors
 
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
@@ -34,19 +33,20 @@ class ProcessDiedError(BuildError):
     """A process died at its work."""
 
 
+def available_processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class Workers:
-    """Processes that work on items, each on one at a time. They begin when they are first needed.
+    """A number of processes that work on items, each on one at a time. They begin when they are first needed.
 
     They are spawned, as it is not safe to fork a process that may hold a Java machine or torch: a script that uses them
     needs its `if __name__ == "__main__":`. Only one thread may use them at a time.
-
-    Args:
-        count: How many.
-        task: What they do, for the message where one dies: "a process that `read the shards` died".
     """
 
-    def __init__(self, count: int, task: str = "read the shards") -> None:
-        self._count, self._task = count, task
+    def __init__(self, count: int) -> None:
+        self._count = count
         self._processes: dict[Connection, BaseProcess] = {}
 
     def __enter__(self) -> Self:
@@ -60,12 +60,8 @@ class Workers:
     ) -> Iterator[tuple[int, Outcome]]:
         """What some work gives for each item, with the item's number, as it comes; for one item in its order.
 
-        The first error ends all processes, and so do Ctrl-C and a caller that takes no more: what is then under way is
-        not waited for.
-
-        Args:
-            work: A function of a module, or a partial of one; its outcomes can be pickled.
-            items: What it is called with.
+        The work is a function of a module, or a partial of one; its outcomes can be pickled. The first error ends all
+        processes, and so do Ctrl-C and a caller that takes no more: what is then under way is not waited for.
 
         Raises:
             ProcessDiedError: A process died.
@@ -135,9 +131,26 @@ class Workers:
             yield
         except (EOFError, OSError):
             raise ProcessDiedError(
-                f"a process that {self._task} died",
+                "a process that read the shards died",
                 "Was there too little memory? Run again with --workers 1: it goes on where it stopped.",
             ) from None
+
+
+def outcomes_of(
+    work: Callable[[Item], Iterable[Outcome]], items: Sequence[Item], workers: int | None
+) -> Generator[tuple[int, Outcome]]:
+    """As `Workers.outcomes`, with as many processes as there are processors where None; in this one where 1 is enough.
+
+    Raises:
+        ProcessDiedError: A process died.
+        Exception: Whatever the work raises.
+    """
+    wanted = min(workers or available_processors(), len(items))
+    if wanted <= 1:
+        yield from ((number, outcome) for number, item in enumerate(items) for outcome in work(item))
+        return
+    with Workers(wanted) as processes:
+        yield from processes.outcomes(work, items)
 
 
 def in_processes(
@@ -145,14 +158,9 @@ def in_processes(
 ) -> list[Outcome]:
     """The results of some work on each of many small items, in their order, the same however many processes there are.
 
-    The processes stay for what comes next: each may spend seconds on importing what it needs. What a process that died
-    has left undone is done here. A script that calls this needs its `if __name__ == "__main__":`.
-
-    Args:
-        work: A function of a module, or a partial of one.
-        items: What it is called with.
-        workers: Processes; None for as many as there are processors. Few items get fewer, or none but this one.
-        on_progress: Called with how many items are done.
+    The work is a function of a module, or a partial of one. Few items get fewer processes than `workers`, which is the
+    number of processors by default. They stay for what comes next: each may spend seconds on importing what it needs.
+    What a process that died has left undone is done here. `on_progress` is called with how many items are done.
     """
     wanted = min(workers or available_processors(), len(items) // _WORTH_A_PROCESS)
     parts = [items[start : start + _PART] for start in range(0, len(items), _PART)]

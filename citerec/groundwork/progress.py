@@ -1,4 +1,4 @@
-"""How long work tells of what it has done."""
+"""How long work reports what it has done."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ Progress = Callable[[str, float, float], None]
 
 
 Note = Callable[[str], None]
-"""Told one line at a time of what else there is to know."""
+"""Called with one line at a time of what else there is to know."""
 
 
 def no_progress(_doing: str, _done: float, _whole: float) -> None:

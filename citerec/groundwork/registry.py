@@ -22,13 +22,13 @@ class Registry(Generic[Part]):
         class Bm25: ...
 
     Other distributions name their parts as entry points of the group `citerec.<kind>s`. Modules and entry points are
-    loaded when the registry is first asked, so modules of parts import heavy packages inside functions.
+    loaded when the registry is first used, so modules of parts import heavy packages inside functions.
 
     Args:
         kind: What a part is, as errors name it: "retriever".
         package: The package whose modules are the built-in parts.
         error: The error that an unknown name raises.
-        order: The key by which parts are listed; by name where there is none.
+        order: The key by which parts are listed; their names by default.
         besides: What may be named besides parts, as an error says it after their names: ", or a file".
     """
 
@@ -42,10 +42,7 @@ class Registry(Generic[Part]):
         besides: str = "",
     ) -> None:
         self.kind = kind
-        self._package = package
-        self._error = error
-        self._order = order
-        self._besides = besides
+        self._package, self._error, self._order, self._besides = package, error, order, besides
         self._parts: dict[str, Part] = {}
         self._broken: dict[str, str] = {}
         self._loaded = False
@@ -61,22 +58,14 @@ class Registry(Generic[Part]):
         return f"{self.kind[:-1]}ies" if self.kind.endswith("y") else f"{self.kind}s"
 
     def register(self, part: Part) -> Part:
-        """Adds a part under its `name`; to be used as a decorator.
-
-        Raises:
-            ValueError: Another part has this name.
-        """
+        """Adds a part under its `name`, as a decorator; ValueError where another part has this name."""
         name = str(part.name)  # type: ignore[attr-defined]
         if self._parts.setdefault(name, part) is not part:
             raise ValueError(f"there are two {self.plural} named {name!r}")
         return part
 
     def __getitem__(self, name: str) -> Part:
-        """The part of this name.
-
-        Raises:
-            InputError: There is none (or the error that the registry was made with).
-        """
+        """The part of this name; InputError, or the error that was given, where there is none."""
         parts = self._load()
         if name in parts:
             return parts[name]
@@ -106,7 +95,7 @@ class Registry(Generic[Part]):
 
     def _load(self) -> dict[str, Part]:
         if not self._loaded:
-            self._loaded = True  # first: a part that asks the registry while it is imported must not come here again
+            self._loaded = True  # first: a part that uses the registry while it is imported must not come here again
             package = importlib.import_module(self._package)
             for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
                 importlib.import_module(module.name)

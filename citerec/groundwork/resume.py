@@ -17,8 +17,7 @@ import orjson
 
 from citerec.errors import InputError
 from citerec.groundwork.hashing import digest_of, file_digest, identity
-from citerec.groundwork.processes import Workers
-from citerec.groundwork.processors import available_processors
+from citerec.groundwork.processes import outcomes_of
 from citerec.groundwork.writing import alone, write_json
 from citerec.version import __version__
 
@@ -26,15 +25,10 @@ JOURNAL = "journal.json"
 
 
 class Journal:
-    """Notes of one piece of work, kept in its folder.
+    """Notes of one piece of work, kept in its folder, which is emptied where it was begun for another plan.
 
-    Args:
-        folder: Where the work is done; made where it is not there, and emptied where it was begun for another plan.
-        plan: All that the outcome depends on, as JSON has it. The version of citerec is added.
-
-    Attributes:
-        folder: Where the work is done.
-        is_new: Whether nothing of this work was there.
+    A plan is all that the result depends on, as JSON has it; the version of citerec is added. `is_new` says whether
+    nothing of this work was there.
     """
 
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
@@ -69,12 +63,7 @@ Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Some work on shards.
-
-    Attributes:
-        work: What to do with each shard; it must give the same bytes for the same shard and parameters.
-        version: Rises when it gives others than before.
-    """
+    """Some work on shards: the same bytes for the same shard, parameters and version, which rises when it changes."""
 
     work: Work
     version: int
@@ -82,13 +71,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a shard gave.
-
-    Attributes:
-        shard: The shard.
-        path: The file that its work wrote.
-        counts: What its work counted.
-    """
+    """What a shard gave: the file that its work wrote, and what it counted."""
 
     shard: Path
     path: Path
@@ -97,12 +80,7 @@ class Result:
 
 @contextlib.contextmanager
 def alone_in(work: Path, busy: str) -> Iterator[None]:
-    """Keeps a folder of results to one process; it is made where it is not there.
-
-    Raises:
-        BuildError: Another process is at work there, as `busy` says.
-        InputError: Nothing can be written there.
-    """
+    """Keeps a folder of results to one process, as `alone`; InputError where nothing can be written there."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(alone(work / "lock", busy))
@@ -120,17 +98,17 @@ def run_stage(
     workers: int | None = None,
     on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
 ) -> list[Result]:
-    """The results for some shards, in their order. Those that a folder has already are taken from there.
+    """The results for some shards, in their order. Those that the folder has already are taken from there.
 
-    A result counts as had if the shard has the same place, size and time as then, the parameters and the versions of
-    the step and of citerec are the same, and the file is the one whose checksum was noted.
+    A result is there already if the shard has the same place, size and time, the parameters and the versions of the
+    step and of citerec are the same, and the file has the checksum that was noted.
 
     Args:
         folder: Where results are kept.
         shards: The shards.
         step: What to do with each.
         parameters: What the result depends on besides the shard, as JSON has it.
-        workers: Processes; as many as there are processors where None.
+        workers: Processes; as many as there are processors by default.
         on_progress: Called with bytes of shards done, and bytes of all.
 
     Raises:
@@ -142,14 +120,14 @@ def run_stage(
     names = [_name(shard, step, parameters) for shard in shards]
     results: dict[int, Result] = {}
     for number, (shard, name) in enumerate(zip(shards, names, strict=True)):
-        receipt = _read(folder / f"{name}.json") or {}
-        if receipt and receipt.get("checksum") == _checksum(folder / name):
-            results[number] = Result(shard, folder / name, receipt["counts"])
+        receipt, path = _read(folder / f"{name}.json") or {}, folder / name
+        with contextlib.suppress(OSError):
+            if receipt and receipt.get("checksum") == file_digest(path):
+                results[number] = Result(shard, path, receipt["counts"])
     todo = [number for number in range(len(shards)) if number not in results]
     on_progress(sum(sizes[number] for number in results), sum(sizes))
     tasks = [(shards[number], names[number]) for number in todo]
-    wanted = min(workers or available_processors(), len(todo))
-    for place, counts in _done(functools.partial(_do, folder, step.work, parameters), tasks, wanted):
+    for place, counts in outcomes_of(functools.partial(_do, folder, step.work, parameters), tasks, workers):
         number = todo[place]
         results[number] = Result(shards[number], folder / names[number], counts)
         on_progress(sum(sizes[done] for done in results), sum(sizes))
@@ -159,16 +137,6 @@ def run_stage(
 def _name(shard: Path, step: Step, parameters: Mapping[str, Any]) -> str:
     stated = [step.work.__module__, step.work.__qualname__, step.version, __version__]
     return digest_of([identity(shard), stated, dict(parameters)])
-
-
-def _done(
-    do: Callable[[tuple[Path, str]], Iterator[Mapping[str, Any]]], tasks: Sequence[tuple[Path, str]], workers: int
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    if workers <= 1:
-        yield from ((number, counts) for number, task in enumerate(tasks) for counts in do(task))
-        return
-    with Workers(workers) as processes:
-        yield from processes.outcomes(do, tasks)
 
 
 def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Path, str]) -> Iterator[Mapping[str, Any]]:
@@ -182,17 +150,9 @@ def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Pat
     yield counts
 
 
-def _checksum(path: Path) -> str | None:
-    try:
-        return file_digest(path)
-    except OSError:
-        return None
-
-
 def _read(path: Path) -> dict[str, Any] | None:
     """A JSON object; None where there is none, or it is torn."""
-    try:
+    with contextlib.suppress(OSError, orjson.JSONDecodeError):
         value = orjson.loads(path.read_bytes())
-    except (OSError, orjson.JSONDecodeError):
-        return None
-    return value if isinstance(value, dict) else None
+        return value if isinstance(value, dict) else None
+    return None

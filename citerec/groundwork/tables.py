@@ -33,12 +33,7 @@ Span = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands in a cell.
-
-    Attributes:
-        value: What CSV has of it.
-        spans: How people read it.
-    """
+    """What stands in a cell: its value, for CSV, and its spans, as people read it."""
 
     value: Any
     spans: tuple[Span, ...]
@@ -46,37 +41,22 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column.
-
-    Attributes:
-        heading: Its name.
-        align: Numbers stand right.
-        format: How numbers are shown: what follows the colon in Python's format strings.
-        style: Of all its cells.
-        least: The least width in a terminal.
-        most: The greatest width in a terminal; 0 for any.
-        wrap: Whether long cells are broken in a terminal; None for those that stand left.
-    """
+    """A column. Widths are in characters of a terminal."""
 
     heading: str
-    align: Literal["left", "right"] = "left"
-    format: str = ""
-    style: str = ""
+    align: Literal["left", "right"] = "left"  # numbers stand right
+    format: str = ""  # of numbers, as in Python's format strings
+    style: str = ""  # of all its cells
     least: int = 0
-    most: int = 0
-    wrap: bool | None = None
+    most: int = 0  # 0 for any width
+    wrap: bool | None = None  # whether long cells are broken in a terminal; by default those that stand left
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table.
+    """A table. A row holds cells, or plain values, which their column formats; None is shown as a dash.
 
-    Attributes:
-        columns: Its columns.
-        rows: Its rows, each a sequence of cells, or of plain values that their column formats; None is shown as a dash.
-        title: What it shows.
-        footnotes: What stands below it.
-        headed: Whether the names of the columns are shown.
+    Where it is not `headed`, the names of its columns are not shown.
     """
 
     columns: Sequence[Column]
@@ -139,15 +119,9 @@ def _text(spans: Iterable[Span]) -> "Text":
 
 
 def show(console: "Console", table: Table, narrower: Callable[[], Table] | None = None) -> bool:
-    """Prints a table; a narrower one where the terminal is too narrow for it. Nothing is too narrow in a pipe.
+    """Prints a table, or a narrower one where the terminal is too narrow for it; returns whether the table fitted.
 
-    Args:
-        console: Where to.
-        table: The table, with its title above and its footnotes below.
-        narrower: Makes the same with less in it.
-
-    Returns:
-        Whether the table itself fitted.
+    In a pipe every table fits.
     """
     from rich.text import Text
 
@@ -178,10 +152,8 @@ def to_html(table: Table) -> str:
         cells = (f"<th{_class(column)}>{html.escape(column.heading)}</th>" for column in table.columns)
         parts.append(f"<tr>{''.join(cells)}</tr>")
     for row in table.rows:
-        cells = (
-            f"<td{_class(column)}>{''.join(map(_span, spans_of(cell, column)))}</td>"
-            for cell, column in zip(row, table.columns, strict=True)
-        )
+        spans = ((column, spans_of(cell, column)) for cell, column in zip(row, table.columns, strict=True))
+        cells = (f"<td{_class(column)}>{''.join(map(_span, of_cell))}</td>" for column, of_cell in spans)
         parts.append(f"<tr>{''.join(cells)}</tr>")
     parts.append("</table></div>")
     parts += [f'<p class="faint">{html.escape(note)}</p>' for note in table.footnotes]
@@ -202,10 +174,7 @@ def _span(span: Span) -> str:
 def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
     """A table as CSV: values as they are, nothing where there is none.
 
-    Args:
-        table: The table.
-        spreadsheet: Whether people open it in a spreadsheet program, which runs what begins as a formula does, and cuts
-            what is too long: both are prevented, at the cost of a character.
+    A spreadsheet program runs what begins as a formula does, and cuts what is too long: `spreadsheet` prevents both.
     """
     written = io.StringIO(newline="")
     writer = csv.writer(written, lineterminator="\r\n" if spreadsheet else "\n")

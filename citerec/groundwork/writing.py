@@ -24,12 +24,9 @@ def beside(place: Path, what: str) -> Path:
 
 
 def exchange(new: Path, place: Path, aside: Path | None = None) -> None:
-    """Puts a directory that is whole in place of what stands there.
+    """Puts a directory that is whole in place of what stands there; both are on one disk.
 
-    Args:
-        new: The directory; on the disk of its place.
-        place: Where it goes.
-        aside: Where the old one stands meanwhile; `.NAME.previous` by default. `recover` must be given the same.
+    Meanwhile the old one stands `aside`, `.NAME.previous` by default; `recover` must be given the same.
     """
     aside = aside or beside(place, "previous")
     recover(place, aside)
@@ -81,11 +78,7 @@ def writing_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def write_failures(out: Path, remedy: str = "Make room, or give another --out.") -> Iterator[None]:
-    """Turns what the disk cannot do into one line.
-
-    Raises:
-        BuildError: There is no room, or nothing may be written.
-    """
+    """Raises BuildError where there is no room, or nothing may be written."""
     try:
         yield
     except OSError as error:
@@ -100,16 +93,10 @@ def write_json(path: Path, value: object) -> None:
 
 @contextlib.contextmanager
 def alone(lock: Path, busy: str, remedy: str = "Wait for it, or stop it.", patience: float = 0) -> Iterator[None]:
-    """Keeps work to one process at a time.
-
-    Args:
-        lock: A file for this; its folder is made where it is not there.
-        busy: What to say where another process is at work.
-        remedy: And what to do then.
-        patience: Seconds after which that is said.
+    """Keeps work to one process at a time, by a lock file whose folder is made where it is not there.
 
     Raises:
-        BuildError: Another process is at work.
+        BuildError: Another process is still at work after so many seconds; the message is `busy`.
         OSError: Nothing can be written there.
     """
     try:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from citerec.errors import CiterecError, ModelError
-from citerec.groundwork.processors import available_processors
+from citerec.groundwork.processes import available_processors
 from citerec.version import __version__
 
 if TYPE_CHECKING:
