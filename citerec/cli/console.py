@@ -48,13 +48,7 @@ settings_options: list[Callable[[Any], Any]] = [
         metavar="KEY=VALUE",
         help="Change one setting, for example lucene.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.",
     ),
-    click.option(
-        "--system",
-        metavar="NAME|FILE",
-        cls=PartsOption,
-        parts=system_parts,
-        help=SYSTEM_HELP,
-    ),
+    click.option("--system", metavar="NAME|FILE", cls=PartsOption, parts=system_parts, help=SYSTEM_HELP),
 ]
 
 

@@ -38,18 +38,10 @@ class _Size(click.FloatRange):
     type=_Size(),
     metavar="SHARE|NUMBER",
     default=0.1,
-    show_default=True,
     help="Contexts to tune on: a share of the citing papers, or a number of contexts.",
 )
-@click.option(
-    "--test",
-    type=_Size(),
-    metavar="SHARE|NUMBER",
-    default=0.1,
-    show_default=True,
-    help="Contexts to measure on, likewise.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Another one makes other parts.")
+@click.option("--test", type=_Size(), metavar="SHARE|NUMBER", default=0.1, help="Contexts to measure on, likewise.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Another one makes other parts.")
 def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
     """Split FILE, JSON Lines of contexts, into train.jsonl, dev.jsonl and test.jsonl.
 
@@ -80,22 +72,15 @@ def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
     "--single/--groups",
     default=True,
     help="Sentences with exactly one citation of one paper, or a context for each citation, with all papers that "
-    "share its marker.  [default: single]",
+    "share its marker.",
 )
 @click.option(
     "--split",
     default="pysbd",
-    show_default=True,
     metavar="pysbd|spacy|MODEL",
     help="What splits sentences where the source does not tell them.",
 )
-@click.option(
-    "--max-bad",
-    type=Share(),
-    default=0.05,
-    show_default=True,
-    help="Share of unreadable texts above which the work stops.",
-)
+@click.option("--max-bad", type=Share(), default=0.05, help="Share of unreadable texts above which the work stops.")
 @click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default.")
 def extract(
     sources: tuple[Path, ...], out: Path, single: bool, split: str, max_bad: float, workers: int | None
@@ -107,9 +92,9 @@ def extract(
     """
     from rich.table import Table
 
-    from citerec.cli.progress import progress_bar
     from citerec.contexts.extract import Rules
     from citerec.contexts.extract_shards import extract_shards
+    from citerec.groundwork.progress_bar import progress_bar
 
     with progress_bar() as on_progress:
         extracted = extract_shards(

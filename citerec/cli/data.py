@@ -15,16 +15,12 @@ if TYPE_CHECKING:
 
 _PATH = click.Path(path_type=Path)
 _max_bad = click.option(
-    "--max-bad",
-    type=Share(),
-    default=0.05,
-    show_default=True,
-    help="Share of unreadable records above which the work stops.",
+    "--max-bad", type=Share(), default=0.05, help="Share of unreadable records above which the work stops."
 )
 
 
 def _share(name: str, default: float, what: str) -> Callable[[Any], Any]:
-    return click.option(name, type=Share(), default=default, show_default=True, help=what)
+    return click.option(name, type=Share(), default=default, help=what)
 
 
 _of_full_texts = [
@@ -33,13 +29,12 @@ _of_full_texts = [
     click.option(
         "--split",
         default="pysbd",
-        show_default=True,
         metavar="pysbd|spacy|MODEL",
         help="What splits sentences where the source does not tell them.",
     ),
     _share("--validation", 0.05, "Share of the papers in the validation split."),
     _share("--test", 0.05, "Share of the papers in the test split."),
-    click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Deals papers to splits."),
+    click.option("--seed", type=click.IntRange(0), default=0, help="Deals papers to splits."),
     _max_bad,
     click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default."),
 ]
@@ -71,8 +66,8 @@ def citebench(files: tuple[Path, ...], out: Path, format_name: str | None, as_pu
     These are AbuRa'ed (text pairs), Chen (Delve, S2ORC), Lu (Multi-XScience) and Xing. Citations become
     [0], [1], … in order of first mention. No record is left out but those that cannot be read.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.datasets.unify import unify
+    from citerec.groundwork.progress_bar import progress_bar
 
     with progress_bar() as on_progress:
         unified = unify(files, out, format_name, as_published=as_published, max_bad=max_bad, on_progress=on_progress)
@@ -88,7 +83,7 @@ def citebench(files: tuple[Path, ...], out: Path, format_name: str | None, as_pu
 @_share("--rouge-1", 0.5, "Least share of a sentence's words that the cited abstract has.")
 @_share("--rouge-2", 0.2, "Least share of its pairs of words.")
 @_share("--rouge-l", 0.4, "Least share of its longest common subsequence with the abstract.")
-@click.option("--stemming/--no-stemming", default=True, help="Compare stems of words.  [default: on]")
+@click.option("--stemming/--no-stemming", default=True, help="Compare stems of words.")
 def citesum(
     sources: tuple[Path, ...], rouge_1: float, rouge_2: float, rouge_l: float, stemming: bool, **options: Any
 ) -> None:
@@ -108,21 +103,14 @@ def citesum(
 )
 @click.argument("sources", nargs=-1, required=True, type=_PATH)
 @with_options(_of_full_texts)
-@click.option("--min-sentences", type=click.IntRange(1), default=3, show_default=True, help="Sentences of a section.")
-@click.option(
-    "--min-papers", type=click.IntRange(1), default=2, show_default=True, help="Papers of the index that it cites."
-)
+@click.option("--min-sentences", type=click.IntRange(1), default=3, help="Sentences of a section.")
+@click.option("--min-papers", type=click.IntRange(1), default=2, help="Papers of the index that it cites.")
 @_share("--min-linked", 1.0, "Share of its groups of citations with a paper of the index.")
 @click.option(
     "--link-titles", is_flag=True, help="Search the index for bib entries without a match, by title, year and author."
 )
 def related_work(
-    sources: tuple[Path, ...],
-    min_sentences: int,
-    min_papers: int,
-    min_linked: float,
-    link_titles: bool,
-    **options: Any,
+    sources: tuple[Path, ...], min_sentences: int, min_papers: int, min_linked: float, link_titles: bool, **options: Any
 ) -> None:
     """Take the Related Work sections of the full texts of SOURCES, with the abstracts of what they cite.
 
@@ -136,8 +124,8 @@ def related_work(
 
 
 def _build(sources: tuple[Path, ...], plan: "Plan", options: dict[str, Any]) -> None:
-    from citerec.cli.progress import progress_bar
     from citerec.datasets.pair_sets import Splitting, build_pairs
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.manifest import find_index
 
     index, out = find_index(options.pop("index_path")), options.pop("out")

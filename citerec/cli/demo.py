@@ -15,20 +15,14 @@ _SENTENCES = (
 
 
 @click.command(epilog="Example: citerec demo")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=INDEXES / "demo",
-    show_default=True,
-    help="Where the demo index goes.",
-)
+@click.option("--out", type=click.Path(path_type=Path), default=INDEXES / "demo", help="Where the demo index goes.")
 def demo(out: Path) -> None:
     """Build the demo index, ask it three sentences, and show where to go next.
 
     The demo corpus holds some 250 well-known papers of 18 fields.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.tables import show_answer
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.recommend import Recommender
     from citerec.retrieve.index import build_index
 

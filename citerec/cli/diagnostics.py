@@ -74,33 +74,23 @@ def show(identifier: str) -> None:
     "--field-shares",
     type=click.Choice(["corpus", "published"]),
     default="corpus",
-    show_default=True,
     help="What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.",
 )
-@click.option(
-    "--conditions/--no-conditions",
-    default=True,
-    help="Hold constant what each family says.  [default: on]",
-)
+@click.option("--conditions/--no-conditions", default=True, help="Hold constant what each family says.")
 def label(
-    contexts: Path,
-    index_path: Path | None,
-    out: str,
-    spacy_model: str | None,
-    field_shares: str,
-    conditions: bool,
+    contexts: Path, index_path: Path | None, out: str, spacy_model: str | None, field_shares: str, conditions: bool
 ) -> None:
     """Make a diagnostic set of CONTEXTS: label each by every stratum that the data allow.
 
     CONTEXTS is a JSON Lines file (docs/formats.md). What is said of each family: its classes, and
     which of them have too few contexts.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.sets import show_labelled
     from citerec.contexts.read import read_contexts
     from citerec.diagnostics.label import label_contexts
     from citerec.diagnostics.sets import SET, place_for, write_labelled
     from citerec.errors import InputError
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import open_store
     from citerec.retrieve.manifest import Manifest, find_index
 
@@ -140,7 +130,7 @@ def label(
 @click.option("--from", "from_contexts", type=_PATH, metavar="FILE", help="Contexts instead of full texts.")
 @click.option("--citations", multiple=True, type=_PATH, help="S2AG's citations: they tell intents.")
 @click.option("--out", required=True, metavar="NAME", help="Name of the set below diagnostics/, or a path.")
-@click.option("--seed", default=0, show_default=True, help="Decides every lot.")
+@click.option("--seed", default=0, help="Decides every lot.")
 @click.option(
     "--quota",
     "quotas",
@@ -158,14 +148,12 @@ def label(
     "--rounds",
     type=click.IntRange(1, 12),
     default=3,
-    show_default=True,
     help="How often to draw for classes that are not full, each time twice as many.",
 )
-@click.option("--groups/--single", default=False, help="Take sentences with several citations too.  [default: single]")
+@click.option("--groups/--single", default=False, help="Take sentences with several citations too.")
 @click.option(
     "--split",
     default="pysbd",
-    show_default=True,
     metavar="pysbd|spacy|MODEL",
     help="What splits sentences where the source does not tell them.",
 )
@@ -174,23 +162,16 @@ def label(
     "--field-shares",
     type=click.Choice(["corpus", "published"]),
     default="corpus",
-    show_default=True,
     help="What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.",
 )
-@click.option("--conditions/--no-conditions", default=True, help="Hold constant what each family says.  [default: on]")
+@click.option("--conditions/--no-conditions", default=True, help="Hold constant what each family says.")
 @click.option(
     "--store",
     envvar="CITEREC_STORE",
     metavar="ADDRESS",
     help="Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; else in a file.",
 )
-@click.option(
-    "--max-bad",
-    type=Share(),
-    default=0.05,
-    show_default=True,
-    help="Share of unreadable records above which the work stops.",
-)
+@click.option("--max-bad", type=Share(), default=0.05, help="Share of unreadable records above which the work stops.")
 @click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default.")
 def build(
     papers: tuple[Path, ...],
@@ -210,11 +191,11 @@ def build(
     taken from the full texts; each class of each cell gets its share, and no cited paper is used
     twice. The datasheet tells every step. What was stopped goes on when the command is given again.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.sets import show_built
     from citerec.diagnostics.build.build import build_set
     from citerec.diagnostics.build.options import BuildOptions, Sources
     from citerec.diagnostics.sets import REVIEWS, SET, place_for
+    from citerec.groundwork.progress_bar import progress_bar
 
     if bool(s2orc) == bool(from_contexts):
         raise click.UsageError("give full texts with --s2orc, or contexts with --from")

@@ -44,12 +44,11 @@ def _tagged() -> list[str]:
     metavar="LIST",
     help="{metrics}; with a tagger {tagged}.  [default: {default}]",
 )
-@click.option("--stemming/--no-stemming", default=False, help="Of ROUGE: stem words (Porter).  [default: off]")
+@click.option("--stemming/--no-stemming", default=False, help="Of ROUGE: stem words (Porter).")
 @click.option(
     "--rouge-l",
     type=click.Choice(["sentence", "summary"]),
     default="sentence",
-    show_default=True,
     help="ROUGE-L of the text as one sequence, or sentence by sentence.",
 )
 @click.option(
@@ -57,7 +56,6 @@ def _tagged() -> list[str]:
     "references",
     type=click.Choice(["best", "best-each", "mean", "first"]),
     default="best",
-    show_default=True,
     help="Where there are several targets: all values against the one with the highest ROUGE-1 (SciTLDR's way), each "
     "value against its own best, their mean, or the first one only.",
 )
@@ -73,10 +71,8 @@ def _tagged() -> list[str]:
     help="Compare labels of sentences too: {folders}, made by train tagger; may be repeated.",
 )
 @click.option("--out", type=_PATH, metavar="FOLDER", help="Write JSON, CSV and a page here.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the intervals and tests.")
-@click.option(
-    "--resamples", type=click.IntRange(100), default=1000, show_default=True, help="Bootstrap samples of the intervals."
-)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the intervals and tests.")
+@click.option("--resamples", type=click.IntRange(100), default=1000, help="Bootstrap samples of the intervals.")
 @click.option(
     "--workers", type=click.IntRange(1), metavar="N", help="Processes that count ROUGE.  [default: all processors]"
 )
@@ -98,11 +94,11 @@ def eval_text(
     system, or each file that is given a name. Systems are compared on the tasks that all of them
     answered.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.results import tell
     from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.texts.metrics.base import default_metrics, open_metrics
 
     folders = dict(map(_tagger, taggers))

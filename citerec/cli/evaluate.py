@@ -25,13 +25,7 @@ _PATH = click.Path(path_type=Path)
 @click.option("--contexts", type=_PATH, help="A JSON Lines file of contexts, labelled on the spot.")
 @click.option("--index", type=_PATH, help="The pool.  [default: what the set was made for, or the only index]")
 @click.option(
-    "--system",
-    "systems",
-    multiple=True,
-    metavar="NAME|FILE",
-    cls=PartsOption,
-    parts=system_parts,
-    help=SYSTEM_HELP,
+    "--system", "systems", multiple=True, metavar="NAME|FILE", cls=PartsOption, parts=system_parts, help=SYSTEM_HELP
 )
 @click.option(
     "--run",
@@ -43,7 +37,6 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--metrics",
     default="recall@10,mrr@10,ndcg@10",
-    show_default=True,
     metavar="LIST",
     help="recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.",
 )
@@ -53,7 +46,6 @@ _PATH = click.Path(path_type=Path)
     "--missing",
     type=click.Choice(["zero", "skip"]),
     default="zero",
-    show_default=True,
     help="What contexts count whose cited papers are all outside the index.",
 )
 @click.option(
@@ -62,19 +54,15 @@ _PATH = click.Path(path_type=Path)
     help="Measure on contexts too that a system learnt from or was tuned on, or whose citing paper was among those.  "
     "[default: leave them out, for all systems]",
 )
-@click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.  [default: on]")
+@click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.")
+@click.option("--as-of-year/--no-as-of-year", default=True, help="Leave out what is newer than the citing paper.")
 @click.option(
-    "--as-of-year/--no-as-of-year", default=True, help="Leave out what is newer than the citing paper.  [default: on]"
-)
-@click.option(
-    "--conditions/--no-conditions",
-    default=True,
-    help="With --contexts: hold constant what each family says.  [default: on]",
+    "--conditions/--no-conditions", default=True, help="With --contexts: hold constant what each family says."
 )
 @click.option("--spacy-model", metavar="NAME|FOLDER", help="With --contexts: what tags parts of speech.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals and tests.")
-@click.option("--resamples", type=int, default=1000, show_default=True, help="Bootstrap samples of the intervals.")
-@click.option("--threads", type=int, default=2, show_default=True, help="Contexts answered at once.")
+@click.option("--seed", type=int, default=0, help="Of the intervals and tests.")
+@click.option("--resamples", type=int, default=1000, help="Bootstrap samples of the intervals.")
+@click.option("--threads", type=int, default=2, help="Contexts answered at once.")
 @click.option("--json", "as_json", is_flag=True, help="Print results.json instead of tables.")
 def evaluate(
     identifiers: tuple[str, ...],
@@ -92,9 +80,9 @@ def evaluate(
     Without options: what recommend does, on every family of the demo set. Several systems and runs are
     measured in one go and compared.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.results import tell
     from citerec.evaluation.evaluate import evaluate as measured
+    from citerec.groundwork.progress_bar import progress_bar
 
     what, families = _what(identifiers, set_name, contexts)
     if contexts is None:

@@ -66,7 +66,7 @@ def generate() -> None:
 )
 @click.argument("sentence")
 @_index
-@click.option("-k", type=click.IntRange(1), default=3, show_default=True, help="How many papers to cite.")
+@click.option("-k", type=click.IntRange(1), default=3, help="How many papers to cite.")
 @click.option(
     "--papers", metavar="IDS|FILE", help="Cite these in place of searching: ids with commas, or a file of them."
 )
@@ -75,7 +75,7 @@ def generate() -> None:
 @_writer("citation")
 @with_options(_writer_options)
 @with_options(settings_options)
-@click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.  [default: on]")
+@click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.")
 @_json
 def citation(
     sentence: str,
@@ -167,8 +167,7 @@ def tldr(
 
 
 @generate.command(
-    "related-work",
-    epilog="Example: citerec generate related-work --papers 900000032,900000158 --index indexes/demo",
+    "related-work", epilog="Example: citerec generate related-work --papers 900000032,900000158 --index indexes/demo"
 )
 @click.option("--papers", required=True, metavar="IDS|FILE", help="What to cite: ids with commas, or a file of them.")
 @click.option("--target", metavar="ID|FILE|TEXT", help="The paper that you write: its id, or its abstract.")
@@ -177,7 +176,6 @@ def tldr(
     "given",
     type=click.Choice(["abstracts", "full", "full-cited", "full-target"]),
     default="abstracts",
-    show_default=True,
     help="What is written from, as in OARelatedWork: abstracts of all; full texts of all; of the cited papers; of the "
     "target.",
 )
@@ -188,7 +186,7 @@ def tldr(
 @_index
 @_writer("related-work")
 @with_options(_writer_options)
-@click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.  [default: on]")
+@click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.")
 @_json
 def related_work(
     papers: str,
@@ -229,7 +227,6 @@ def related_work(
     "--kind",
     type=click.Choice(["citation", "tldr", "related-work"]),
     default="citation",
-    show_default=True,
     help="What is written: it decides about prompts and lengths of models.",
 )
 @click.option(
@@ -251,8 +248,8 @@ def batch(
     TASKS is JSON Lines or one JSON list (docs/formats.md). What comes out can be measured:
     citerec eval-text.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.generate.batch import write_batch
+    from citerec.groundwork.progress_bar import progress_bar
 
     opened = _open_writer(writer, kind, options, words=words)
     with progress_bar() as on_progress:

@@ -27,17 +27,10 @@ def _backends() -> dict[str, str]:
 
 _build_options = [
     click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(_FORMATS),
-        help="Format of the files, if not to be recognised.",
+        "--format", "format_name", type=click.Choice(_FORMATS), help="Format of the files, if not to be recognised."
     ),
     click.option(
-        "--max-bad",
-        type=Share(),
-        default=0.05,
-        show_default=True,
-        help="Share of unreadable records above which the work stops.",
+        "--max-bad", type=Share(), default=0.05, help="Share of unreadable records above which the work stops."
     ),
     click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default."),
     click.option(
@@ -67,22 +60,14 @@ _vector_options = [
         "--kind",
         type=click.Choice(["auto", "flat", "hnsw", "ivfpq"]),
         default="auto",
-        show_default=True,
         help="Kind of FAISS index; auto goes by the number of vectors.",
     ),
-    click.option(
-        "--max-tokens",
-        type=click.IntRange(8),
-        default=192,
-        show_default=True,
-        help="How much of a paper's text is encoded.",
-    ),
+    click.option("--max-tokens", type=click.IntRange(8), default=192, help="How much of a paper's text is encoded."),
     click.option(
         "--backend",
         cls=PartsOption,
         parts=_backends,
         default="torch",
-        show_default=True,
         metavar="NAME",
         help="What encodes the papers, and later the queries: {backends} (8-bit weights, by ONNX Runtime).",
     ),
@@ -102,7 +87,6 @@ def index() -> None:
     "--engine",
     type=click.Choice(["lucene", "faiss"]),
     default="lucene",
-    show_default=True,
     help="faiss makes vectors too, for dense retrieval. Lucene is always built: it takes seconds, and filters, "
     "reasons and fusion need it.",
 )
@@ -114,7 +98,7 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
     gzip), a BibTeX file, JSON Lines or CSV. What stood at --out stays whole until the new index is
     ready. A build that was stopped goes on where it stopped when the command is given again.
     """
-    from citerec.cli.progress import progress_bar
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import DENSE, build_index
 
     dense = _dense_options(options, wanted=engine == "faiss")
@@ -140,7 +124,7 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     """
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
-    from citerec.cli.progress import progress_bar
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.dense.manifest import has_vectors
     from citerec.retrieve.index import DENSE, add_to_index
     from citerec.retrieve.manifest import find_index
@@ -157,11 +141,7 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
 @click.argument("path", metavar="[INDEX]", required=False, type=_FOLDER)
 @with_options(_vector_options)
 @click.option(
-    "--max-bad",
-    type=Share(),
-    default=0.05,
-    show_default=True,
-    help="Share of unusable given vectors above which the work stops.",
+    "--max-bad", type=Share(), default=0.05, help="Share of unusable given vectors above which the work stops."
 )
 def encode(path: Path | None, **options: Any) -> None:
     """Make the vectors of an index that stands, for dense retrieval.
@@ -169,7 +149,7 @@ def encode(path: Path | None, **options: Any) -> None:
     Vectors that it has stay until the new ones are whole. Texts that the same model has encoded before
     are not encoded again, and work that was stopped goes on when the command is given again.
     """
-    from citerec.cli.progress import progress_bar
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import DENSE, encode_index
     from citerec.retrieve.manifest import find_index
 
@@ -204,8 +184,8 @@ def info(path: Path | None, as_json: bool) -> None:
 @click.argument("path", metavar="[INDEX]", required=False, type=_FOLDER)
 def verify(path: Path | None) -> None:
     """Check that store, Lucene and vectors agree, and that no file has been damaged."""
-    from citerec.cli.progress import progress_bar
     from citerec.errors import CiterecError
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.retrieve.verify import verify as faults_of
 

@@ -19,20 +19,12 @@ def how_long(*, epochs: int, evaluations: int) -> list[Callable[[Any], Any]]:
         evaluations: Default of `--evaluations`.
     """
     return [
+        click.option("--epochs", type=click.IntRange(1), default=epochs, help="How often all are seen."),
+        click.option("--evaluations", type=click.IntRange(1), default=evaluations, help="Dev values in all."),
         click.option(
-            "--epochs", type=click.IntRange(1), default=epochs, show_default=True, help="How often all are seen."
+            "--patience", type=click.IntRange(1), default=3, help="Dev values without gain after which training stops."
         ),
-        click.option(
-            "--evaluations", type=click.IntRange(1), default=evaluations, show_default=True, help="Dev values in all."
-        ),
-        click.option(
-            "--patience",
-            type=click.IntRange(1),
-            default=3,
-            show_default=True,
-            help="Dev values without gain after which training stops.",
-        ),
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn."),
+        click.option("--seed", type=click.IntRange(0), default=0, help="Of all that is drawn."),
         click.option("--device", metavar="NAME", help="Such as cpu or cuda:0.  [default: a GPU where there is one]"),
     ]
 

@@ -21,7 +21,7 @@ from citerec.version import __version__
 
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
     epilog="Example: citerec demo",
 )
 @click.version_option(__version__, "-V", "--version", message="citerec %(version)s")

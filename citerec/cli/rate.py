@@ -24,18 +24,16 @@ def rate() -> None:
     "tasks",
     type=click.IntRange(1),
     default=25,
-    show_default=True,
     help="Tasks of each data set; what each system wrote for them is rated.",
 )
-@click.option("--raters", type=click.IntRange(1), default=3, show_default=True, help="How many people rate.")
+@click.option("--raters", type=click.IntRange(1), default=3, help="How many people rate.")
 @click.option(
     "--shared",
     type=click.IntRange(0),
     default=10,
-    show_default=True,
     help="How many of the tasks of each data set go to all of them, to see how well they agree.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of what is drawn.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of what is drawn.")
 def sheet(
     predictions: tuple[str, ...], tasks_file: Path | None, out: Path, tasks: int, raters: int, shared: int, seed: int
 ) -> None:
@@ -67,10 +65,8 @@ def sheet(
 @rate.command(epilog="Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json")
 @click.argument("sheets", nargs=-1, required=True, type=_PATH)
 @click.option("--key", required=True, type=_PATH, metavar="FILE", help="The key that was written with the sheets.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the intervals.")
-@click.option(
-    "--resamples", type=click.IntRange(100), default=1000, show_default=True, help="Bootstrap samples of the intervals."
-)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the intervals.")
+@click.option("--resamples", type=click.IntRange(100), default=1000, help="Bootstrap samples of the intervals.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON instead of tables.")
 def read(sheets: tuple[Path, ...], key: Path, seed: int, resamples: int, as_json: bool) -> None:
     """Read filled-in SHEETS: means by system, agreement of raters.

@@ -31,10 +31,7 @@ _filter_options = [
         help='Only this field of study, for example "Computer Science"; may be repeated.',
     ),
     click.option(
-        "--venue",
-        "venues",
-        multiple=True,
-        help="Only venues with these words in their name; may be repeated.",
+        "--venue", "venues", multiple=True, help="Only venues with these words in their name; may be repeated."
     ),
     click.option("--min-citations", type=int, metavar="N", help="Only papers cited at least so often."),
     click.option("--exclude", multiple=True, metavar="ID", help="Never this paper; may be repeated."),
@@ -56,7 +53,6 @@ _filter_options = [
     "--sort",
     type=click.Choice(_SORTS),
     default="relevance",
-    show_default=True,
     help="Order of the papers that share a word with the sentence.",
 )
 @click.option("--explain", is_flag=True, help="Say which words matched, and what lifted each paper.")
@@ -64,16 +60,12 @@ _filter_options = [
 @click.option("--json", "as_json", is_flag=True, help="As JSON: a list of hits; with --contexts one line a context.")
 @click.option("--bibtex", "as_bibtex", is_flag=True, help="As BibTeX entries.")
 @click.option("--trec", type=_FILE, metavar="FILE", help="Write a TREC run to FILE.")
-@click.option("--tag", default="citerec", show_default=True, help="Name of the run in the TREC file.")
+@click.option("--tag", default="citerec", help="Name of the run in the TREC file.")
 @click.option(
-    "--as-of-year/--no-as-of-year",
-    default=True,
-    help="With --contexts: nothing newer than the citing paper.  [default: on]",
+    "--as-of-year/--no-as-of-year", default=True, help="With --contexts: nothing newer than the citing paper."
 )
 @click.option(
-    "--neighbours/--no-neighbours",
-    default=True,
-    help="With --contexts: search the sentences before and after too.  [default: on]",
+    "--neighbours/--no-neighbours", default=True, help="With --contexts: search the sentences before and after too."
 )
 @with_options(settings_options)
 def recommend(
@@ -275,7 +267,7 @@ def _answer_contexts(
         SearchOptions(LeakRules(as_of_year=options["as_of_year"]), explain=options["explain"]),
     )
     if shape == "trec":
-        from citerec.cli.progress import progress_bar
+        from citerec.groundwork.progress_bar import progress_bar
         from citerec.retrieve.trec import write_run
 
         assert trec is not None

@@ -124,8 +124,7 @@ def show_description(console: Console, description: "Description") -> None:
     facts.add_row("  with TLDR", _of(counts.with_tldr, counts.papers))
     facts.add_row("  with year", _of(counts.with_year, counts.papers))
     facts.add_row(
-        "  with citing sentences",
-        _of(counts.with_citances, counts.papers) + f", {counts.citances:,} sentences",
+        "  with citing sentences", _of(counts.with_citances, counts.papers) + f", {counts.citances:,} sentences"
     )
     facts.add_row("set aside as unreadable", f"{counts.bad:,}")
     facts.add_row("overwritten (id came again)", f"{counts.duplicates:,}")
@@ -206,9 +205,7 @@ def _show_bars(console: Console, histogram: Mapping[str, int]) -> None:
     for name, count in histogram.items():
         whole, part = divmod(round(count / most * _BAR_WIDTH * 8), 8)
         table.add_row(
-            escape(str(name)),
-            f"{count:,}",
-            Text("█" * whole + "▏▎▍▌▋▊▉"[part - 1] * (part > 0), style="blue"),
+            escape(str(name)), f"{count:,}", Text("█" * whole + "▏▎▍▌▋▊▉"[part - 1] * (part > 0), style="blue")
         )
     console.print(table)
 

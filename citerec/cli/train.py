@@ -31,12 +31,9 @@ _contexts = [
         "--dev-share",
         type=Share(),
         default=0.1,
-        show_default=True,
         help="Without --dev: share of the citing papers that is held out to measure on.",
     ),
-    click.option(
-        "--dev-limit", type=click.IntRange(1), default=300, show_default=True, help="Contexts to measure on, at most."
-    ),
+    click.option("--dev-limit", type=click.IntRange(1), default=300, help="Contexts to measure on, at most."),
 ]
 _LIMIT = "Contexts to learn from, at most: drawn by the seed."
 _what_to_learn_from = [
@@ -53,17 +50,11 @@ _what_to_learn_from = [
 
 def _negatives(default: int) -> Callable[[Any], Any]:
     return click.option(
-        "--negatives",
-        type=click.IntRange(1),
-        default=default,
-        show_default=True,
-        help="Candidates not cited, a cited paper.",
+        "--negatives", type=click.IntRange(1), default=default, help="Candidates not cited, a cited paper."
     )
 
 
-_candidates = click.option(
-    "--candidates", type=click.IntRange(2), default=100, show_default=True, help="First hits to draw them from."
-)
+_candidates = click.option("--candidates", type=click.IntRange(2), default=100, help="First hits to draw them from.")
 _how_long = how_long(epochs=1, evaluations=10)
 
 
@@ -79,18 +70,18 @@ def train() -> None:
 @with_options(_contexts)
 @click.option("--index", "index_path", type=_PATH, help="Whose candidates are ranked; the only index by default.")
 @click.option("--out", type=_PATH, help="The ranker to make, or to replace.  [default: into the index itself]")
-@click.option("--system", default="hybrid", show_default=True, metavar="NAME|FILE", help="How candidates are found.")
-@click.option("--limit", type=click.IntRange(1), default=8000, show_default=True, help=_LIMIT)
-@click.option("--rounds", type=click.IntRange(1), default=500, show_default=True, help="Trees, at most.")
-@click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Contexts answered at once.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
+@click.option("--system", default="hybrid", metavar="NAME|FILE", help="How candidates are found.")
+@click.option("--limit", type=click.IntRange(1), default=8000, help=_LIMIT)
+@click.option("--rounds", type=click.IntRange(1), default=500, help="Trees, at most.")
+@click.option("--threads", type=click.IntRange(1), default=2, help="Contexts answered at once.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of all that is drawn.")
 def ltr(index_path: Path | None, out: Path | None, **options: Any) -> None:
     """Train the ranker of `hybrid+ltr`: LambdaMART over what every retriever says of a candidate.
 
     Leak rules hold: neither the citing paper's own sentences nor what is newer speak for a candidate.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.tables import show_ranker
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.train.ltr import LtrOptions, train_ltr
 
@@ -109,36 +100,27 @@ def ltr(index_path: Path | None, out: Path | None, **options: Any) -> None:
 @with_options(_what_to_learn_from)
 @click.option("--out", type=_PATH, help="The cross-encoder to make, or to replace.  [default: into the index itself]")
 @click.option(
-    "--base",
-    default="allenai/scibert_scivocab_uncased",
-    show_default=True,
-    help="With what to begin: any encoder, a folder or a name.",
+    "--base", default="allenai/scibert_scivocab_uncased", help="With what to begin: any encoder, a folder or a name."
 )
 @click.option(
     "--loss",
     type=click.Choice(["softmax", "triplet"]),
     default="softmax",
-    show_default=True,
     help="Over a cited paper and all its negatives at once, or one by one with a margin of 0.1.",
 )
 @_negatives(9)
 @_candidates
-@click.option("--depth", type=click.IntRange(2), default=50, show_default=True, help="First hits ranked anew on dev.")
-@click.option("--batch", type=click.IntRange(1), default=8, show_default=True, help="Cited papers a step.")
+@click.option("--depth", type=click.IntRange(2), default=50, help="First hits ranked anew on dev.")
+@click.option("--batch", type=click.IntRange(1), default=8, help="Cited papers a step.")
 @click.option(
     "--learning-rate",
     type=click.FloatRange(0, 1, min_open=True),
     default=_RATE_OF_RERANKER,
-    show_default=True,
     help="The highest. It suits models of BERT's size; small ones such as MiniLM want 1e-4.",
 )
-@click.option(
-    "--max-tokens", type=click.IntRange(16, 8192), default=512, show_default=True, help="Tokens of a pair, at most."
-)
-@click.option("--citing/--no-citing", default=True, help="Read the citing paper's title and abstract.  [default: on]")
-@click.option(
-    "--citances/--no-citances", default=True, help="Read what others wrote citing the candidate.  [default: on]"
-)
+@click.option("--max-tokens", type=click.IntRange(16, 8192), default=512, help="Tokens of a pair, at most.")
+@click.option("--citing/--no-citing", default=True, help="Read the citing paper's title and abstract.")
+@click.option("--citances/--no-citances", default=True, help="Read what others wrote citing the candidate.")
 @with_options(_how_long)
 def reranker(index_path: Path | None, out: Path | None, system: str | None, device: str | None, **options: Any) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
@@ -147,7 +129,7 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     citing paper and all that is newer left out. What weight its score is worth beside that of the
     search is found on dev, and kept with the model.
     """
-    from citerec.cli.progress import progress_bar
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.rerank.cross_encoder_text import TextOptions
     from citerec.retrieve.manifest import find_index
     from citerec.train.reranker import RerankerOptions, train_reranker
@@ -183,19 +165,17 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
 @click.option("--contexts", required=True, type=_PATH, help="Contexts with cited papers, JSON Lines.")
 @click.option("--index", "index_path", type=_PATH, help="An index with vectors; the only index by default.")
 @click.option("--out", type=_PATH, help="Write the best as a recipe, for --system FILE.")
-@click.option(
-    "--system", default="hybrid", show_default=True, metavar="NAME|FILE", help="Whose lists are fused: two or more."
-)
-@click.option("--metric", default="recall@100", show_default=True, help="What is to be high.")
-@click.option("--limit", type=click.IntRange(1), default=1000, show_default=True, help=_LIMIT)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn.")
+@click.option("--system", default="hybrid", metavar="NAME|FILE", help="Whose lists are fused: two or more.")
+@click.option("--metric", default="recall@100", help="What is to be high.")
+@click.option("--limit", type=click.IntRange(1), default=1000, help=_LIMIT)
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of all that is drawn.")
 def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options: Any) -> None:
     """Look for the weights by which a system fuses its lists: words and vectors in `hybrid`.
 
     By grid, as ranx does it: weighted sums of scores, and reciprocal ranks with their constant.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.tables import show_fusion
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.train.fusion import tune_fusion, write_recipe
 
@@ -213,7 +193,6 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
 @click.option(
     "--base",
     default="sentence-transformers/all-MiniLM-L6-v2",
-    show_default=True,
     help="With what to begin: an encoder, a folder or a name.",
 )
 @_negatives(1)
@@ -222,15 +201,10 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
     "--batch",
     type=click.IntRange(2),
     default=32,
-    show_default=True,
     help="Cited papers a step: each is a negative to the others, so that more are better.",
 )
 @click.option(
-    "--learning-rate",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=_RATE_OF_ENCODER,
-    show_default=True,
-    help="The highest.",
+    "--learning-rate", type=click.FloatRange(0, 1, min_open=True), default=_RATE_OF_ENCODER, help="The highest."
 )
 @click.option("--max-tokens", type=click.IntRange(8, 8192), help="Tokens of a text; as many as the base reads.")
 @with_options(_how_long)
@@ -240,7 +214,7 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     It learns to bring a sentence near the papers that it cites, and away from those that the other
     sentences cite and from others that the index finds for it.
     """
-    from citerec.cli.progress import progress_bar
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 

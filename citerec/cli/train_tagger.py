@@ -27,31 +27,24 @@ _PATH = click.Path(path_type=Path)
     "--dev-share",
     type=Share(),
     default=0.15,
-    show_default=True,
     help="Without --dev: share of the paragraphs to hold out and measure on, the last of the file. 0: learn from all.",
 )
 @click.option("--out", required=True, type=_PATH, help="The tagger to make, or to replace: a folder.")
 @click.option(
     "--model",
     default="linear",
-    show_default=True,
     metavar="linear|NAME",
     help="linear, or an encoder to begin with, a folder or a name: allenai/scibert_scivocab_uncased.",
 )
 @click.option("--scheme", metavar="NAME", help="Name of the scheme.  [default: told by the labels]")
-@click.option("--batch", type=click.IntRange(1), default=16, show_default=True, help="Sentences a step (encoder).")
+@click.option("--batch", type=click.IntRange(1), default=16, help="Sentences a step (encoder).")
 @click.option(
-    "--learning-rate",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=2e-5,
-    show_default=True,
-    help="The highest (encoder).",
+    "--learning-rate", type=click.FloatRange(0, 1, min_open=True), default=2e-5, help="The highest (encoder)."
 )
 @click.option(
     "--max-tokens",
     type=click.IntRange(16, 8192),
     default=256,
-    show_default=True,
     help="Tokens of a sentence and its neighbours, at most (encoder).",
 )
 @with_options(how_long(epochs=3, evaluations=6))
@@ -63,20 +56,14 @@ def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> N
     how long to train, and where, is for encoders.
     Prints macro-F1, accuracy and the scores of each label on dev, and keeps them in the folder.
     """
-    from citerec.cli.progress import progress_bar
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.train.tagger import TaggedChoice, TaggerOptions, train_tagger
 
     choice = TaggedChoice(train_file, **taken(options, "dev", "dev_share"))
     schedule = schedule_of(options)
     with progress_bar() as on_progress:
         manifest = train_tagger(
-            choice,
-            out,
-            TaggerOptions(**options),
-            schedule,
-            device=device,
-            on_progress=on_progress,
-            note=say,
+            choice, out, TaggerOptions(**options), schedule, device=device, on_progress=on_progress, note=say
         )
     _show(output(), out, manifest)
 

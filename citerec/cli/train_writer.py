@@ -25,15 +25,9 @@ _PATH = click.Path(path_type=Path)
     "afterwards.",
 )
 @click.option(
-    "--dev-share",
-    type=Share(),
-    default=0.1,
-    show_default=True,
-    help="Without --dev: share of the papers that is held out to measure on.",
+    "--dev-share", type=Share(), default=0.1, help="Without --dev: share of the papers that is held out to measure on."
 )
-@click.option(
-    "--dev-limit", type=click.IntRange(1), default=100, show_default=True, help="Tasks to measure on, at most."
-)
+@click.option("--dev-limit", type=click.IntRange(1), default=100, help="Tasks to measure on, at most.")
 @click.option(
     "--limit", type=click.IntRange(1), help="Tasks to learn from, at most: drawn by the seed. Few-shot: 32 or 128."
 )
@@ -41,22 +35,19 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--base",
     default="allenai/led-base-16384",
-    show_default=True,
     help="With what to begin: LED, BART, PEGASUS, PRIMERA or another encoder-decoder, a folder or a name.",
 )
 @click.option(
     "--writes",
     type=click.Choice(["citation", "tldr", "related-work"]),
     default="citation",
-    show_default=True,
     help="What it is to write: decides how long its texts are.",
 )
-@click.option("--batch", type=click.IntRange(1), default=16, show_default=True, help="Targets a step.")
+@click.option("--batch", type=click.IntRange(1), default=16, help="Targets a step.")
 @click.option(
     "--learning-rate",
     type=click.FloatRange(0, 1, min_open=True),
     default=5e-5,
-    show_default=True,
     help="The highest. It suits LED (CiteBench); 2e-5 suits BART (CiteSum), 1e-5 PRIMERA (OARelatedWork).",
 )
 @click.option(
@@ -69,7 +60,6 @@ _PATH = click.Path(path_type=Path)
     "--value",
     type=click.Choice(["rouge", "loss"]),
     default="rouge",
-    show_default=True,
     help="What decides on dev: ROUGE-L of what it writes greedily, or the loss, which is quicker.",
 )
 @click.option(
@@ -85,20 +75,14 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
     It begins with an encoder-decoder and learns to write the targets of the tasks. The folder
     keeps how it is to write. What was stopped goes on when the command is given again.
     """
-    from citerec.cli.progress import progress_bar
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.train.writer import METRIC, TaskChoice, WriterOptions, train_writer
 
     choice = TaskChoice(seed=options["seed"], **taken(options, "tasks", "dev", "dev_share", "dev_limit", "limit"))
     schedule = schedule_of(options)
     with progress_bar() as on_progress:
         manifest = train_writer(
-            choice,
-            out,
-            WriterOptions(**options),
-            schedule,
-            device=device,
-            on_progress=on_progress,
-            note=say,
+            choice, out, WriterOptions(**options), schedule, device=device, on_progress=on_progress, note=say
         )
     name = "loss" if options["value"] == "loss" else METRIC
     output().print(
