@@ -1,4 +1,4 @@
-"""`citerec demo`: the whole road on the corpus that comes with citerec."""
+"""`citerec demo`: a first look, on the corpus that comes with citerec."""
 
 from pathlib import Path
 
@@ -33,7 +33,7 @@ def demo(out: Path) -> None:
     recommender = Recommender.open(out)
     for sentence in _SENTENCES:
         (answer,) = recommender.search_text(sentence, k=3, explain=True)
-        show_answer(console, answer, {})
+        show_answer(answer, {})
     console.print(
         f"""
 [bold]Where to go next[/]

@@ -5,12 +5,11 @@ from typing import Any
 
 import click
 
-from citerec.cli.console import PartsOption
+from citerec.cli.options import PartsOption, json_option, number, one_of, path_option, resamples, seed
 
-_PATH = click.Path(path_type=Path)
 predictions_argument = click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PREDICTIONS…")
-references_option = click.option(
-    "--references", "tasks_file", type=_PATH, metavar="FILE", help="Tasks that the predictions are for, found by id."
+references_option = path_option(
+    "--references", "tasks_file", metavar="FILE", help="Tasks that the predictions are for, found by id."
 )
 
 
@@ -45,22 +44,16 @@ def _tagged() -> list[str]:
     help="{metrics}; with a tagger {tagged}.  [default: {default}]",
 )
 @click.option("--stemming/--no-stemming", default=False, help="Of ROUGE: stem words (Porter).")
-@click.option(
-    "--rouge-l",
-    type=click.Choice(["sentence", "summary"]),
-    default="sentence",
-    help="ROUGE-L of the text as one sequence, or sentence by sentence.",
-)
-@click.option(
+@one_of("--rouge-l", ["sentence", "summary"], "ROUGE-L of the text as one sequence, or sentence by sentence.")
+@one_of(
     "--over-references",
-    "references",
-    type=click.Choice(["best", "best-each", "mean", "first"]),
-    default="best",
-    help="Where there are several targets: all values against the one with the highest ROUGE-1 (SciTLDR's way), each "
-    "value against its own best, their mean, or the first one only.",
+    ["best", "best-each", "mean", "first"],
+    "Where there are several targets: all values against the one with the highest ROUGE-1 (SciTLDR's way), each value "
+    "against its own best, their mean, or the first one only.",
+    variable="references",
 )
 @click.option("--bertscore-model", metavar="NAME", help="Model of BERTScore: a folder, or a name on the hub.")
-@click.option("--bertscore-layer", type=click.IntRange(1), metavar="N", help="Its layer that is compared.")
+@number("--bertscore-layer", None, "Its layer that is compared.", metavar="N")
 @click.option(
     "--tagger",
     "taggers",
@@ -70,13 +63,11 @@ def _tagged() -> list[str]:
     metavar="NAME=FOLDER",
     help="Compare labels of sentences too: {folders}, made by train tagger; may be repeated.",
 )
-@click.option("--out", type=_PATH, metavar="FOLDER", help="Write JSON, CSV and a page here.")
-@click.option("--seed", type=click.IntRange(0), default=0, help="Of the intervals and tests.")
-@click.option("--resamples", type=click.IntRange(100), default=1000, help="Bootstrap samples of the intervals.")
-@click.option(
-    "--workers", type=click.IntRange(1), metavar="N", help="Processes that count ROUGE.  [default: all processors]"
-)
-@click.option("--json", "as_json", is_flag=True, help="Print results.json instead of tables.")
+@path_option("--out", metavar="FOLDER", help="Write JSON, CSV and a page here.")
+@seed
+@resamples
+@number("--workers", None, "Processes that count ROUGE.  [default: one for each processor]", metavar="N")
+@json_option
 def eval_text(
     predictions: tuple[str, ...],
     tasks_file: Path | None,

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import SYSTEM_HELP, PartsOption, notes, system_parts
+from citerec.cli.console import note
+from citerec.cli.options import PATH, json_option, one_of, path_option, system_option
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.command("eval", epilog="Example: citerec eval --diagnostic location --system bm25 --out results/location")
@@ -22,11 +21,9 @@ _PATH = click.Path(path_type=Path)
     help="A family (location) or a family of a set (demo/location); may be repeated.  [default: all]",
 )
 @click.option("--set", "set_name", metavar="NAME", help="A diagnostic set, by name or folder.  [default: demo]")
-@click.option("--contexts", type=_PATH, help="A JSON Lines file of contexts, labelled on the spot.")
-@click.option("--index", type=_PATH, help="The pool.  [default: what the set was made for, or the only index]")
-@click.option(
-    "--system", "systems", multiple=True, metavar="NAME|FILE", cls=PartsOption, parts=system_parts, help=SYSTEM_HELP
-)
+@path_option("--contexts", help="A JSON Lines file of contexts, labelled on the spot.")
+@path_option("--index", help="The pool.  [default: what the set was made for, or the only index]")
+@system_option("--system", "systems", multiple=True)
 @click.option(
     "--run",
     "runs",
@@ -41,13 +38,8 @@ _PATH = click.Path(path_type=Path)
     help="recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.",
 )
 @click.option("-k", type=int, help="How many hits of each context count.  [default: 100]")
-@click.option("--out", type=_PATH, metavar="FOLDER", help="Write JSON, CSV, runs, qrels and a page here.")
-@click.option(
-    "--missing",
-    type=click.Choice(["zero", "skip"]),
-    default="zero",
-    help="What contexts count whose cited papers are all outside the index.",
-)
+@path_option("--out", metavar="FOLDER", help="Write JSON, CSV, runs, qrels and a page here.")
+@one_of("--missing", ["zero", "skip"], "What contexts count whose cited papers are all outside the index.")
 @click.option(
     "--include-training-contexts",
     is_flag=True,
@@ -57,13 +49,13 @@ _PATH = click.Path(path_type=Path)
 @click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.")
 @click.option("--as-of-year/--no-as-of-year", default=True, help="Leave out what is newer than the citing paper.")
 @click.option(
-    "--conditions/--no-conditions", default=True, help="With --contexts: hold constant what each family says."
+    "--conditions/--no-conditions", default=True, help="With --contexts: hold constant what each family names."
 )
 @click.option("--spacy-model", metavar="NAME|FOLDER", help="With --contexts: what tags parts of speech.")
-@click.option("--seed", type=int, default=0, help="Of the intervals and tests.")
+@click.option("--seed", type=int, default=0, help="Seed of the intervals and tests.")
 @click.option("--resamples", type=int, default=1000, help="Bootstrap samples of the intervals.")
 @click.option("--threads", type=int, default=2, help="Contexts answered at once.")
-@click.option("--json", "as_json", is_flag=True, help="Print results.json instead of tables.")
+@json_option
 def evaluate(
     identifiers: tuple[str, ...],
     set_name: str | None,
@@ -113,9 +105,9 @@ def evaluate(
 
 
 @click.command(epilog="Example: citerec report results/bm25 results/mine")
-@click.argument("folders", nargs=-1, required=True, type=_PATH)
-@click.option("--out", type=_PATH, metavar="FILE", help="Write a page of HTML here.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON instead of tables.")
+@click.argument("folders", nargs=-1, required=True, type=PATH)
+@path_option("--out", metavar="FILE", help="Write a page of HTML here.")
+@json_option
 def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Lay results of eval side by side, and compare their systems.
 
@@ -139,13 +131,13 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_report(results, out)
-        notes().print(f"{out}: a page of all this.", markup=False)
+        note(f"{out}: a page of all this.")
 
 
 def _what(
     identifiers: tuple[str, ...], set_name: str | None, contexts: Path | None
 ) -> tuple[str | Path, tuple[str, ...]]:
-    """What is asked, and the names of the families."""
+    """What to measure on, and the names of the families."""
     from citerec.diagnostics.sets import DEFAULT_SET, parse_id
 
     if set_name is not None and contexts is not None:

@@ -1,14 +1,15 @@
 """`citerec recommend`: papers to cite for a sentence, a text, or a file of contexts."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from citerec.cli.console import notes, output, settings_options, with_options
+from citerec.cli.console import note, print_bibtex, print_json, say
+from citerec.cli.options import index_option, one_of, path_option, settings_options, with_options
 from citerec.errors import InputError
 from citerec.records import MARKER
 
@@ -16,11 +17,9 @@ if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
     from citerec.generate.tldr import Tldr
     from citerec.recommend import Answer, Recommender
-    from citerec.records import Filters, Hit
+    from citerec.records import Filters, Hit, Paper
     from citerec.retrieve.base import Candidate
 
-_SORTS = ["relevance", "newest", "oldest", "most-cited", "venue", "field"]
-_FILE = click.Path(path_type=Path)
 _filter_options = [
     click.option("--year-from", type=int, metavar="YEAR", help="Only papers of this year or later."),
     click.option("--year-to", type=int, metavar="YEAR", help="Only papers of this year or earlier."),
@@ -42,24 +41,25 @@ _filter_options = [
     epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5'
 )
 @click.argument("sentence", required=False)
-@click.option("--index", "index_path", type=_FILE, help="The index to ask; the only one below indexes/ by default.")
+@index_option("The index to search")
 @click.option("-k", type=int, help="How many papers.  [default: 10]")
-@click.option("--file", type=_FILE, help="Read the text from a file; - for standard input.")
-@click.option("--contexts", type=_FILE, help="Answer every context of a JSON Lines file.")
+@path_option("--file", help="Read the text from a file; - for standard input.")
+@path_option("--contexts", help="Answer every context of a JSON Lines file.")
 @click.option("--title", metavar="TEXT", help="Title of what you write: systems with vectors search by it too.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never recommended.")
 @with_options(_filter_options)
-@click.option(
+@one_of(
     "--sort",
-    type=click.Choice(_SORTS),
-    default="relevance",
-    help="Order of the papers that share a word with the sentence.",
+    ["relevance", "newest", "oldest", "most-cited", "venue", "field"],
+    "Order of the papers that share a word with the sentence.",
 )
-@click.option("--explain", is_flag=True, help="Say which words matched, and what lifted each paper.")
-@click.option("--tldr", is_flag=True, help="Say each paper in a sentence: its own TLDR, else one from its abstract.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON: a list of hits; with --contexts one line a context.")
-@click.option("--bibtex", "as_bibtex", is_flag=True, help="As BibTeX entries.")
-@click.option("--trec", type=_FILE, metavar="FILE", help="Write a TREC run to FILE.")
+@click.option("--explain", is_flag=True, help="Show which words matched, and what lifted each paper.")
+@click.option("--tldr", is_flag=True, help="Show a sentence on each paper: its own TLDR, else one from its abstract.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: a list of hits; with --contexts one for each context."
+)
+@click.option("--bibtex", "as_bibtex", is_flag=True, help="Print BibTeX entries.")
+@path_option("--trec", metavar="FILE", help="Write a TREC run to FILE.")
 @click.option("--tag", default="citerec", help="Name of the run in the TREC file.")
 @click.option(
     "--as-of-year/--no-as-of-year", default=True, help="With --contexts: nothing newer than the citing paper."
@@ -102,14 +102,8 @@ def recommend(
     from citerec.retrieve.manifest import find_index
     from citerec.systems import Recipe, default_system
 
-    filters = Filters(
-        options["year_from"],
-        options["year_to"],
-        options["fields"],
-        options["venues"],
-        options["min_citations"],
-        options["exclude"],
-    )
+    names = ("year_from", "year_to", "fields", "venues", "min_citations", "exclude")
+    filters = Filters(*(options[name] for name in names))
     index = find_index(index_path)
     name = system or default_system(index)
     recommender = Recommender.open(index, Recipe.load(name, assignments))
@@ -121,7 +115,7 @@ def recommend(
         shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
         _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
         if said:
-            notes().print(said, markup=False)
+            note(said)
         return
     assert text is not None
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
@@ -136,7 +130,7 @@ def recommend(
         citing_title=options["title"],
     )
     if MARKER not in text and not as_json:
-        notes().print(f"There is no {MARKER} in it: the whole text is the query.", markup=False)
+        note(f"There is no {MARKER} in it: the whole text is the query.")
     if not any(answer.hits for answer in answers):
         _say_why_nothing(recommender, filters)
     if trec:
@@ -144,16 +138,16 @@ def recommend(
     elif as_json:
         _print_json(answers, tldr=options["tldr"])
     elif as_bibtex:
-        _print_bibtex([hit for answer in answers for hit in answer.hits])
+        print_bibtex(_papers(hit for answer in answers for hit in answer.hits))
     else:
         from citerec.cli.tables import show_answer
 
         for number, answer in enumerate(answers, 1):
             shown_as = number if len(answers) > 1 else None
             tldrs = _tldrs(answer.hits) if options["tldr"] else None
-            show_answer(output(), answer, recommender.titles(answer.hits), shown_as, tldrs)
+            show_answer(answer, recommender.titles(answer.hits), shown_as, tldrs)
     if said:
-        notes().print(said, markup=False)
+        note(said)
 
 
 def _refuse_without(option: str, value: object, *names: str) -> None:
@@ -189,9 +183,9 @@ def _text(sentence: str | None, file: Path | None) -> str:
 
 def _say_why_nothing(recommender: "Recommender", filters: "Filters") -> None:
     if recommender.nothing_passes(filters):
-        notes().print("No paper of the index passes the filters: loosen one.")
+        note("No paper of the index passes the filters: loosen one.")
     else:
-        notes().print("No paper shares a word with the sentence and passes the filters.")
+        note("No paper shares a word with the sentence and passes the filters.")
 
 
 def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
@@ -213,21 +207,15 @@ def _hits_json(hits: "Sequence[Hit]", *, tldr: bool) -> list[dict[str, Any]]:
 
 
 def _print_json(answers: "list[Answer]", *, tldr: bool) -> None:
-    import orjson
-
     lists = [_hits_json(answer.hits, tldr=tldr) for answer in answers]
     value: Any = lists[0]
     if len(answers) > 1:
         value = [{"text": answer.context.text, "hits": hits} for answer, hits in zip(answers, lists, strict=True)]
-    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+    print_json(value)
 
 
-def _print_bibtex(hits: "list[Hit]") -> None:
-    from citerec.corpus.bibtex_writer import bibtex_entries
-
-    papers = {hit.paper.paper_id: hit.paper for hit in hits}
-    # As bytes: an author's own entry comes back as it stood, line ends too.
-    click.echo("\n\n".join(bibtex_entries(papers.values())).encode())
+def _papers(hits: "Iterable[Hit]") -> "Iterable[Paper]":
+    return {hit.paper.paper_id: hit.paper for hit in hits}.values()
 
 
 def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
@@ -243,7 +231,7 @@ def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
 
 def _tell_run(path: Path, contexts: int, empty: int) -> None:
     found_nothing = f"; {empty:,} of them found nothing" if empty else ""
-    output().print(f"{path}: a run of {contexts:,} contexts{found_nothing}.", markup=False)
+    say(f"{path}: a run of {contexts:,} contexts{found_nothing}.")
 
 
 def _answer_contexts(
@@ -284,7 +272,7 @@ def _answer_contexts(
         else:
             _show_context(recommender, answer, as_json=shape == "json", tldr=options["tldr"])
     if shape == "bibtex":
-        _print_bibtex(cited)
+        print_bibtex(_papers(cited))
 
 
 def _told(
@@ -304,4 +292,4 @@ def _show_context(recommender: "Recommender", answer: "Answer", *, as_json: bool
     from citerec.cli.tables import show_answer
 
     tldrs = _tldrs(answer) if tldr else None
-    show_answer(output(), answer, recommender.titles(answer), answer.context.context_id, tldrs)
+    show_answer(answer, recommender.titles(answer), answer.context.context_id, tldrs)
