@@ -49,11 +49,11 @@ def print_json(value: Any) -> None:
 
 
 def print_bibtex(papers: "Iterable[Paper]") -> None:
-    """Prints papers as BibTeX entries."""
+    """Prints papers as BibTeX entries, each once."""
     from citerec.corpus.bibtex_writer import bibtex_entries
 
     # As bytes: an author's own entry comes back as it stood, line ends too.
-    click.echo("\n\n".join(bibtex_entries(papers)).encode())
+    click.echo("\n\n".join(bibtex_entries({paper.paper_id: paper for paper in papers}.values())).encode())
 
 
 def show_counts(counts: Mapping[str, int]) -> None:

@@ -125,8 +125,7 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
         )
     written = write_labelled(place, contexts, labelled, manifest)
     show_labelled(output(), place, written, is_default_place=place.parent == DIAGNOSTICS)
-    if model is None:
-        _tell_no_model()
+    _note_no_model(model)
     if labelled.outside:
         note(f"{in_words(labelled.outside)}: no cited paper is in {index}.")
 
@@ -208,8 +207,7 @@ def build(
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
     if (place / REVIEWS).is_dir():
         note(f"Its reviews were kept; --apply goes by them: citerec diagnostics review {out} --apply")
-    if model is None:
-        _tell_no_model()
+    _note_no_model(model)
 
 
 def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
@@ -234,7 +232,8 @@ def _tagger(spacy_model: str | None) -> str | None:
     return spacy_model or (DEFAULT_MODEL if is_installed(DEFAULT_MODEL) else None)
 
 
-def _tell_no_model() -> None:
+def _note_no_model(model: str | None) -> None:
     from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET
 
-    note(f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}")
+    if model is None:
+        note(f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}")

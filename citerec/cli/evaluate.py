@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note
-from citerec.cli.options import PATH, json_option, one_of, path_option, system_option
+from citerec.cli.options import PATH, json_option, one_of, path_option, refuse_without, system_option
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
@@ -77,8 +77,7 @@ def evaluate(
     from citerec.groundwork.progress_bar import progress_bar
 
     what, families = _what(identifiers, set_name, contexts)
-    if contexts is None:
-        _refuse_without_contexts("conditions", "spacy_model")
+    refuse_without("--contexts", contexts, "conditions", "spacy_model")
     named: dict[str, System] = {}
     for system_name in systems:
         if system_name.endswith((".trec", ".run", ".gz")):
@@ -160,18 +159,6 @@ def _what(
     # A set as a whole and a family of it: that is the whole.
     whole = any(family is None for _, family in parsed)
     return of_sets.pop() if of_sets else DEFAULT_SET, () if whole else families
-
-
-def _refuse_without_contexts(*names: str) -> None:
-    """An option that would be ignored is an error: its user expects something of it."""
-    from click.core import ParameterSource
-
-    context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            option = next(parameter for parameter in context.command.params if parameter.name == name)
-            spellings = "/".join([*option.opts, *option.secondary_opts])
-            raise click.UsageError(f"{spellings} goes with --contexts only: a set is labelled already")
 
 
 def _stem(system: str) -> str:

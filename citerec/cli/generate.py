@@ -30,19 +30,6 @@ if TYPE_CHECKING:
     from citerec.generate.related_work import Input
     from citerec.generate.writers import Kind, Writer
 
-_writer_options = [
-    click.option("--device", metavar="NAME", help="Where a model runs: cuda:0.  [default: a GPU if there is one]"),
-    click.option("--chat-model", metavar="NAME", help="Which model chat asks for.  [default: CITEREC_CHAT_MODEL]"),
-    click.option(
-        "--option",
-        "assignments_of_writer",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="An option of a model or of chat, such as beams=4 or 'prompt=This paper'; may be repeated. "
-        "Keys: docs/writing.md.",
-    ),
-]
-_index = index_option("The index")
 _bibtex = click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.")
 _KINDS: list["Kind"] = ["citation", "tldr", "related-work"]
 
@@ -58,12 +45,26 @@ def _writers() -> dict[str, str]:
     }
 
 
-def _writer(kind: "Kind | None" = None) -> Option:
+def _writing(kind: "Kind | None" = None) -> list[Option]:
+    """The options about a writer; of any kind with the oracles."""
     told = "Who writes: {writers}; or a model for {seq2seq}: its folder, or a name such as allenai/led-base-16384."
     told += f"  [default: {{{kind}}}]" if kind else " Upper bounds that look at the target: {oracles}."
-    return click.option(
-        "--writer", required=kind is None, cls=PartsOption, parts=_writers, metavar="NAME|FOLDER", help=told
-    )
+    return [
+        click.option(
+            "--writer", cls=PartsOption, parts=_writers, required=kind is None, metavar="NAME|FOLDER", help=told
+        ),
+        click.option("--device", metavar="NAME", help="Where a model runs: cuda:0.  [default: a GPU if there is one]"),
+        click.option("--chat-model", metavar="NAME", help="Which model chat asks for.  [default: CITEREC_CHAT_MODEL]"),
+        click.option(
+            "--option",
+            "assignments_of_writer",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="An option of a model or of chat, such as beams=4 or 'prompt=This paper'; may be repeated. "
+            "Keys: docs/writing.md.",
+        ),
+        *([index_option("The index"), json_option] if kind else []),
+    ]
 
 
 def _words(default: str) -> Option:
@@ -83,18 +84,15 @@ def generate() -> None:
     epilog='Example: citerec generate citation "Attention suffices to translate <REF>." --index indexes/demo -k 3'
 )
 @click.argument("sentence")
-@_index
 @number("-k", 3, "How many papers to cite.")
 @click.option(
     "--papers", metavar="IDS|FILE", help="Cite these in place of searching: ids with commas, or a file of them."
 )
 @click.option("--title", metavar="TEXT", help="Title of what you write.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
-@_writer("citation")
-@with_options(_writer_options)
+@with_options(_writing("citation"))
 @with_options(settings_options)
 @_bibtex
-@json_option
 def citation(
     sentence: str,
     index_path: Path | None,
@@ -136,8 +134,8 @@ def citation(
         if citing and own[0] in found:
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
         if papers is None:
-            asked = replace(context, citing_id=citing, citing_title=title)
-            found = [hit.paper for hit in recommender.search(asked, k)]
+            named = replace(context, citing_id=citing, citing_title=title)
+            found = [hit.paper for hit in recommender.search(named, k)]
         if not found:
             raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
     made = draft(citation_task(context, found, own[0] if own else None), found, opened)
@@ -155,11 +153,8 @@ def citation(
 
 @generate.command(epilog="Example: citerec generate tldr 900000032 900000158 --index indexes/demo")
 @click.argument("paper_ids", metavar="PAPER_ID…", nargs=-1, required=True)
-@_index
-@_writer("tldr")
+@with_options(_writing("tldr"))
 @click.option("--anew", is_flag=True, help="Write even where the corpus has a TLDR of its own.")
-@with_options(_writer_options)
-@json_option
 def tldr(
     paper_ids: tuple[str, ...], index_path: Path | None, writer: str | None, anew: bool, as_json: bool, **options: Any
 ) -> None:
@@ -197,11 +192,8 @@ def tldr(
 )
 @path_option("--full-texts", multiple=True, help="S2ORC full texts, for the full inputs; may be repeated.")
 @_words("150")
-@_index
-@_writer("related-work")
-@with_options(_writer_options)
+@with_options(_writing("related-work"))
 @_bibtex
-@json_option
 def related_work(
     papers: str,
     target: str | None,
@@ -238,10 +230,9 @@ def related_work(
 @click.argument("tasks", type=PATH)
 @path_option("--out", required=True, metavar="FILE", help="Where to: JSON Lines, each task with its text.")
 @one_of("--kind", _KINDS, "What is written: it decides about prompts and lengths of models.")
-@_writer()
+@with_options(_writing())
 @_words("the target's")
 @number("--limit", None, "Only the first so many tasks.")
-@with_options(_writer_options)
 def batch(
     tasks: Path, out: Path, kind: "Kind", writer: str, words: int | None, limit: int | None, **options: Any
 ) -> None:

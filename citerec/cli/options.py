@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 Option = Callable[[Any], Any]
 PATH = click.Path(path_type=Path)
@@ -84,6 +85,16 @@ def with_options(options: Sequence[Option]) -> Option:
         return command
 
     return decorate
+
+
+def refuse_without(option: str, value: object, *names: str) -> None:
+    """Options that would be ignored without another one are an error: their users expect something of them."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        is_given = context.get_parameter_source(parameter.name or "") is not ParameterSource.DEFAULT
+        if value is None and parameter.name in names and is_given:
+            spellings = "/".join([*parameter.opts, *parameter.secondary_opts])
+            raise click.UsageError(f"{spellings} goes with {option} only")
 
 
 def _systems() -> dict[str, str]:

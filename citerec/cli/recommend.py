@@ -1,15 +1,14 @@
 """`citerec recommend`: papers to cite for a sentence, a text, or a file of contexts."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
 from citerec.cli.console import note, print_bibtex, print_json, say
-from citerec.cli.options import index_option, one_of, path_option, settings_options, with_options
+from citerec.cli.options import index_option, one_of, path_option, refuse_without, settings_options, with_options
 from citerec.errors import InputError
 from citerec.records import MARKER
 
@@ -90,13 +89,13 @@ def recommend(
         raise click.UsageError("--json, --bibtex and --trec exclude each other")
     if sum((sentence is not None, file is not None, contexts is not None)) > 1:
         raise click.UsageError("give one of SENTENCE, --file and --contexts")
-    _refuse_without("--contexts", contexts, "as_of_year", "neighbours")
-    _refuse_without("--trec", trec, "tag")
+    refuse_without("--contexts", contexts, "as_of_year", "neighbours")
+    refuse_without("--trec", trec, "tag")
     for shown in ("explain", "tldr"):
         if options[shown] and (as_bibtex or trec):
             raise click.UsageError(f"--{shown} goes with the table and with --json only")
     _refuse_with_contexts(contexts, "title", "citing")
-    text = None if contexts else _text(sentence, file)
+    text = "" if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
     from citerec.records import Filters
     from citerec.retrieve.manifest import find_index
@@ -107,55 +106,15 @@ def recommend(
     index = find_index(index_path)
     name = system or default_system(index)
     recommender = Recommender.open(index, Recipe.load(name, assignments))
-    # Said once there is an answer: an error stays one line.
-    said = f"System: {name}, the best that {index} supports." if system is None and not as_json else ""
+    shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
     if contexts:
         if options["sort"] != "relevance":
             raise click.UsageError("--sort does not go with --contexts")
-        shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
         _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
-        if said:
-            note(said)
-        return
-    assert text is not None
-    if (citing := options["citing"]) and not recommender.store.papers([citing]):
-        raise InputError(f"{index} has no paper {citing!r}", "Give its title instead: --title TEXT")
-    answers = recommender.search_text(
-        text,
-        k,
-        filters,
-        sort=options["sort"],
-        explain=options["explain"],
-        citing_id=options["citing"],
-        citing_title=options["title"],
-    )
-    if MARKER not in text and not as_json:
-        note(f"There is no {MARKER} in it: the whole text is the query.")
-    if not any(answer.hits for answer in answers):
-        _say_why_nothing(recommender, filters)
-    if trec:
-        _write_trec(trec, answers, options["tag"])
-    elif as_json:
-        _print_json(answers, tldr=options["tldr"])
-    elif as_bibtex:
-        print_bibtex(_papers(hit for answer in answers for hit in answer.hits))
     else:
-        from citerec.cli.tables import show_answer
-
-        for number, answer in enumerate(answers, 1):
-            shown_as = number if len(answers) > 1 else None
-            tldrs = _tldrs(answer.hits) if options["tldr"] else None
-            show_answer(answer, recommender.titles(answer.hits), shown_as, tldrs)
-    if said:
-        note(said)
-
-
-def _refuse_without(option: str, value: object, *names: str) -> None:
-    """An option that would be ignored is an error: its user expects something of it."""
-    context = click.get_current_context()
-    for name in names:
-        if value is None and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name.replace('_', '-')} goes with {option} only")
+        _answer_text(recommender, text, k, filters, shape, trec, options)
+    if system is None and not as_json:  # only now: an error stays one line
+        note(f"System: {name}, the best that {index} supports.")
 
 
 def _refuse_with_contexts(contexts: Path | None, *names: str) -> None:
@@ -179,13 +138,6 @@ def _text(sentence: str | None, file: Path | None) -> str:
         raise InputError(
             f"{file or 'standard input'} is not UTF-8 (byte {error.start})", "Save it as UTF-8."
         ) from error
-
-
-def _say_why_nothing(recommender: "Recommender", filters: "Filters") -> None:
-    if recommender.nothing_passes(filters):
-        note("No paper of the index passes the filters: loosen one.")
-    else:
-        note("No paper shares a word with the sentence and passes the filters.")
 
 
 def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
@@ -214,10 +166,6 @@ def _print_json(answers: "list[Answer]", *, tldr: bool) -> None:
     print_json(value)
 
 
-def _papers(hits: "Iterable[Hit]") -> "Iterable[Paper]":
-    return {hit.paper.paper_id: hit.paper for hit in hits}.values()
-
-
 def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
     from citerec.retrieve.base import Candidate
     from citerec.retrieve.trec import write_run
@@ -234,6 +182,37 @@ def _tell_run(path: Path, contexts: int, empty: int) -> None:
     say(f"{path}: a run of {contexts:,} contexts{found_nothing}.")
 
 
+def _answer_text(
+    recommender: "Recommender",
+    text: str,
+    k: int | None,
+    filters: "Filters",
+    shape: str,
+    trec: Path | None,
+    options: dict[str, Any],
+) -> None:
+    if (citing := options["citing"]) and not recommender.store.papers([citing]):
+        raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
+    given = {"sort": options["sort"], "explain": options["explain"]}
+    answers = recommender.search_text(text, k, filters, **given, citing_id=citing, citing_title=options["title"])
+    if MARKER not in text and shape != "json":
+        note(f"There is no {MARKER} in it: the whole text is the query.")
+    if not any(answer.hits for answer in answers):
+        if recommender.nothing_passes(filters):
+            note("No paper of the index passes the filters: loosen one.")
+        else:
+            note("No paper shares a word with the sentence and passes the filters.")
+    if trec:
+        _write_trec(trec, answers, options["tag"])
+    elif shape == "json":
+        _print_json(answers, tldr=options["tldr"])
+    elif shape == "bibtex":
+        print_bibtex(hit.paper for answer in answers for hit in answer.hits)
+    else:
+        for number, answer in enumerate(answers, 1):
+            _show(recommender, answer, number if len(answers) > 1 else None, tldr=options["tldr"])
+
+
 def _answer_contexts(
     recommender: "Recommender",
     path: Path,
@@ -243,6 +222,8 @@ def _answer_contexts(
     trec: Path | None,
     options: dict[str, Any],
 ) -> None:
+    import orjson
+
     from citerec.contexts.leaks import LeakRules
     from citerec.contexts.read import read_contexts
     from citerec.recommend import SearchOptions
@@ -260,22 +241,25 @@ def _answer_contexts(
 
         assert trec is not None
         with progress_bar() as on_progress:
-            rows = _told(found, len(contexts), on_progress)
+            rows = _with_progress(found, len(contexts), on_progress)
             counts = write_run(trec, rows, options["tag"])
         _tell_run(trec, *counts)
         return
-    cited: list[Hit] = []
+    cited: list[Paper] = []
     for topic, candidates in found:
         answer = recommender.answer(topic, candidates, explain=options["explain"])
         if shape == "bibtex":
-            cited += answer.hits
+            cited += [hit.paper for hit in answer.hits]
+        elif shape == "json":
+            hits = _hits_json(answer.hits, tldr=options["tldr"])
+            click.echo(orjson.dumps({"context_id": answer.context.context_id, "hits": hits}))
         else:
-            _show_context(recommender, answer, as_json=shape == "json", tldr=options["tldr"])
+            _show(recommender, answer, answer.context.context_id, tldr=options["tldr"])
     if shape == "bibtex":
-        print_bibtex(_papers(cited))
+        print_bibtex(cited)
 
 
-def _told(
+def _with_progress(
     found: "Iterator[tuple[Topic, list[Candidate]]]", whole: int, on_progress: Any
 ) -> "Iterator[tuple[str, list[Candidate]]]":
     for done, (topic, candidates) in enumerate(found, 1):
@@ -283,13 +267,7 @@ def _told(
         yield topic.context.context_id, candidates
 
 
-def _show_context(recommender: "Recommender", answer: "Answer", *, as_json: bool, tldr: bool) -> None:
-    if as_json:
-        import orjson
-
-        click.echo(orjson.dumps({"context_id": answer.context.context_id, "hits": _hits_json(answer, tldr=tldr)}))
-        return
+def _show(recommender: "Recommender", answer: "Answer", name: str | int | None, *, tldr: bool) -> None:
     from citerec.cli.tables import show_answer
 
-    tldrs = _tldrs(answer) if tldr else None
-    show_answer(answer, recommender.titles(answer), answer.context.context_id, tldrs)
+    show_answer(answer, recommender.titles(answer.hits), name, _tldrs(answer.hits) if tldr else None)

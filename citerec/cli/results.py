@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.text import Text
 
-from citerec.cli.console import output, print_json
+from citerec.cli.console import note, output, print_json
 from citerec.evaluation.ratings import ratings_table
 from citerec.evaluation.tables import (
     block_table,
