@@ -7,7 +7,7 @@ import click
 
 from citerec.cli.console import contexts as in_words
 from citerec.cli.console import note_set_aside, output, say, show_counts
-from citerec.cli.options import PATH, Option, max_bad, path_option, seed, split_option, workers
+from citerec.cli.options import PATH, Option, path_option, reading, seed, with_options
 
 
 @click.group(epilog="Example: citerec contexts extract s2orc --out contexts.jsonl")
@@ -65,9 +65,7 @@ def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
     help="Sentences with exactly one citation of one paper, or a context for each citation, with all papers that "
     "share its marker.",
 )
-@split_option
-@max_bad("unreadable texts")
-@workers
+@with_options(reading("unreadable texts"))
 def extract(
     sources: tuple[Path, ...], out: Path, single: bool, split: str, max_bad: float, workers: int | None
 ) -> None:

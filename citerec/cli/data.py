@@ -6,32 +6,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note, note_set_aside, output, say, show_counts
-from citerec.cli.options import (
-    PATH,
-    index_option,
-    max_bad,
-    number,
-    path_option,
-    seed,
-    share,
-    split_option,
-    with_options,
-    workers,
-)
+from citerec.cli.options import PATH, index_option, max_bad, number, path_option, reading, seed, share, with_options
 
 if TYPE_CHECKING:
     from citerec.datasets.pair_sets import Plan
 
-_max_bad = max_bad("unreadable records")
 _of_full_texts = [
     index_option("Index with the abstracts"),
     path_option("--out", required=True, help="The folder to make, or to replace."),
-    split_option,
     share("--validation", 0.05, "Share of the papers in the validation split."),
     share("--test", 0.05, "Share of the papers in the test split."),
     seed,
-    _max_bad,
-    workers,
+    *reading("unreadable records"),
 ]
 
 
@@ -54,7 +40,7 @@ def data() -> None:
     is_flag=True,
     help="Number and swap as CiteBench's own files have it, to compare with its scores: docs/text-data.md.",
 )
-@_max_bad
+@max_bad("unreadable records")
 def citebench(files: tuple[Path, ...], out: Path, format_name: str | None, as_published: bool, max_bad: float) -> None:
     """Make one file in CiteBench's format of FILES of its four source data sets.
 

@@ -7,17 +7,7 @@ import click
 
 from citerec.cli.console import contexts as in_words
 from citerec.cli.console import note, output
-from citerec.cli.options import (
-    PATH,
-    index_option,
-    max_bad,
-    one_of,
-    path_option,
-    seed,
-    split_option,
-    with_options,
-    workers,
-)
+from citerec.cli.options import PATH, index_option, one_of, path_option, reading, seed, with_options
 from citerec.cli.review import review
 from citerec.groundwork.places import DIAGNOSTICS
 
@@ -161,15 +151,13 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     help="How often to sample for classes that are not full, each time twice as many.",
 )
 @click.option("--groups/--single", default=False, help="Take sentences with several citations too.")
-@split_option
 @click.option(
     "--store",
     envvar="CITEREC_STORE",
     metavar="ADDRESS",
     help="Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; else in a file.",
 )
-@max_bad("unreadable records")
-@workers
+@with_options(reading("unreadable records"))
 def build(
     papers: tuple[Path, ...],
     s2orc: tuple[Path, ...],

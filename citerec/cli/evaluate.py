@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note
+from citerec.cli.eval_text import named_file
 from citerec.cli.options import PATH, json_option, one_of, path_option, refuse_without, system_option
 
 if TYPE_CHECKING:
@@ -166,10 +167,8 @@ def _stem(system: str) -> str:
 
 
 def _named_run(value: str) -> tuple[str, Path]:
-    name, separator, path = value.partition("=")
-    if separator and not Path(value).exists():
-        return name, Path(path)
-    name = Path(value).name
+    name, path = named_file(value)
+    stem = path.name
     for ending in (".gz", ".trec", ".run", ".txt"):
-        name = name.removesuffix(ending)
-    return name, Path(value)
+        stem = stem.removesuffix(ending)
+    return name or stem, path

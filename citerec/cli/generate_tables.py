@@ -68,15 +68,9 @@ def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
         "settings": dict(draft.written.settings),
         "sentences": [sentence_record(sentence) for sentence in draft.written.sentences],
         "papers": [
-            {
-                "number": number,
-                "paper_id": json_id(paper.paper_id),
-                "title": paper.title,
-                "authors": list(paper.authors),
-                "year": paper.year,
-                "venue": paper.venue,
-                "has_text": paper not in draft.without_text,
-            }
+            {"number": number, "paper_id": json_id(paper.paper_id)}
+            | {name: getattr(paper, name) for name in ("title", "authors", "year", "venue")}
+            | {"has_text": paper not in draft.without_text}
             for number, paper in enumerate(draft.papers)
         ],
     }

@@ -1,7 +1,8 @@
 """What the commands share that train by gradient."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -10,6 +11,8 @@ from citerec.cli.options import Option, number, path_option, seed, share
 
 if TYPE_CHECKING:
     from citerec.train.loop import Schedule
+
+Manifest = TypeVar("Manifest")
 
 
 def dev_options(what: str, held_out: str, limit: int) -> list[Option]:
@@ -57,7 +60,7 @@ def schedule_options(*, epochs: int, evaluations: int) -> list[Option]:
     ]
 
 
-def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
+def pop(options: dict[str, Any], *names: str) -> dict[str, Any]:
     """Some options, taken out of all."""
     return {name: options.pop(name) for name in names}
 
@@ -71,10 +74,18 @@ def schedule_of(options: dict[str, Any], *, first: bool = False) -> "Schedule":
     """
     from citerec.train.loop import Schedule
 
-    return Schedule(first=first, **taken(options, "learning_rate", "epochs", "evaluations", "patience", "seed"))
+    return Schedule(first=first, **pop(options, "learning_rate", "epochs", "evaluations", "patience", "seed"))
 
 
-def tell_trained(out: Path, manifest: Any, value: str, dev: str) -> None:
+def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None) -> Manifest:
+    """What a function gives that trains; its progress and its notes go to standard error."""
+    from citerec.groundwork.progress_bar import progress_bar
+
+    with progress_bar() as on_progress:
+        return train(*arguments, device=device, on_progress=on_progress, note=note)
+
+
+def tell_dev(out: Path, manifest: Any, value: str, dev: str) -> None:
     """Says how well a model does on dev, and did before it learnt."""
     say(f"{out} trained: {value} {manifest.dev[value]:.3f} on {dev}, {manifest.dev[f'{value} before']:.3f} before.")
     if not manifest.training["best_step"]:

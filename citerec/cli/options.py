@@ -123,10 +123,15 @@ settings_options = [
 seed = number("--seed", 0, "Seed of all random choices.", least=0)
 resamples = number("--resamples", 1000, "Bootstrap samples of the intervals.", least=100)
 workers = number("--workers", None, "Processes that read.  [default: one for each processor]")
-split_option = click.option(
-    "--split",
-    default="pysbd",
-    metavar="pysbd|spacy|MODEL",
-    help="What splits texts into sentences where the source does not mark them.",
-)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+
+
+def reading(what: str) -> list[Option]:
+    """The options of commands that read full texts: `--split`, `--max-bad` and `--workers`."""
+    splitter = click.option(
+        "--split",
+        default="pysbd",
+        metavar="pysbd|spacy|MODEL",
+        help="What splits texts into sentences where the source does not mark them.",
+    )
+    return [splitter, max_bad(what), workers]

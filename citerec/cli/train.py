@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note, say
-from citerec.cli.learning import base, dev_options, learning_rate, schedule_of, schedule_options, taken, tell_trained
+from citerec.cli.learning import base, dev_options, learning_rate, pop, schedule_of, schedule_options, tell_dev, trained
 from citerec.cli.options import Option, index_option, number, one_of, path_option, seed, with_options
 from citerec.cli.train_tagger import tagger
 from citerec.cli.train_writer import writer
@@ -110,27 +110,16 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     citing paper and all that is newer left out. The weight of its score beside that of the search is
     found on dev, and kept with the model.
     """
-    from citerec.groundwork.progress_bar import progress_bar
     from citerec.rerank.cross_encoder_text import TextOptions
     from citerec.retrieve.manifest import find_index
     from citerec.train.reranker import RerankerOptions, train_reranker
 
-    text = TextOptions(**taken(options, "max_tokens", "citing", "citances"))
+    text = TextOptions(**pop(options, "max_tokens", "citing", "citances"))
     choice, schedule = _choice(options), schedule_of(options)
     index = find_index(index_path)
     place = out or index / "cross-encoder"
-    with progress_bar() as on_progress:
-        manifest = train_reranker(
-            choice,
-            index,
-            place,
-            RerankerOptions(text=text, **options),
-            schedule,
-            _settings(system),
-            device=device,
-            on_progress=on_progress,
-            note=note,
-        )
+    arguments = (choice, index, place, RerankerOptions(text=text, **options), schedule, _settings(system))
+    manifest = trained(train_reranker, *arguments, device=device)
     before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
     say(
         f"{place} trained: mrr@10 {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} "
@@ -183,24 +172,13 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     It learns to bring a sentence near the papers that it cites, and away from those that the other
     sentences cite and from others that the index finds for it.
     """
-    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 
     choice, schedule = _choice(options), schedule_of(options, first=True)
-    with progress_bar() as on_progress:
-        manifest = train_encoder(
-            choice,
-            find_index(index_path),
-            out,
-            EncoderOptions(**options),
-            schedule,
-            _settings(system),
-            device=device,
-            on_progress=on_progress,
-            note=note,
-        )
-    tell_trained(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
+    arguments = (choice, find_index(index_path), out, EncoderOptions(**options), schedule, _settings(system))
+    manifest = trained(train_encoder, *arguments, device=device)
+    tell_dev(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
 
 
 train.add_command(tagger)
@@ -210,7 +188,7 @@ train.add_command(writer)
 def _choice(options: dict[str, Any]) -> "Choice":
     from citerec.train.groups import Choice
 
-    return Choice(seed=options["seed"], **taken(options, "contexts", "dev", "dev_share", "dev_limit", "limit"))
+    return Choice(seed=options["seed"], **pop(options, "contexts", "dev", "dev_share", "dev_limit", "limit"))
 
 
 def _settings(system: str | None) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note, output, say
-from citerec.cli.learning import learning_rate, schedule_of, schedule_options, taken
+from citerec.cli.learning import learning_rate, pop, schedule_of, schedule_options, trained
 from citerec.cli.options import PATH, number, path_option, share, with_options
 
 if TYPE_CHECKING:
@@ -49,15 +49,11 @@ def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> N
     how long to train, and where, is for encoders.
     Prints macro-F1, accuracy and the scores of each label on dev, and keeps them in the folder.
     """
-    from citerec.groundwork.progress_bar import progress_bar
     from citerec.train.tagger import TaggedChoice, TaggerOptions, train_tagger
 
-    choice = TaggedChoice(train_file, **taken(options, "dev", "dev_share"))
+    choice = TaggedChoice(train_file, **pop(options, "dev", "dev_share"))
     schedule = schedule_of(options)
-    with progress_bar() as on_progress:
-        manifest = train_tagger(
-            choice, out, TaggerOptions(**options), schedule, device=device, on_progress=on_progress, note=note
-        )
+    manifest = trained(train_tagger, choice, out, TaggerOptions(**options), schedule, device=device)
     _show(out, manifest)
 
 

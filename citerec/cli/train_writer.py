@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from citerec.cli.console import note
-from citerec.cli.learning import base, dev_options, learning_rate, schedule_of, schedule_options, taken, tell_trained
+from citerec.cli.learning import base, dev_options, learning_rate, pop, schedule_of, schedule_options, tell_dev, trained
 from citerec.cli.options import number, one_of, path_option, with_options
 
 
@@ -42,14 +41,10 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
     It begins with an encoder-decoder and learns to write the targets of the tasks. The folder
     keeps how it is to write. What was stopped goes on when the command is given again.
     """
-    from citerec.groundwork.progress_bar import progress_bar
     from citerec.train.writer import METRIC, TaskChoice, WriterOptions, train_writer
 
-    choice = TaskChoice(seed=options["seed"], **taken(options, "tasks", "dev", "dev_share", "dev_limit", "limit"))
+    choice = TaskChoice(seed=options["seed"], **pop(options, "tasks", "dev", "dev_share", "dev_limit", "limit"))
     schedule = schedule_of(options)
-    with progress_bar() as on_progress:
-        manifest = train_writer(
-            choice, out, WriterOptions(**options), schedule, device=device, on_progress=on_progress, note=note
-        )
+    manifest = trained(train_writer, choice, out, WriterOptions(**options), schedule, device=device)
     name = "loss" if options["value"] == "loss" else METRIC
-    tell_trained(out, manifest, name, f"{manifest.training['dev_tasks']:,} dev tasks")
+    tell_dev(out, manifest, name, f"{manifest.training['dev_tasks']:,} dev tasks")
