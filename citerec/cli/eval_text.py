@@ -85,7 +85,7 @@ def eval_text(
     system, or each file that is given a name. Systems are compared on the tasks that all of them
     answered.
     """
-    from citerec.cli.results import tell
+    from citerec.cli.results import write_and_show
     from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
@@ -101,7 +101,7 @@ def eval_text(
         on_progress("opening metrics", 0, 0)
         opened = open_metrics([*names, *folders], taggers=folders, **options)
         results = evaluate_texts(read, *opened, seed=seed, resamples=resamples, on_progress=on_progress)
-    tell(results, out, as_json=as_json)
+    write_and_show(results, out, as_json=as_json)
 
 
 def named_file(value: str) -> tuple[str | None, Path]:

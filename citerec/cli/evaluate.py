@@ -73,7 +73,7 @@ def evaluate(
     Without options: what recommend does, on every family of the demo set. Several systems and runs are
     measured in one go and compared.
     """
-    from citerec.cli.results import tell
+    from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
     from citerec.groundwork.progress_bar import progress_bar
 
@@ -101,7 +101,7 @@ def evaluate(
             on_progress=on_progress,
             **options,
         )
-    tell(results, out, as_json=as_json)
+    write_and_show(results, out, as_json=as_json)
 
 
 @click.command(epilog="Example: citerec report results/bm25 results/mine")
@@ -115,7 +115,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """
     import os
 
-    from citerec.cli.results import tell
+    from citerec.cli.results import write_and_show
     from citerec.evaluation.files import write_report
     from citerec.evaluation.merge import merge
     from citerec.evaluation.results import Results
@@ -127,7 +127,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     same_names = len({folder.name for folder in folders}) < len(folders)
     parts = {os.fspath(folder) if same_names else folder.resolve().name: Results.read(folder) for folder in folders}
     results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
-    tell(results, None, as_json=as_json)
+    write_and_show(results, None, as_json=as_json)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_report(results, out)

@@ -47,11 +47,11 @@ def _writers() -> dict[str, str]:
 
 def _writing(kind: "Kind | None" = None) -> list[Option]:
     """The options about a writer; of any kind with the oracles."""
-    told = "Who writes: {writers}; or a model for {seq2seq}: its folder, or a name such as allenai/led-base-16384."
-    told += f"  [default: {{{kind}}}]" if kind else " Upper bounds that look at the target: {oracles}."
+    text = "Who writes: {writers}; or a model for {seq2seq}: its folder, or a name such as allenai/led-base-16384."
+    text += f"  [default: {{{kind}}}]" if kind else " Upper bounds that look at the target: {oracles}."
     return [
         click.option(
-            "--writer", cls=PartsOption, parts=_writers, required=kind is None, metavar="NAME|FOLDER", help=told
+            "--writer", cls=PartsOption, parts=_writers, required=kind is None, metavar="NAME|FOLDER", help=text
         ),
         click.option("--device", metavar="NAME", help="Where a model runs: cuda:0.  [default: a GPU if there is one]"),
         click.option("--chat-model", metavar="NAME", help="Which model chat asks for.  [default: CITEREC_CHAT_MODEL]"),
@@ -297,6 +297,6 @@ def _warn(made: "Draft") -> None:
         note(f"{made.written.writer} cited {', '.join(unknown)}, which stands for no paper that it was given.", "red")
     if made.without_text and len(made.without_text) < len(made.papers):
         named = ", ".join(paper.paper_id for paper in made.without_text)
-        note(f"Without text, so that nothing was drawn from them: {named}.")
+        note(f"Without text, so that nothing is based on them: {named}.")
     if not made.written.text:
         note(f"{made.written.writer} found nothing to write; another --writer may.")

@@ -41,7 +41,7 @@ class Share(click.FloatRange):
         """The share as a number."""
         share = float(super().convert(value, param, ctx))
         if math.isnan(share):
-            self.fail(f"{value!r} is no share from 0 to 1", param, ctx)
+            self.fail(f"{value!r} is not a share from 0 to 1", param, ctx)
         return share
 
 
@@ -105,9 +105,9 @@ def _systems() -> dict[str, str]:
 
 def system_option(*names: str, **attributes: Any) -> Option:
     """`--system`, whose help names the systems that there are."""
-    told = "{systems}; any of them with +RERANKER behind it; or a TOML file of settings.  "
-    told += "[default: the best that the index supports]"
-    return click.option(*names, metavar="NAME|FILE", cls=PartsOption, parts=_systems, help=told, **attributes)
+    text = "{systems}; any of them with +RERANKER behind it; or a TOML file of settings.  "
+    text += "[default: the best that the index supports]"
+    return click.option(*names, metavar="NAME|FILE", cls=PartsOption, parts=_systems, help=text, **attributes)
 
 
 settings_options = [

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from citerec.evaluation.results import Results
 
 
-def tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
+def write_and_show(results: "Results", out: Path | None, *, as_json: bool) -> None:
     """Writes results to a folder, if one is given, and shows them."""
     from citerec.errors import CiterecError
 

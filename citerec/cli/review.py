@@ -119,7 +119,7 @@ class _Session:
             at = self._order[places[self._take_back()]] if key == "b" else self._next()
 
     def _judge(self, context_id: str) -> str:
-        """Does what the keys say until there is a verdict or a step to another context; gives the last key."""
+        """Acts on keys until there is a verdict or a step to another context; gives the last key."""
         while True:
             self._console.print(_KEYS, end="")
             key = self._key()
@@ -147,7 +147,7 @@ class _Session:
                 self._console.print("back" if key == "b" else "quit")
                 return key
             else:
-                self._console.print(_HELP if key == "?" else "no such key: ? tells them", markup=False)
+                self._console.print(_HELP if key == "?" else "no such key: ? lists them", markup=False)
                 continue
             self._steps.append(context_id)
             return key

@@ -88,11 +88,11 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
         lines.append(
             Text("matched: ", style="green").append(shown + (f" and {more} more" if more > 0 else ""), "default")
         )
-    for said, way in (("lifted by: ", 1), ("held back by: ", -1)):
+    for heading, way in (("lifted by: ", 1), ("held back by: ", -1)):
         reasons = [reason for reason in hit.reasons if round(way * reason.score, 2) > 0][:_SHOWN_REASONS]
         if reasons:
             shown = ", ".join(f"{reason.name} {reason.score:+.2f}" for reason in reasons)
-            lines.append(Text(said, style="green" if way > 0 else "yellow").append(shown, "default"))
+            lines.append(Text(heading, style="green" if way > 0 else "yellow").append(shown, "default"))
     return lines
 
 
