@@ -1,7 +1,6 @@
-"""What the commands share: consoles, progress, options."""
+"""What the commands print, and where."""
 
-import math
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,80 +8,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-
-class PartsOption(click.Option):
-    """An option whose help names the parts that there are. They are looked for only when the help is shown.
-
-    Args:
-        parts: Gives the texts that stand for `{names}` in the help.
-    """
-
-    def __init__(self, *declarations: Any, parts: Callable[[], Mapping[str, str]], **attributes: Any) -> None:
-        super().__init__(*declarations, **attributes)
-        self._parts = parts
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """The option and its help."""
-        record = super().get_help_record(ctx)
-        return record and (record[0], record[1].format_map(self._parts()))
-
-
-SYSTEM_HELP = (
-    "{systems}; any of them with +RERANKER behind it; or a TOML file of settings.  "
-    "[default: the best that the index supports]"
-)
-
-
-def system_parts() -> dict[str, str]:
-    """The systems that there are, for `SYSTEM_HELP`."""
-    from citerec.systems import system_names
-
-    return {"systems": ", ".join(system_names())}
-
-
-settings_options: list[Callable[[Any], Any]] = [
-    click.option(
-        "--set",
-        "assignments",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="Change one setting, for example lucene.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.",
-    ),
-    click.option(
-        "--system",
-        metavar="NAME|FILE",
-        cls=PartsOption,
-        parts=system_parts,
-        help=SYSTEM_HELP,
-    ),
-]
-
-
-class Share(click.FloatRange):
-    """A share from 0 to 1; `nan` is none."""
-
-    name = "share"
-
-    def __init__(self) -> None:
-        super().__init__(0, 1)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The share as a number."""
-        share = float(super().convert(value, param, ctx))
-        if math.isnan(share):
-            self.fail(f"{value!r} is no share from 0 to 1", param, ctx)
-        return share
-
-
-def with_options(options: list[Callable[[Any], Any]]) -> Callable[[Any], Any]:
-    """A decorator that adds several options, in their order."""
-
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+    from citerec.records import Paper
 
 
 def contexts(number: int) -> str:
@@ -103,3 +29,45 @@ def notes() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def say(line: str) -> None:
+    """Prints a line of an answer as it is."""
+    output().print(line, markup=False, soft_wrap=True)
+
+
+def note(line: str, style: str = "") -> None:
+    """Prints a line as it is to standard error."""
+    notes().print(line, markup=False, style=style)
+
+
+def print_json(value: Any) -> None:
+    """Prints a value as indented JSON."""
+    import orjson
+
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+
+
+def print_bibtex(papers: "Iterable[Paper]") -> None:
+    """Prints papers as BibTeX entries, each once."""
+    from citerec.corpus.bibtex_writer import bibtex_entries
+
+    # As bytes: an author's own entry comes back as it stood, line ends too.
+    click.echo("\n\n".join(bibtex_entries({paper.paper_id: paper for paper in papers}.values())).encode())
+
+
+def show_counts(counts: Mapping[str, int]) -> None:
+    """Prints counts, each before what it counts."""
+    from citerec.groundwork.tables import Table, left, right, show
+
+    rows = [[count, name] for name, count in counts.items()]
+    show(output(), Table([*right("", format=",", style="name"), *left("")], rows, headed=False))
+
+
+def note_set_aside(done: Any) -> None:
+    """Says how many parts of full texts could not be used: `bad` and `faults`, listed in `quarantine`."""
+    if done.quarantine:
+        note(
+            f"Set aside: {done.bad:,} lines that are no full text, {done.faults:,} annotations that do not fit their "
+            f"text. See {done.quarantine}"
+        )

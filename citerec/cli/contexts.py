@@ -5,10 +5,9 @@ from typing import Any
 
 import click
 
-from citerec.cli.console import Share, notes, output
 from citerec.cli.console import contexts as in_words
-
-_PATH = click.Path(path_type=Path)
+from citerec.cli.console import note_set_aside, output, say, show_counts
+from citerec.cli.options import PATH, Option, path_option, reading, seed, with_options
 
 
 @click.group(epilog="Example: citerec contexts extract s2orc --out contexts.jsonl")
@@ -30,26 +29,16 @@ class _Size(click.FloatRange):
         return size
 
 
+def _size(name: str, help: str) -> Option:
+    return click.option(name, type=_Size(), metavar="SHARE|NUMBER", default=0.1, help=help)
+
+
 @contexts.command(epilog="Example: citerec contexts split contexts.jsonl --dev 0.1 --test 0.1 --out split")
-@click.argument("file", type=_PATH)
-@click.option("--out", required=True, type=_PATH, metavar="FOLDER", help="Where to write the parts.")
-@click.option(
-    "--dev",
-    type=_Size(),
-    metavar="SHARE|NUMBER",
-    default=0.1,
-    show_default=True,
-    help="Contexts to tune on: a share of the citing papers, or a number of contexts.",
-)
-@click.option(
-    "--test",
-    type=_Size(),
-    metavar="SHARE|NUMBER",
-    default=0.1,
-    show_default=True,
-    help="Contexts to measure on, likewise.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Another one makes other parts.")
+@click.argument("file", type=PATH)
+@path_option("--out", required=True, metavar="FOLDER", help="Where to write the parts.")
+@_size("--dev", "Contexts to tune on: a share of the citing papers, or a number of contexts.")
+@_size("--test", "Contexts to measure on: a share or a number too.")
+@seed
 def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
     """Split FILE, JSON Lines of contexts, into train.jsonl, dev.jsonl and test.jsonl.
 
@@ -58,45 +47,25 @@ def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
     """
     from dataclasses import astuple
 
-    from rich.table import Table
-
     from citerec.contexts.hold_out import split_contexts
+    from citerec.groundwork.tables import Column, Table, right, show
 
     counts = split_contexts(file, out, dev=dev, test=test, seed=seed)
-    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="dim")
-    table.add_column("file", style="bold")
-    for name in ("contexts", "citing papers", "without one"):
-        table.add_column(name, justify="right")
-    for part, count in counts.items():
-        if count.contexts:
-            table.add_row(str(out / f"{part}.jsonl"), *(f"{number:,}" for number in astuple(count)))
-    output().print(table)
+    columns = [Column("file", style="strong"), *right("contexts", "citing papers", "without one", format=",")]
+    rows = [[str(out / f"{part}.jsonl"), *astuple(count)] for part, count in counts.items() if count.contexts]
+    show(output(), Table(columns, rows))
 
 
 @contexts.command(epilog="Example: citerec contexts extract ../shared/data/acm/s2orc --out contexts.jsonl")
-@click.argument("sources", nargs=-1, required=True, type=_PATH)
-@click.option("--out", required=True, type=_PATH, help="The file to write, JSON Lines.")
+@click.argument("sources", nargs=-1, required=True, type=PATH)
+@path_option("--out", required=True, help="The file to write, JSON Lines.")
 @click.option(
     "--single/--groups",
     default=True,
     help="Sentences with exactly one citation of one paper, or a context for each citation, with all papers that "
-    "share its marker.  [default: single]",
+    "share its marker.",
 )
-@click.option(
-    "--split",
-    default="pysbd",
-    show_default=True,
-    metavar="pysbd|spacy|MODEL",
-    help="What splits sentences where the source does not tell them.",
-)
-@click.option(
-    "--max-bad",
-    type=Share(),
-    default=0.05,
-    show_default=True,
-    help="Share of unreadable texts above which the work stops.",
-)
-@click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default.")
+@with_options(reading("unreadable texts"))
 def extract(
     sources: tuple[Path, ...], out: Path, single: bool, split: str, max_bad: float, workers: int | None
 ) -> None:
@@ -105,11 +74,9 @@ def extract(
     A source is a folder of S2ORC shards, v1 or v2, or one shard. What was stopped goes on when the
     command is given again.
     """
-    from rich.table import Table
-
-    from citerec.cli.progress import progress_bar
     from citerec.contexts.extract import Rules
     from citerec.contexts.extract_shards import extract_shards
+    from citerec.groundwork.progress_bar import progress_bar
 
     with progress_bar() as on_progress:
         extracted = extract_shards(
@@ -121,16 +88,6 @@ def extract(
             on_progress=lambda done, whole: on_progress("reading", done, whole),
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"
-    output().print(f"{out}: {in_words(extracted.contexts)} of {seen}.", markup=False, soft_wrap=True)
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(justify="right", style="cyan", no_wrap=True)
-    table.add_column()
-    for fate, count in extracted.fates.items():
-        table.add_row(f"{count:,}", fate)
-    output().print(table)
-    if extracted.quarantine:
-        notes().print(
-            f"Set aside: {extracted.bad:,} lines that are no full text, {extracted.faults:,} annotations that do not "
-            f"fit their text. See {extracted.quarantine}",
-            markup=False,
-        )
+    say(f"{out}: {in_words(extracted.contexts)} of {seen}.")
+    show_counts(extracted.fates)
+    note_set_aside(extracted)

@@ -1,4 +1,4 @@
-"""`citerec demo`: the whole road on the corpus that comes with citerec."""
+"""`citerec demo`: a first look, on the corpus that comes with citerec."""
 
 from pathlib import Path
 
@@ -15,20 +15,14 @@ _SENTENCES = (
 
 
 @click.command(epilog="Example: citerec demo")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
-    default=INDEXES / "demo",
-    show_default=True,
-    help="Where the demo index goes.",
-)
+@click.option("--out", type=click.Path(path_type=Path), default=INDEXES / "demo", help="Where the demo index goes.")
 def demo(out: Path) -> None:
     """Build the demo index, ask it three sentences, and show where to go next.
 
     The demo corpus holds some 250 well-known papers of 18 fields.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.tables import show_answer
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.recommend import Recommender
     from citerec.retrieve.index import build_index
 
@@ -39,7 +33,7 @@ def demo(out: Path) -> None:
     recommender = Recommender.open(out)
     for sentence in _SENTENCES:
         (answer,) = recommender.search_text(sentence, k=3, explain=True)
-        show_answer(console, answer, {})
+        show_answer(answer, {})
     console.print(
         f"""
 [bold]Where to go next[/]

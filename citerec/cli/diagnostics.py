@@ -5,12 +5,11 @@ from typing import Any
 
 import click
 
-from citerec.cli.console import Share, notes, output
 from citerec.cli.console import contexts as in_words
+from citerec.cli.console import note, output
+from citerec.cli.options import PATH, index_option, one_of, path_option, reading, seed, with_options
 from citerec.cli.review import review
 from citerec.groundwork.places import DIAGNOSTICS
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.group(epilog="Example: citerec diagnostics list")
@@ -65,42 +64,34 @@ def show(identifier: str) -> None:
         )
 
 
+_labelling = [
+    click.option("--out", required=True, metavar="NAME", help="Name of the set below diagnostics/, or a path."),
+    click.option("--spacy-model", metavar="NAME|FOLDER", help="What tags parts of speech.  [default: en_core_web_sm]"),
+    one_of(
+        "--field-shares",
+        ["corpus", "published"],
+        "What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.",
+    ),
+    click.option("--conditions/--no-conditions", default=True, help="Hold constant what each family names."),
+]
+
+
 @diagnostics.command(epilog="Example: citerec diagnostics label contexts.jsonl --index indexes/acm --out acm")
-@click.argument("contexts", type=_PATH)
-@click.option("--index", "index_path", type=_PATH, help="The corpus that they cite; the only index by default.")
-@click.option("--out", required=True, metavar="NAME", help="Name of the set below diagnostics/, or a path.")
-@click.option("--spacy-model", metavar="NAME|FOLDER", help="What tags parts of speech.  [default: en_core_web_sm]")
-@click.option(
-    "--field-shares",
-    type=click.Choice(["corpus", "published"]),
-    default="corpus",
-    show_default=True,
-    help="What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.",
-)
-@click.option(
-    "--conditions/--no-conditions",
-    default=True,
-    help="Hold constant what each family says.  [default: on]",
-)
-def label(
-    contexts: Path,
-    index_path: Path | None,
-    out: str,
-    spacy_model: str | None,
-    field_shares: str,
-    conditions: bool,
-) -> None:
+@click.argument("contexts", type=PATH)
+@index_option("The corpus that they cite")
+@with_options(_labelling)
+def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | None, **options: Any) -> None:
     """Make a diagnostic set of CONTEXTS: label each by every stratum that the data allow.
 
-    CONTEXTS is a JSON Lines file (docs/formats.md). What is said of each family: its classes, and
-    which of them have too few contexts.
+    CONTEXTS is a JSON Lines file (docs/formats.md). For each family its classes are shown, and which
+    of them have too few contexts.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.sets import show_labelled
     from citerec.contexts.read import read_contexts
     from citerec.diagnostics.label import label_contexts
     from citerec.diagnostics.sets import SET, place_for, write_labelled
     from citerec.errors import InputError
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import open_store
     from citerec.retrieve.manifest import Manifest, find_index
 
@@ -115,9 +106,8 @@ def label(
             read,
             open_store(index),
             model=model,
-            field_shares="published" if field_shares == "published" else "corpus",
-            conditions=conditions,
             on_progress=lambda done: on_progress("labelling", done, len(read)),
+            **options,
         )
     if labelled.outside == len(read):
         raise InputError(
@@ -125,22 +115,21 @@ def label(
         )
     written = write_labelled(place, contexts, labelled, manifest)
     show_labelled(output(), place, written, is_default_place=place.parent == DIAGNOSTICS)
-    if model is None:
-        _tell_no_model()
+    _note_no_model(model)
     if labelled.outside:
-        notes().print(f"{in_words(labelled.outside)}: no cited paper is in {index}.", markup=False)
+        note(f"{in_words(labelled.outside)}: no cited paper is in {index}.")
 
 
 @diagnostics.command(
     epilog="Example: citerec diagnostics build --papers s2ag/papers --citations s2ag/citations "
     "--s2orc s2ag/s2orc --out mine"
 )
-@click.option("--papers", multiple=True, required=True, type=_PATH, help="S2AG's papers; may be repeated.")
-@click.option("--s2orc", multiple=True, type=_PATH, help="S2ORC full texts, v1 or v2; may be repeated.")
-@click.option("--from", "from_contexts", type=_PATH, metavar="FILE", help="Contexts instead of full texts.")
-@click.option("--citations", multiple=True, type=_PATH, help="S2AG's citations: they tell intents.")
-@click.option("--out", required=True, metavar="NAME", help="Name of the set below diagnostics/, or a path.")
-@click.option("--seed", default=0, show_default=True, help="Decides every lot.")
+@path_option("--papers", multiple=True, required=True, help="S2AG's papers; may be repeated.")
+@path_option("--s2orc", multiple=True, help="S2ORC full texts, v1 or v2; may be repeated.")
+@path_option("--from", "from_contexts", metavar="FILE", help="Contexts instead of full texts.")
+@path_option("--citations", multiple=True, help="S2AG's citations, which have intents; may be repeated.")
+@with_options(_labelling)
+@seed
 @click.option(
     "--quota",
     "quotas",
@@ -152,46 +141,23 @@ def label(
     "--oversample",
     type=click.FloatRange(1, 1000),
     default=10 / 3,
-    help="Papers drawn for each context wanted.  [default: 3.33, ten for three]",
+    show_default="ten for three",
+    help="Papers sampled for each context wanted.",
 )
 @click.option(
     "--rounds",
     type=click.IntRange(1, 12),
     default=3,
-    show_default=True,
-    help="How often to draw for classes that are not full, each time twice as many.",
+    help="How often to sample for classes that are not full, each time twice as many.",
 )
-@click.option("--groups/--single", default=False, help="Take sentences with several citations too.  [default: single]")
-@click.option(
-    "--split",
-    default="pysbd",
-    show_default=True,
-    metavar="pysbd|spacy|MODEL",
-    help="What splits sentences where the source does not tell them.",
-)
-@click.option("--spacy-model", metavar="NAME|FOLDER", help="What tags parts of speech.  [default: en_core_web_sm]")
-@click.option(
-    "--field-shares",
-    type=click.Choice(["corpus", "published"]),
-    default="corpus",
-    show_default=True,
-    help="What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.",
-)
-@click.option("--conditions/--no-conditions", default=True, help="Hold constant what each family says.  [default: on]")
+@click.option("--groups/--single", default=False, help="Take sentences with several citations too.")
 @click.option(
     "--store",
     envvar="CITEREC_STORE",
     metavar="ADDRESS",
     help="Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; else in a file.",
 )
-@click.option(
-    "--max-bad",
-    type=Share(),
-    default=0.05,
-    show_default=True,
-    help="Share of unreadable records above which the work stops.",
-)
-@click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default.")
+@with_options(reading("unreadable records"))
 def build(
     papers: tuple[Path, ...],
     s2orc: tuple[Path, ...],
@@ -201,20 +167,19 @@ def build(
     quotas: tuple[str, ...],
     groups: bool,
     spacy_model: str | None,
-    field_shares: str,
     **options: Any,
 ) -> None:
     """Build a diagnostic set from papers and full texts.
 
-    Cited papers are drawn by field, years and citation count; usable sentences that cite them are
+    Cited papers are sampled by field, years and citation count; usable sentences that cite them are
     taken from the full texts; each class of each cell gets its share, and no cited paper is used
-    twice. The datasheet tells every step. What was stopped goes on when the command is given again.
+    twice. The datasheet lists every step. What was stopped goes on when the command is given again.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.cli.sets import show_built
     from citerec.diagnostics.build.build import build_set
     from citerec.diagnostics.build.options import BuildOptions, Sources
     from citerec.diagnostics.sets import REVIEWS, SET, place_for
+    from citerec.groundwork.progress_bar import progress_bar
 
     if bool(s2orc) == bool(from_contexts):
         raise click.UsageError("give full texts with --s2orc, or contexts with --from")
@@ -222,25 +187,15 @@ def build(
     SET.check_place(place)
     per_class, quota = _quotas(quotas)
     model = _tagger(spacy_model)
-    settings = BuildOptions(
-        quota=quota,
-        per_class=per_class,
-        single=not groups,
-        model=model,
-        field_shares="published" if field_shares == "published" else "corpus",
-        **options,
-    )
+    settings = BuildOptions(quota=quota, per_class=per_class, single=not groups, model=model, **options)
     texts = (from_contexts,) if from_contexts else s2orc
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
     with progress_bar() as on_progress:
         manifest = build_set(place, sources, settings, on_progress)
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
     if (place / REVIEWS).is_dir():
-        notes().print(
-            f"Its reviews were kept; --apply goes by them: citerec diagnostics review {out} --apply", markup=False
-        )
-    if model is None:
-        _tell_no_model()
+        note(f"Its reviews were kept; --apply goes by them: citerec diagnostics review {out} --apply")
+    _note_no_model(model)
 
 
 def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
@@ -265,10 +220,8 @@ def _tagger(spacy_model: str | None) -> str | None:
     return spacy_model or (DEFAULT_MODEL if is_installed(DEFAULT_MODEL) else None)
 
 
-def _tell_no_model() -> None:
+def _note_no_model(model: str | None) -> None:
     from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET
 
-    notes().print(
-        f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}",
-        markup=False,
-    )
+    if model is None:
+        note(f"There is no spaCy model {DEFAULT_MODEL}: parts of speech are not labelled. Get it with {HOW_TO_GET}")

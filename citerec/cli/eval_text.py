@@ -5,12 +5,11 @@ from typing import Any
 
 import click
 
-from citerec.cli.console import PartsOption
+from citerec.cli.options import PartsOption, json_option, number, one_of, path_option, resamples, seed
 
-_PATH = click.Path(path_type=Path)
 predictions_argument = click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PREDICTIONS…")
-references_option = click.option(
-    "--references", "tasks_file", type=_PATH, metavar="FILE", help="Tasks that the predictions are for, found by id."
+references_option = path_option(
+    "--references", "tasks_file", metavar="FILE", help="Tasks that the predictions are for, found by id."
 )
 
 
@@ -44,25 +43,17 @@ def _tagged() -> list[str]:
     metavar="LIST",
     help="{metrics}; with a tagger {tagged}.  [default: {default}]",
 )
-@click.option("--stemming/--no-stemming", default=False, help="Of ROUGE: stem words (Porter).  [default: off]")
-@click.option(
-    "--rouge-l",
-    type=click.Choice(["sentence", "summary"]),
-    default="sentence",
-    show_default=True,
-    help="ROUGE-L of the text as one sequence, or sentence by sentence.",
-)
-@click.option(
+@click.option("--stemming/--no-stemming", default=False, help="Of ROUGE: stem words (Porter).")
+@one_of("--rouge-l", ["sentence", "summary"], "ROUGE-L of the text as one sequence, or sentence by sentence.")
+@one_of(
     "--over-references",
-    "references",
-    type=click.Choice(["best", "best-each", "mean", "first"]),
-    default="best",
-    show_default=True,
-    help="Where there are several targets: all values against the one with the highest ROUGE-1 (SciTLDR's way), each "
-    "value against its own best, their mean, or the first one only.",
+    ["best", "best-each", "mean", "first"],
+    "Where there are several targets: all values against the one with the highest ROUGE-1 (SciTLDR's way), each value "
+    "against its own best, their mean, or the first one only.",
+    variable="references",
 )
 @click.option("--bertscore-model", metavar="NAME", help="Model of BERTScore: a folder, or a name on the hub.")
-@click.option("--bertscore-layer", type=click.IntRange(1), metavar="N", help="Its layer that is compared.")
+@number("--bertscore-layer", None, "Its layer that is compared.", metavar="N")
 @click.option(
     "--tagger",
     "taggers",
@@ -72,15 +63,11 @@ def _tagged() -> list[str]:
     metavar="NAME=FOLDER",
     help="Compare labels of sentences too: {folders}, made by train tagger; may be repeated.",
 )
-@click.option("--out", type=_PATH, metavar="FOLDER", help="Write JSON, CSV and a page here.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the intervals and tests.")
-@click.option(
-    "--resamples", type=click.IntRange(100), default=1000, show_default=True, help="Bootstrap samples of the intervals."
-)
-@click.option(
-    "--workers", type=click.IntRange(1), metavar="N", help="Processes that count ROUGE.  [default: all processors]"
-)
-@click.option("--json", "as_json", is_flag=True, help="Print results.json instead of tables.")
+@path_option("--out", metavar="FOLDER", help="Write JSON, CSV and a page here.")
+@seed
+@resamples
+@number("--workers", None, "Processes that count ROUGE.  [default: one for each processor]", metavar="N")
+@json_option
 def eval_text(
     predictions: tuple[str, ...],
     tasks_file: Path | None,
@@ -98,11 +85,11 @@ def eval_text(
     system, or each file that is given a name. Systems are compared on the tasks that all of them
     answered.
     """
-    from citerec.cli.progress import progress_bar
-    from citerec.cli.results import tell
+    from citerec.cli.results import write_and_show
     from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.texts.metrics.base import default_metrics, open_metrics
 
     folders = dict(map(_tagger, taggers))
@@ -114,7 +101,7 @@ def eval_text(
         on_progress("opening metrics", 0, 0)
         opened = open_metrics([*names, *folders], taggers=folders, **options)
         results = evaluate_texts(read, *opened, seed=seed, resamples=resamples, on_progress=on_progress)
-    tell(results, out, as_json=as_json)
+    write_and_show(results, out, as_json=as_json)
 
 
 def named_file(value: str) -> tuple[str | None, Path]:

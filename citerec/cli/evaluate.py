@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import SYSTEM_HELP, PartsOption, notes, system_parts
+from citerec.cli.console import note
+from citerec.cli.eval_text import named_file
+from citerec.cli.options import PATH, json_option, one_of, path_option, refuse_without, system_option
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
-
-_PATH = click.Path(path_type=Path)
 
 
 @click.command("eval", epilog="Example: citerec eval --diagnostic location --system bm25 --out results/location")
@@ -22,17 +22,9 @@ _PATH = click.Path(path_type=Path)
     help="A family (location) or a family of a set (demo/location); may be repeated.  [default: all]",
 )
 @click.option("--set", "set_name", metavar="NAME", help="A diagnostic set, by name or folder.  [default: demo]")
-@click.option("--contexts", type=_PATH, help="A JSON Lines file of contexts, labelled on the spot.")
-@click.option("--index", type=_PATH, help="The pool.  [default: what the set was made for, or the only index]")
-@click.option(
-    "--system",
-    "systems",
-    multiple=True,
-    metavar="NAME|FILE",
-    cls=PartsOption,
-    parts=system_parts,
-    help=SYSTEM_HELP,
-)
+@path_option("--contexts", help="A JSON Lines file of contexts, labelled on the spot.")
+@path_option("--index", help="The pool.  [default: what the set was made for, or the only index]")
+@system_option("--system", "systems", multiple=True)
 @click.option(
     "--run",
     "runs",
@@ -43,39 +35,28 @@ _PATH = click.Path(path_type=Path)
 @click.option(
     "--metrics",
     default="recall@10,mrr@10,ndcg@10",
-    show_default=True,
     metavar="LIST",
     help="recall, mrr, ndcg, map, hit_rate, precision, f1, hits and dcg with a cutoff, and r-precision.",
 )
 @click.option("-k", type=int, help="How many hits of each context count.  [default: 100]")
-@click.option("--out", type=_PATH, metavar="FOLDER", help="Write JSON, CSV, runs, qrels and a page here.")
-@click.option(
-    "--missing",
-    type=click.Choice(["zero", "skip"]),
-    default="zero",
-    show_default=True,
-    help="What contexts count whose cited papers are all outside the index.",
-)
+@path_option("--out", metavar="FOLDER", help="Write JSON, CSV, runs, qrels and a page here.")
+@one_of("--missing", ["zero", "skip"], "What contexts count whose cited papers are all outside the index.")
 @click.option(
     "--include-training-contexts",
     is_flag=True,
     help="Measure on contexts too that a system learnt from or was tuned on, or whose citing paper was among those.  "
     "[default: leave them out, for all systems]",
 )
-@click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.  [default: on]")
+@click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.")
+@click.option("--as-of-year/--no-as-of-year", default=True, help="Leave out what is newer than the citing paper.")
 @click.option(
-    "--as-of-year/--no-as-of-year", default=True, help="Leave out what is newer than the citing paper.  [default: on]"
-)
-@click.option(
-    "--conditions/--no-conditions",
-    default=True,
-    help="With --contexts: hold constant what each family says.  [default: on]",
+    "--conditions/--no-conditions", default=True, help="With --contexts: hold constant what each family names."
 )
 @click.option("--spacy-model", metavar="NAME|FOLDER", help="With --contexts: what tags parts of speech.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the intervals and tests.")
-@click.option("--resamples", type=int, default=1000, show_default=True, help="Bootstrap samples of the intervals.")
-@click.option("--threads", type=int, default=2, show_default=True, help="Contexts answered at once.")
-@click.option("--json", "as_json", is_flag=True, help="Print results.json instead of tables.")
+@click.option("--seed", type=int, default=0, help="Seed of the intervals and tests.")
+@click.option("--resamples", type=int, default=1000, help="Bootstrap samples of the intervals.")
+@click.option("--threads", type=int, default=2, help="Contexts answered at once.")
+@json_option
 def evaluate(
     identifiers: tuple[str, ...],
     set_name: str | None,
@@ -92,13 +73,12 @@ def evaluate(
     Without options: what recommend does, on every family of the demo set. Several systems and runs are
     measured in one go and compared.
     """
-    from citerec.cli.progress import progress_bar
-    from citerec.cli.results import tell
+    from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
+    from citerec.groundwork.progress_bar import progress_bar
 
     what, families = _what(identifiers, set_name, contexts)
-    if contexts is None:
-        _refuse_without_contexts("conditions", "spacy_model")
+    refuse_without("--contexts", contexts, "conditions", "spacy_model")
     named: dict[str, System] = {}
     for system_name in systems:
         if system_name.endswith((".trec", ".run", ".gz")):
@@ -121,13 +101,13 @@ def evaluate(
             on_progress=on_progress,
             **options,
         )
-    tell(results, out, as_json=as_json)
+    write_and_show(results, out, as_json=as_json)
 
 
 @click.command(epilog="Example: citerec report results/bm25 results/mine")
-@click.argument("folders", nargs=-1, required=True, type=_PATH)
-@click.option("--out", type=_PATH, metavar="FILE", help="Write a page of HTML here.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON instead of tables.")
+@click.argument("folders", nargs=-1, required=True, type=PATH)
+@path_option("--out", metavar="FILE", help="Write a page of HTML here.")
+@json_option
 def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """Lay results of eval side by side, and compare their systems.
 
@@ -135,7 +115,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     """
     import os
 
-    from citerec.cli.results import tell
+    from citerec.cli.results import write_and_show
     from citerec.evaluation.files import write_report
     from citerec.evaluation.merge import merge
     from citerec.evaluation.results import Results
@@ -147,17 +127,17 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     same_names = len({folder.name for folder in folders}) < len(folders)
     parts = {os.fspath(folder) if same_names else folder.resolve().name: Results.read(folder) for folder in folders}
     results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
-    tell(results, None, as_json=as_json)
+    write_and_show(results, None, as_json=as_json)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_report(results, out)
-        notes().print(f"{out}: a page of all this.", markup=False)
+        note(f"{out}: a page of all this.")
 
 
 def _what(
     identifiers: tuple[str, ...], set_name: str | None, contexts: Path | None
 ) -> tuple[str | Path, tuple[str, ...]]:
-    """What is asked, and the names of the families."""
+    """What to measure on, and the names of the families."""
     from citerec.diagnostics.sets import DEFAULT_SET, parse_id
 
     if set_name is not None and contexts is not None:
@@ -182,27 +162,13 @@ def _what(
     return of_sets.pop() if of_sets else DEFAULT_SET, () if whole else families
 
 
-def _refuse_without_contexts(*names: str) -> None:
-    """An option that would be ignored is an error: its user expects something of it."""
-    from click.core import ParameterSource
-
-    context = click.get_current_context()
-    for name in names:
-        if context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            option = next(parameter for parameter in context.command.params if parameter.name == name)
-            spellings = "/".join([*option.opts, *option.secondary_opts])
-            raise click.UsageError(f"{spellings} goes with --contexts only: a set is labelled already")
-
-
 def _stem(system: str) -> str:
     return Path(system).stem if system.endswith(".toml") else system
 
 
 def _named_run(value: str) -> tuple[str, Path]:
-    name, separator, path = value.partition("=")
-    if separator and not Path(value).exists():
-        return name, Path(path)
-    name = Path(value).name
+    name, path = named_file(value)
+    stem = path.name
     for ending in (".gz", ".trec", ".run", ".txt"):
-        name = name.removesuffix(ending)
-    return name, Path(value)
+        stem = stem.removesuffix(ending)
+    return name or stem, path

@@ -1,14 +1,26 @@
 """`citerec generate`: citation texts, TLDRs and related work, written from the papers of an index."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import PartsOption, notes, output, settings_options, with_options
+from citerec.cli.console import note, print_json, say
+from citerec.cli.options import (
+    PATH,
+    Option,
+    PartsOption,
+    index_option,
+    json_option,
+    number,
+    one_of,
+    path_option,
+    settings_options,
+    with_options,
+)
 from citerec.errors import InputError
 from citerec.records import MARKER, Paper
 
@@ -18,22 +30,8 @@ if TYPE_CHECKING:
     from citerec.generate.related_work import Input
     from citerec.generate.writers import Kind, Writer
 
-_PATH = click.Path(path_type=Path)
-_WRITER = "Who writes: {writers}; or a model for {seq2seq}: its folder, or a name such as allenai/led-base-16384."
-_writer_options = [
-    click.option("--device", metavar="NAME", help="Where a model runs: cuda:0.  [default: a GPU if there is one]"),
-    click.option("--chat-model", metavar="NAME", help="Which model chat asks for.  [default: CITEREC_CHAT_MODEL]"),
-    click.option(
-        "--option",
-        "assignments_of_writer",
-        multiple=True,
-        metavar="KEY=VALUE",
-        help="An option of a model or of chat, such as beams=4 or 'prompt=This paper'; may be repeated. "
-        "Keys: docs/writing.md.",
-    ),
-]
-_index = click.option("--index", "index_path", type=_PATH, help="The index; the only one below indexes/ by default.")
-_json = click.option("--json", "as_json", is_flag=True, help="As JSON.")
+_bibtex = click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.")
+_KINDS: list["Kind"] = ["citation", "tldr", "related-work"]
 
 
 def _writers() -> dict[str, str]:
@@ -43,20 +41,41 @@ def _writers() -> dict[str, str]:
         "writers": ", ".join(name for name, part in WRITERS.items() if not part.is_oracle and name != SEQ2SEQ),
         "seq2seq": SEQ2SEQ,
         "oracles": ", ".join(name for name, part in WRITERS.items() if part.is_oracle),
-        **{kind: default_writer(kind) for kind in ("citation", "tldr", "related-work")},
+        **{kind: default_writer(kind) for kind in _KINDS},
     }
 
 
-def _writer(kind: "Kind") -> Callable[[Any], Any]:
-    told = f"{_WRITER}  [default: {{{kind}}}]"
-    return click.option("--writer", cls=PartsOption, parts=_writers, metavar="NAME|FOLDER", help=told)
+def _writing(kind: "Kind | None" = None) -> list[Option]:
+    """The options about a writer; of any kind with the oracles."""
+    text = "Who writes: {writers}; or a model for {seq2seq}: its folder, or a name such as allenai/led-base-16384."
+    text += f"  [default: {{{kind}}}]" if kind else " Upper bounds that look at the target: {oracles}."
+    return [
+        click.option(
+            "--writer", cls=PartsOption, parts=_writers, required=kind is None, metavar="NAME|FOLDER", help=text
+        ),
+        click.option("--device", metavar="NAME", help="Where a model runs: cuda:0.  [default: a GPU if there is one]"),
+        click.option("--chat-model", metavar="NAME", help="Which model chat asks for.  [default: CITEREC_CHAT_MODEL]"),
+        click.option(
+            "--option",
+            "assignments_of_writer",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="An option of a model or of chat, such as beams=4 or 'prompt=This paper'; may be repeated. "
+            "Keys: docs/writing.md.",
+        ),
+        *([index_option("The index"), json_option] if kind else []),
+    ]
+
+
+def _words(default: str) -> Option:
+    return number("--words", None, f"Length in words, for writers that need one.  [default: {default}]")
 
 
 @click.group(epilog='Example: citerec generate citation "Attention suffices to translate <REF>."')
 def generate() -> None:
     """Write citation texts, TLDRs and related work from papers.
 
-    Every sentence names the papers it was drawn from; a citation of anything else is flagged. The
+    Every sentence names the papers that it is based on; a citation of anything else is flagged. The
     default writers need no model and no network.
     """
 
@@ -65,18 +84,15 @@ def generate() -> None:
     epilog='Example: citerec generate citation "Attention suffices to translate <REF>." --index indexes/demo -k 3'
 )
 @click.argument("sentence")
-@_index
-@click.option("-k", type=click.IntRange(1), default=3, show_default=True, help="How many papers to cite.")
+@number("-k", 3, "How many papers to cite.")
 @click.option(
     "--papers", metavar="IDS|FILE", help="Cite these in place of searching: ids with commas, or a file of them."
 )
 @click.option("--title", metavar="TEXT", help="Title of what you write.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
-@_writer("citation")
-@with_options(_writer_options)
+@with_options(_writing("citation"))
 @with_options(settings_options)
-@click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.  [default: on]")
-@_json
+@_bibtex
 def citation(
     sentence: str,
     index_path: Path | None,
@@ -95,7 +111,7 @@ def citation(
 
     The numbers in the text are the papers listed under it.
     """
-    from citerec.cli.generate_tables import draft_json, print_json, show_draft
+    from citerec.cli.generate_tables import draft_json, show_draft
     from citerec.contexts.read import contexts_of_text
     from citerec.generate.citation import citation_task, draft, with_citations
     from citerec.generate.related_work import read_ids
@@ -118,8 +134,8 @@ def citation(
         if citing and own[0] in found:
             raise InputError(f"{citing} is both in --papers and --citing", "A paper does not cite itself.")
         if papers is None:
-            asked = replace(context, citing_id=citing, citing_title=title)
-            found = [hit.paper for hit in recommender.search(asked, k)]
+            named = replace(context, citing_id=citing, citing_title=title)
+            found = [hit.paper for hit in recommender.search(named, k)]
         if not found:
             raise InputError("no paper shares a word with the sentence", "Write more of it, or name --papers.")
     made = draft(citation_task(context, found, own[0] if own else None), found, opened)
@@ -128,29 +144,26 @@ def citation(
         searched = {} if papers is not None else {"system": name}
         print_json({"sentence": resolved, **searched, **draft_json(made, bibtex=as_bibtex)})
     else:
-        show_draft(output(), made, sentence=resolved, bibtex=as_bibtex)
+        show_draft(made, sentence=resolved, bibtex=as_bibtex)
         _warn(made)
         if papers is None and system is None:
-            notes().print(f"System: {name}, the best that {index} supports.", markup=False)
+            note(f"System: {name}, the best that {index} supports.")
     _remark(opened)
 
 
 @generate.command(epilog="Example: citerec generate tldr 900000032 900000158 --index indexes/demo")
 @click.argument("paper_ids", metavar="PAPER_ID…", nargs=-1, required=True)
-@_index
-@_writer("tldr")
+@with_options(_writing("tldr"))
 @click.option("--anew", is_flag=True, help="Write even where the corpus has a TLDR of its own.")
-@with_options(_writer_options)
-@_json
 def tldr(
     paper_ids: tuple[str, ...], index_path: Path | None, writer: str | None, anew: bool, as_json: bool, **options: Any
 ) -> None:
-    """Say papers in one sentence each.
+    """Sum up papers in one sentence each.
 
-    The corpus's own TLDR where it has one, such as Semantic Scholar's; else the writer's, from the
-    abstract. Which of the two is said beside it.
+    It is the corpus's own TLDR where there is one, such as Semantic Scholar's; else the writer's, from
+    the abstract. Beside it stands which of the two it is.
     """
-    from citerec.cli.generate_tables import print_json, show_tldrs, tldr_json
+    from citerec.cli.generate_tables import show_tldrs, tldr_json
     from citerec.generate.tldr import tldrs
     from citerec.retrieve.manifest import find_index
 
@@ -162,34 +175,25 @@ def tldr(
     if as_json:
         print_json([tldr_json(one) for one in made])
     else:
-        show_tldrs(output(), made)
+        show_tldrs(made)
     _remark(opened)
 
 
 @generate.command(
-    "related-work",
-    epilog="Example: citerec generate related-work --papers 900000032,900000158 --index indexes/demo",
+    "related-work", epilog="Example: citerec generate related-work --papers 900000032,900000158 --index indexes/demo"
 )
 @click.option("--papers", required=True, metavar="IDS|FILE", help="What to cite: ids with commas, or a file of them.")
 @click.option("--target", metavar="ID|FILE|TEXT", help="The paper that you write: its id, or its abstract.")
-@click.option(
+@one_of(
     "--input",
-    "given",
-    type=click.Choice(["abstracts", "full", "full-cited", "full-target"]),
-    default="abstracts",
-    show_default=True,
-    help="What is written from, as in OARelatedWork: abstracts of all; full texts of all; of the cited papers; of the "
-    "target.",
+    ["abstracts", "full", "full-cited", "full-target"],
+    "What to write from, as in OARelatedWork: abstracts of all; full texts of all; of the cited papers; of the target.",
+    variable="given",
 )
-@click.option(
-    "--full-texts", multiple=True, type=_PATH, metavar="PATH", help="S2ORC full texts, for the full inputs; repeatable."
-)
-@click.option("--words", type=click.IntRange(1), help="How long, for writers that must be told.  [default: 150]")
-@_index
-@_writer("related-work")
-@with_options(_writer_options)
-@click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.  [default: on]")
-@_json
+@path_option("--full-texts", multiple=True, help="S2ORC full texts, for the full inputs; may be repeated.")
+@_words("150")
+@with_options(_writing("related-work"))
+@_bibtex
 def related_work(
     papers: str,
     target: str | None,
@@ -203,7 +207,7 @@ def related_work(
     **options: Any,
 ) -> None:
     """Write related work from papers that you name."""
-    from citerec.cli.generate_tables import draft_json, print_json, show_draft
+    from citerec.cli.generate_tables import draft_json, show_draft
     from citerec.generate.citation import draft
     from citerec.generate.related_work import read_ids, related_work_task, target_of
     from citerec.retrieve.manifest import find_index
@@ -212,37 +216,23 @@ def related_work(
     index = find_index(index_path)
     with _opened(index) as store:
         found = _known(store, read_ids(papers), index)
-        task = related_work_task(found, target_of(target, store), given, full_texts, _note)
+        task = related_work_task(found, target_of(target, store), given, full_texts, lambda line: note(line, "yellow"))
     made = draft(task, found, opened)
     if as_json:
         print_json(draft_json(made, bibtex=as_bibtex))
     else:
-        show_draft(output(), made, bibtex=as_bibtex)
+        show_draft(made, bibtex=as_bibtex)
         _warn(made)
     _remark(opened)
 
 
 @generate.command(epilog="Example: citerec generate batch tasks.jsonl --writer lexrank --out lexrank.jsonl")
-@click.argument("tasks", type=_PATH)
-@click.option("--out", type=_PATH, required=True, metavar="FILE", help="Where to: JSON Lines, each task with its text.")
-@click.option(
-    "--kind",
-    type=click.Choice(["citation", "tldr", "related-work"]),
-    default="citation",
-    show_default=True,
-    help="What is written: it decides about prompts and lengths of models.",
-)
-@click.option(
-    "--writer",
-    required=True,
-    cls=PartsOption,
-    parts=_writers,
-    metavar="NAME|FOLDER",
-    help=f"{_WRITER} Upper bounds that look at the target: {{oracles}}.",
-)
-@click.option("--words", type=click.IntRange(1), help="How long, for writers that must be told.  [default: the target]")
-@click.option("--limit", type=click.IntRange(1), help="Only the first so many tasks.")
-@with_options(_writer_options)
+@click.argument("tasks", type=PATH)
+@path_option("--out", required=True, metavar="FILE", help="Where to: JSON Lines, each task with its text.")
+@one_of("--kind", _KINDS, "What is written: it decides about prompts and lengths of models.")
+@with_options(_writing())
+@_words("the target's")
+@number("--limit", None, "Only the first so many tasks.")
 def batch(
     tasks: Path, out: Path, kind: "Kind", writer: str, words: int | None, limit: int | None, **options: Any
 ) -> None:
@@ -251,8 +241,8 @@ def batch(
     TASKS is JSON Lines or one JSON list (docs/formats.md). What comes out can be measured:
     citerec eval-text.
     """
-    from citerec.cli.progress import progress_bar
     from citerec.generate.batch import write_batch
+    from citerec.groundwork.progress_bar import progress_bar
 
     opened = _open_writer(writer, kind, options, words=words)
     with progress_bar() as on_progress:
@@ -260,24 +250,17 @@ def batch(
     empty = f" Empty: {done.empty:,}." if done.empty else ""
     flagged = f" Citing what they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
     texts = f"{done.texts:,} text{'' if done.texts == 1 else 's'}"
-    output().print(f"{out}: {texts} by {opened.name}.{empty}{flagged}", markup=False, soft_wrap=True)
+    say(f"{out}: {texts} by {opened.name}.{empty}{flagged}")
     _remark(opened)
     if opened.is_oracle:
-        notes().print(f"{opened.name} looks at the targets: an upper bound, not a system.", markup=False)
+        note(f"{opened.name} looks at the targets: an upper bound, not a system.")
 
 
 def _open_writer(name: str | None, kind: "Kind", options: dict[str, Any], *, words: int | None = None) -> "Writer":
     from citerec.generate.writers.base import assignments, default_writer, open_writer
 
-    of_writer = assignments(options["assignments_of_writer"])
-    return open_writer(
-        name or default_writer(kind),
-        kind,
-        words=words,
-        device=options["device"],
-        chat_model=options["chat_model"],
-        options=of_writer,
-    )
+    of_writer = assignments(options.pop("assignments_of_writer"))
+    return open_writer(name or default_writer(kind), kind, words=words, options=of_writer, **options)
 
 
 @contextlib.contextmanager
@@ -303,25 +286,17 @@ def _known(store: "PaperStore", paper_ids: Iterable[str], index: Path) -> list[P
     return [found[paper_id] for paper_id in wanted]
 
 
-def _note(line: str) -> None:
-    notes().print(line, markup=False, style="yellow")
-
-
 def _remark(writer: "Writer") -> None:
     if writer.remark:
-        notes().print(writer.remark, markup=False)
+        note(writer.remark)
 
 
 def _warn(made: "Draft") -> None:
     unknown = sorted({mark for sentence in made.written.sentences for mark in sentence.unknown})
     if unknown:
-        notes().print(
-            f"{made.written.writer} cited {', '.join(unknown)}, which stands for no paper that it was given.",
-            markup=False,
-            style="red",
-        )
+        note(f"{made.written.writer} cited {', '.join(unknown)}, which stands for no paper that it was given.", "red")
     if made.without_text and len(made.without_text) < len(made.papers):
         named = ", ".join(paper.paper_id for paper in made.without_text)
-        notes().print(f"Without text, so that nothing was drawn from them: {named}.", markup=False)
+        note(f"Without text, so that nothing is based on them: {named}.")
     if not made.written.text:
-        notes().print(f"{made.written.writer} found nothing to write; another --writer may.", markup=False)
+        note(f"{made.written.writer} found nothing to write; another --writer may.")

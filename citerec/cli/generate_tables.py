@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from citerec.cli.console import output, print_bibtex
 from citerec.cli.tables import about, tldr_line
 from citerec.records import json_id
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from citerec.generate.tldr import Tldr
 
 
-def show_draft(console: Console, draft: "Draft", *, sentence: str = "", bibtex: bool = True) -> None:
+def show_draft(draft: "Draft", *, sentence: str = "", bibtex: bool = True) -> None:
     """A draft: the sentence that it is for, the text, the papers that its numbers stand for, their BibTeX entries."""
+    console = output()
     if sentence:
         console.print(Text(f"\n{sentence}", "italic"))
     console.print(Text.assemble("\n", *_parts(draft), f"  — {draft.written.writer}\n"), soft_wrap=False)
@@ -29,19 +30,11 @@ def show_draft(console: Console, draft: "Draft", *, sentence: str = "", bibtex: 
     console.print(table)
     if bibtex:
         click.echo()
-        print_bibtex(draft)
-
-
-def print_bibtex(draft: "Draft") -> None:
-    """The papers of a draft as BibTeX entries."""
-    from citerec.corpus.bibtex_writer import bibtex_entries
-
-    # As bytes: an author's own entry comes back as it stood, line ends too.
-    click.echo("\n\n".join(bibtex_entries(draft.papers)).encode())
+        print_bibtex(draft.papers)
 
 
 def _parts(draft: "Draft") -> list[Any]:
-    """The sentences, each with the papers that it was drawn from where it does not say so itself."""
+    """The sentences, each with the papers that it is based on where it does not cite them itself."""
     from citerec.generate.check import marked_sentence, placed
     from citerec.generate.mentions import mentions
 
@@ -75,23 +68,18 @@ def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
         "settings": dict(draft.written.settings),
         "sentences": [sentence_record(sentence) for sentence in draft.written.sentences],
         "papers": [
-            {
-                "number": number,
-                "paper_id": json_id(paper.paper_id),
-                "title": paper.title,
-                "authors": list(paper.authors),
-                "year": paper.year,
-                "venue": paper.venue,
-                "has_text": paper not in draft.without_text,
-            }
+            {"number": number, "paper_id": json_id(paper.paper_id)}
+            | {name: getattr(paper, name) for name in ("title", "authors", "year", "venue")}
+            | {"has_text": paper not in draft.without_text}
             for number, paper in enumerate(draft.papers)
         ],
     }
     return {**value, "bibtex": bibtex_entries(draft.papers)} if bibtex else value
 
 
-def show_tldrs(console: Console, tldrs: "list[Tldr]") -> None:
+def show_tldrs(tldrs: "list[Tldr]") -> None:
     """TLDRs, each under the title of its paper."""
+    console = output()
     for tldr in tldrs:
         console.print(Text.assemble((tldr.paper.title or "(untitled)", "bold"), "\n", about(tldr.paper)))
         console.print(tldr_line(tldr))
@@ -106,10 +94,3 @@ def tldr_json(tldr: "Tldr") -> dict[str, Any]:
         "tldr": tldr.text,
         "origin": tldr.origin if tldr.text is not None else None,
     }
-
-
-def print_json(value: Any) -> None:
-    """Prints a value as indented JSON."""
-    import orjson
-
-    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))

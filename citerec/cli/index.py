@@ -5,17 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import PartsOption, Share, notes, output, with_options
+from citerec.cli.console import note, print_json, say
+from citerec.cli.options import (
+    PATH,
+    PartsOption,
+    index_option,
+    json_option,
+    max_bad,
+    number,
+    one_of,
+    path_option,
+    with_options,
+    workers,
+)
 from citerec.groundwork.places import INDEXES
 
 if TYPE_CHECKING:
     from citerec.retrieve.dense.build import DenseOptions
-    from citerec.retrieve.index import BuildOptions
     from citerec.retrieve.manifest import Manifest
 
 # Releases of Semantic Scholar have lost most of their rows before.
 _SUSPICIOUS = 0.8
-_FOLDER = click.Path(path_type=Path)
 _FORMATS = ["s2ag-papers", "s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "bibtex", "jsonl", "csv", "contexts"]
 
 
@@ -27,23 +37,13 @@ def _backends() -> dict[str, str]:
 
 _build_options = [
     click.option(
-        "--format",
-        "format_name",
-        type=click.Choice(_FORMATS),
-        help="Format of the files, if not to be recognised.",
+        "--format", "format_name", type=click.Choice(_FORMATS), help="Format of the files, if not to be recognised."
     ),
-    click.option(
-        "--max-bad",
-        type=Share(),
-        default=0.05,
-        show_default=True,
-        help="Share of unreadable records above which the work stops.",
-    ),
-    click.option("--workers", type=click.IntRange(1), help="Processes that read; one a processor by default."),
-    click.option(
+    max_bad("unreadable records"),
+    workers,
+    path_option(
         "--citances",
         multiple=True,
-        type=_FOLDER,
         metavar="FILE",
         help="Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be "
         "repeated. Contexts that lie beside papers are not read unless they are named here.",
@@ -53,36 +53,22 @@ _vector_options = [
     click.option(
         "--model",
         metavar="NAME|FOLDER",
-        help="What encodes papers and queries: a folder or a name; all-MiniLM-L6-v2 by default.",
+        help="What encodes papers and queries: a folder or a name.  [default: all-MiniLM-L6-v2]",
     ),
-    click.option(
+    path_option(
         "--vectors",
         multiple=True,
-        type=_FOLDER,
         metavar="PATH",
         help="Vectors that --model made elsewhere, in place of encoding: a folder with vectors.npy and ids.npy, or "
         "S2AG's embeddings-specter_v2; may be repeated.",
     ),
-    click.option(
-        "--kind",
-        type=click.Choice(["auto", "flat", "hnsw", "ivfpq"]),
-        default="auto",
-        show_default=True,
-        help="Kind of FAISS index; auto goes by the number of vectors.",
-    ),
-    click.option(
-        "--max-tokens",
-        type=click.IntRange(8),
-        default=192,
-        show_default=True,
-        help="How much of a paper's text is encoded.",
-    ),
+    one_of("--kind", ["auto", "flat", "hnsw", "ivfpq"], "Kind of FAISS index; auto goes by the number of vectors."),
+    number("--max-tokens", 192, "How many tokens of a paper's text are encoded.", least=8),
     click.option(
         "--backend",
         cls=PartsOption,
         parts=_backends,
         default="torch",
-        show_default=True,
         metavar="NAME",
         help="What encodes the papers, and later the queries: {backends} (8-bit weights, by ONNX Runtime).",
     ),
@@ -95,16 +81,14 @@ def index() -> None:
 
 
 @index.command(epilog="Example: citerec index build ../shared/data/acm --out indexes/acm")
-@click.argument("sources", nargs=-1, required=True, type=_FOLDER)
-@click.option("--out", required=True, type=_FOLDER, help="The index directory to make, or to replace.")
+@click.argument("sources", nargs=-1, required=True, type=PATH)
+@path_option("--out", required=True, help="The index directory to make, or to replace.")
 @with_options(_build_options)
-@click.option(
+@one_of(
     "--engine",
-    type=click.Choice(["lucene", "faiss"]),
-    default="lucene",
-    show_default=True,
-    help="faiss makes vectors too, for dense retrieval. Lucene is always built: it takes seconds, and filters, "
-    "reasons and fusion need it.",
+    ["lucene", "faiss"],
+    "faiss makes vectors too, for dense retrieval. Lucene is always built: it takes seconds, and filters, reasons and "
+    "fusion need it.",
 )
 @with_options(_vector_options)
 def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> None:
@@ -114,23 +98,23 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
     gzip), a BibTeX file, JSON Lines or CSV. What stood at --out stays whole until the new index is
     ready. A build that was stopped goes on where it stopped when the command is given again.
     """
-    from citerec.cli.progress import progress_bar
-    from citerec.retrieve.index import DENSE, build_index
+    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.retrieve.index import DENSE, BuildOptions, build_index
 
     dense = _dense_options(options, wanted=engine == "faiss")
     before = _papers_before(out)
     with progress_bar() as on_progress:
-        manifest = build_index(sources, out, _options(options, dense), on_progress)
+        manifest = build_index(sources, out, BuildOptions(**options, dense=dense), on_progress)
     _tell(out, manifest, "built")
     if dense:
         _tell_vectors(out / DENSE)
     if manifest.counts.papers < _SUSPICIOUS * before:
-        notes().print(f"The index that stood there had {before:,} papers: are the sources complete?", markup=False)
+        note(f"The index that stood there had {before:,} papers: are the sources complete?")
 
 
 @index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
-@click.argument("sources", nargs=-1, type=_FOLDER)
-@click.option("--index", "index_path", type=_FOLDER, help="The index to add to; the only one by default.")
+@click.argument("sources", nargs=-1, type=PATH)
+@index_option("The index to add to")
 @with_options(_build_options)
 def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
     """Add the papers of SOURCES to an index, or bring them up to date in it.
@@ -140,36 +124,30 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     """
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
-    from citerec.cli.progress import progress_bar
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.dense.manifest import has_vectors
-    from citerec.retrieve.index import DENSE, add_to_index
+    from citerec.retrieve.index import DENSE, BuildOptions, add_to_index
     from citerec.retrieve.manifest import find_index
 
     path = find_index(index_path)
     with progress_bar() as on_progress:
-        manifest = add_to_index(sources, path, _options(options), on_progress)
+        manifest = add_to_index(sources, path, BuildOptions(**options), on_progress)
     _tell(path, manifest, "brought up to date")
     if has_vectors(path / DENSE):
         _tell_vectors(path / DENSE)
 
 
 @index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
-@click.argument("path", metavar="[INDEX]", required=False, type=_FOLDER)
+@click.argument("path", metavar="[INDEX]", required=False, type=PATH)
 @with_options(_vector_options)
-@click.option(
-    "--max-bad",
-    type=Share(),
-    default=0.05,
-    show_default=True,
-    help="Share of unusable given vectors above which the work stops.",
-)
+@max_bad("unusable given vectors")
 def encode(path: Path | None, **options: Any) -> None:
     """Make the vectors of an index that stands, for dense retrieval.
 
     Vectors that it has stay until the new ones are whole. Texts that the same model has encoded before
     are not encoded again, and work that was stopped goes on when the command is given again.
     """
-    from citerec.cli.progress import progress_bar
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import DENSE, encode_index
     from citerec.retrieve.manifest import find_index
 
@@ -182,30 +160,27 @@ def encode(path: Path | None, **options: Any) -> None:
 
 
 @index.command(epilog="Example: citerec index info indexes/acm")
-@click.argument("path", metavar="[INDEX]", required=False, type=_FOLDER)
-@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@click.argument("path", metavar="[INDEX]", required=False, type=PATH)
+@json_option
 def info(path: Path | None, as_json: bool) -> None:
     """Show what an index holds: counts, years, fields, venues, settings, size."""
+    from citerec.cli.tables import show_description
     from citerec.retrieve.describe import describe
     from citerec.retrieve.manifest import find_index
 
     description = describe(find_index(path))
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(description.to_json(), option=orjson.OPT_INDENT_2).decode())
-        return
-    from citerec.cli.tables import show_description
-
-    show_description(output(), description)
+        print_json(description.to_json())
+    else:
+        show_description(description)
 
 
 @index.command(epilog="Example: citerec index verify indexes/acm")
-@click.argument("path", metavar="[INDEX]", required=False, type=_FOLDER)
+@click.argument("path", metavar="[INDEX]", required=False, type=PATH)
 def verify(path: Path | None) -> None:
     """Check that store, Lucene and vectors agree, and that no file has been damaged."""
-    from citerec.cli.progress import progress_bar
     from citerec.errors import CiterecError
+    from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.retrieve.verify import verify as faults_of
 
@@ -213,17 +188,17 @@ def verify(path: Path | None) -> None:
     with progress_bar() as on_progress:
         faults = faults_of(found, on_progress)
     if not faults:
-        output().print(f"{found}: whole. Store, Lucene, vectors and manifest agree.", markup=False)
+        say(f"{found}: whole. Store, Lucene, vectors and manifest agree.")
         return
     for fault in faults:
-        notes().print(f"- {fault}", markup=False)
+        note(f"- {fault}")
     raise CiterecError(
         f"{found} is damaged: {len(faults)} fault(s)", f"Build it again: citerec index build … --out {found}"
     )
 
 
 @index.command("list", epilog="Example: citerec index list")
-@click.argument("folder", default=INDEXES, type=_FOLDER)
+@click.argument("folder", default=INDEXES, type=PATH)
 def list_indexes(folder: Path) -> None:
     """List the indexes in FOLDER (by default indexes/)."""
     from citerec.cli.tables import show_list
@@ -231,7 +206,10 @@ def list_indexes(folder: Path) -> None:
 
     if not folder.is_dir() and folder != INDEXES:
         raise click.BadParameter(f"there is no folder {folder}", param_hint="FOLDER")
-    show_list(output(), folder, listed(folder))
+    if found := listed(folder):
+        show_list(found)
+    else:
+        say(f"No index in {folder}/. Make one: citerec index build SOURCE… --out {folder}/NAME")
 
 
 def _papers_before(path: Path) -> int:
@@ -242,12 +220,6 @@ def _papers_before(path: Path) -> int:
         return Manifest.read(path).counts.papers
     except IndexUnusableError:
         return 0
-
-
-def _options(options: dict[str, Any], dense: "DenseOptions | None" = None) -> "BuildOptions":
-    from citerec.retrieve.index import BuildOptions
-
-    return BuildOptions(**options, dense=dense)
 
 
 def _dense_options(options: dict[str, Any], *, wanted: bool) -> "DenseOptions | None":
@@ -276,22 +248,17 @@ def _tell_vectors(folder: Path) -> None:
     manifest = DenseManifest.read(folder)
     faiss = manifest.faiss
     found = "exact" if faiss.kind == "flat" else f"finds {faiss.recall:.1%} of the exact 100 nearest"
-    output().print(
+    say(
         f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); "
-        f"FAISS {faiss.kind}, {found}.",
-        markup=False,
+        f"FAISS {faiss.kind}, {found}."
     )
-    told = notes()
     if manifest.without_vector:
         why = "none was given" if manifest.given else "no text"
-        told.print(f"Papers without a vector, {why}: {manifest.without_vector:,}.", markup=False)
+        note(f"Papers without a vector, {why}: {manifest.without_vector:,}.")
     for reason, count in manifest.faults.items():
-        told.print(f"Given vectors left out, {reason}: {count:,}.", markup=False)
+        note(f"Given vectors left out, {reason}: {count:,}.")
     if faiss.recall < RECALL:
-        told.print(
-            f"That is less than {RECALL:.0%}: another --kind finds more. Search further with --set dense.probe=…",
-            markup=False,
-        )
+        note(f"That is less than {RECALL:.0%}: another --kind finds more. Search further with --set dense.probe=…")
 
 
 def _tell(path: Path, manifest: "Manifest", done: str) -> None:
@@ -301,11 +268,10 @@ def _tell(path: Path, manifest: "Manifest", done: str) -> None:
         parts.append(f"{counts.with_tldr:,} with a TLDR")
     if counts.citances:
         parts.append(f"{counts.citances:,} citing sentences of {counts.with_citances:,} papers")
-    output().print(f"{path} {done}: {', '.join(parts)}.", markup=False)
-    told = notes()
+    say(f"{path} {done}: {', '.join(parts)}.")
     if counts.duplicates:
-        told.print(f"Ids that came again later: {counts.duplicates:,}. The last record counts.", markup=False)
+        note(f"Ids that came again later: {counts.duplicates:,}. The last record counts.")
     if counts.unmatched:
-        told.print(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.", markup=False)
+        note(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.")
     if counts.bad:
-        told.print(f"Records that could not be read: {counts.bad:,}. See {path / 'quarantine.jsonl'}", markup=False)
+        note(f"Records that could not be read: {counts.bad:,}. See {path / 'quarantine.jsonl'}")

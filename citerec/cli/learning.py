@@ -1,17 +1,50 @@
-"""What all commands share that train by gradient: how long, from which seed, where."""
+"""What the commands share that train by gradient."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from citerec.cli.console import notes
+from citerec.cli.console import note, say
+from citerec.cli.options import Option, number, path_option, seed, share
 
 if TYPE_CHECKING:
     from citerec.train.loop import Schedule
 
+Manifest = TypeVar("Manifest")
 
-def how_long(*, epochs: int, evaluations: int) -> list[Callable[[Any], Any]]:
+
+def dev_options(what: str, held_out: str, limit: int) -> list[Option]:
+    """`--dev`, `--dev-share` and `--dev-limit`.
+
+    Args:
+        what: What a model learns from, such as "Contexts".
+        held_out: The papers that it does not learn from when they are measured on.
+        limit: Default of `--dev-limit`.
+    """
+    return [
+        path_option(
+            "--dev",
+            help=f"{what} to measure on while training. It does not learn from their {held_out}. Results on them say "
+            "nothing new afterwards.",
+        ),
+        share("--dev-share", 0.1, f"Without --dev: share of the {held_out} that is held out to measure on."),
+        number("--dev-limit", limit, f"{what} to measure on, at most."),
+    ]
+
+
+def base(default: str, what: str) -> Option:
+    """`--base`."""
+    return click.option("--base", default=default, help=f"The model to begin with: {what}, a folder or a name.")
+
+
+def learning_rate(default: float, help: str) -> Option:
+    """`--learning-rate`."""
+    return click.option("--learning-rate", type=click.FloatRange(0, 1, min_open=True), default=default, help=help)
+
+
+def schedule_options(*, epochs: int, evaluations: int) -> list[Option]:
     """The options of a schedule, but for the learning rate, and of the device.
 
     Args:
@@ -19,31 +52,21 @@ def how_long(*, epochs: int, evaluations: int) -> list[Callable[[Any], Any]]:
         evaluations: Default of `--evaluations`.
     """
     return [
-        click.option(
-            "--epochs", type=click.IntRange(1), default=epochs, show_default=True, help="How often all are seen."
-        ),
-        click.option(
-            "--evaluations", type=click.IntRange(1), default=evaluations, show_default=True, help="Dev values in all."
-        ),
-        click.option(
-            "--patience",
-            type=click.IntRange(1),
-            default=3,
-            show_default=True,
-            help="Dev values without gain after which training stops.",
-        ),
-        click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of all that is drawn."),
+        number("--epochs", epochs, "How often all examples are seen."),
+        number("--evaluations", evaluations, "How often to measure on dev in all."),
+        number("--patience", 3, "Measurements on dev without gain after which training stops."),
+        seed,
         click.option("--device", metavar="NAME", help="Such as cpu or cuda:0.  [default: a GPU where there is one]"),
     ]
 
 
-def taken(options: dict[str, Any], *names: str) -> dict[str, Any]:
+def pop(options: dict[str, Any], *names: str) -> dict[str, Any]:
     """Some options, taken out of all."""
     return {name: options.pop(name) for name in names}
 
 
 def schedule_of(options: dict[str, Any], *, first: bool = False) -> "Schedule":
-    """The schedule that the options tell, taken out of them.
+    """The schedule that the options set, taken out of them.
 
     Args:
         options: All options.
@@ -51,9 +74,19 @@ def schedule_of(options: dict[str, Any], *, first: bool = False) -> "Schedule":
     """
     from citerec.train.loop import Schedule
 
-    return Schedule(first=first, **taken(options, "learning_rate", "epochs", "evaluations", "patience", "seed"))
+    return Schedule(first=first, **pop(options, "learning_rate", "epochs", "evaluations", "patience", "seed"))
 
 
-def say(line: str) -> None:
-    """Tells how training goes."""
-    notes().print(line, markup=False)
+def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None) -> Manifest:
+    """What a function gives that trains; its progress and its notes go to standard error."""
+    from citerec.groundwork.progress_bar import progress_bar
+
+    with progress_bar() as on_progress:
+        return train(*arguments, device=device, on_progress=on_progress, note=note)
+
+
+def tell_dev(out: Path, manifest: Any, value: str, dev: str) -> None:
+    """Says how well a model does on dev, and did before it learnt."""
+    say(f"{out} trained: {value} {manifest.dev[value]:.3f} on {dev}, {manifest.dev[f'{value} before']:.3f} before.")
+    if not manifest.training["best_step"]:
+        note("It did not help: the base is kept as it was. More to learn from, or more epochs, may do better.")

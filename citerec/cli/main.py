@@ -21,33 +21,24 @@ from citerec.version import __version__
 
 
 @click.group(
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
     epilog="Example: citerec demo",
 )
 @click.version_option(__version__, "-V", "--version", message="citerec %(version)s")
 def cli() -> None:
     """Papers to cite, for a sentence with <REF> in it.
 
-    Build an index of papers once, then ask it sentence by sentence.
+    Build an index of papers once, then search it sentence by sentence.
     """
 
 
-cli.add_command(contexts)
-cli.add_command(data)
-cli.add_command(demo)
-cli.add_command(diagnostics)
-cli.add_command(eval_text)
-cli.add_command(evaluate)
-cli.add_command(generate)
-cli.add_command(index)
-cli.add_command(rate)
-cli.add_command(recommend)
-cli.add_command(report)
-cli.add_command(train)
+_COMMANDS = [contexts, data, demo, diagnostics, eval_text, evaluate, generate, index, rate, recommend, report, train]
+for _command in _COMMANDS:
+    cli.add_command(_command)
 
 
 def main() -> None:
-    """Runs the command line. What is wrong is said in one line: exit code 2 for bad input, 1 for a failure."""
+    """Runs the command line. An error is one line: exit code 2 for bad input, 1 for a failure."""
     sys.exit(_run())
 
 
@@ -65,7 +56,7 @@ def _run() -> int:
     except (KeyboardInterrupt, click.Abort):
         return _failed("stopped. Nothing is lost: the same command goes on, or begins again.", 1)
     except BrokenPipeError:
-        # The reader of our output left (`| head`): that is its good right.
+        # The reader of the output has left (`| head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:

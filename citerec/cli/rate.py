@@ -4,10 +4,9 @@ from pathlib import Path
 
 import click
 
-from citerec.cli.console import notes, output
+from citerec.cli.console import note, output, print_json, say
 from citerec.cli.eval_text import named_file, predictions_argument, references_option
-
-_PATH = click.Path(path_type=Path)
+from citerec.cli.options import PATH, json_option, number, path_option, resamples, seed
 
 
 @click.group(epilog="Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv")
@@ -18,24 +17,17 @@ def rate() -> None:
 @rate.command(epilog="Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv")
 @predictions_argument
 @references_option
-@click.option("--out", required=True, type=_PATH, metavar="FILE", help="Name of the sheet, such as sheet.csv.")
+@path_option("--out", required=True, metavar="FILE", help="Name of the sheet, such as sheet.csv.")
 @click.option(
     "--texts",
     "tasks",
     type=click.IntRange(1),
     default=25,
-    show_default=True,
     help="Tasks of each data set; what each system wrote for them is rated.",
 )
-@click.option("--raters", type=click.IntRange(1), default=3, show_default=True, help="How many people rate.")
-@click.option(
-    "--shared",
-    type=click.IntRange(0),
-    default=10,
-    show_default=True,
-    help="How many of the tasks of each data set go to all of them, to see how well they agree.",
-)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of what is drawn.")
+@number("--raters", 3, "How many people rate.")
+@number("--shared", 10, "How many tasks of each data set all raters get, to see how well they agree.", least=0)
+@seed
 def sheet(
     predictions: tuple[str, ...], tasks_file: Path | None, out: Path, tasks: int, raters: int, shared: int, seed: int
 ) -> None:
@@ -50,28 +42,24 @@ def sheet(
 
     read = read_predictions([named_file(value) for value in predictions], tasks_file)
     *sheets, instructions, key = write_sheets(read, out, tasks=tasks, raters=raters, shared=shared, seed=seed)
-    console = output()
     for path in sheets:
-        console.print(f"{path}", markup=False, soft_wrap=True)
-    console.print(f"{instructions}: for the raters, with their sheets", markup=False, soft_wrap=True)
-    console.print(f"{key}: who wrote what; keep it from the raters", markup=False, soft_wrap=True)
+        say(str(path))
+    say(f"{instructions}: for the raters, with their sheets")
+    say(f"{key}: who wrote what; keep it from the raters")
     if read.left_out:
-        notes().print(f"{read.left_out:,} of {read.asked:,} tasks left out: not every system answered.", style="yellow")
+        note(f"{read.left_out:,} of {read.asked:,} tasks left out: not every system answered.", "yellow")
     if without := sum(not task.targets for task in read.tasks):
-        notes().print(
-            f"{without:,} of {len(read.tasks):,} tasks without a target: consistency with it cannot be rated.",
-            style="yellow",
+        note(
+            f"{without:,} of {len(read.tasks):,} tasks without a target: consistency with it cannot be rated.", "yellow"
         )
 
 
 @rate.command(epilog="Example: citerec rate read sheet-anna.csv sheet-ben.csv --key sheet.key.json")
-@click.argument("sheets", nargs=-1, required=True, type=_PATH)
-@click.option("--key", required=True, type=_PATH, metavar="FILE", help="The key that was written with the sheets.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the intervals.")
-@click.option(
-    "--resamples", type=click.IntRange(100), default=1000, show_default=True, help="Bootstrap samples of the intervals."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON instead of tables.")
+@click.argument("sheets", nargs=-1, required=True, type=PATH)
+@path_option("--key", required=True, metavar="FILE", help="The key that was written with the sheets.")
+@seed
+@resamples
+@json_option
 def read(sheets: tuple[Path, ...], key: Path, seed: int, resamples: int, as_json: bool) -> None:
     """Read filled-in SHEETS: means by system, agreement of raters.
 
@@ -82,8 +70,6 @@ def read(sheets: tuple[Path, ...], key: Path, seed: int, resamples: int, as_json
 
     rated = read_ratings(sheets, key, seed=seed, resamples=resamples)
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(rated.to_json(), option=orjson.OPT_INDENT_2))
+        print_json(rated.to_json())
     else:
         show_ratings(output(), rated)

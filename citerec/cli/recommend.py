@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from citerec.cli.console import notes, output, settings_options, with_options
+from citerec.cli.console import note, print_bibtex, print_json, say
+from citerec.cli.options import index_option, one_of, path_option, refuse_without, settings_options, with_options
 from citerec.errors import InputError
 from citerec.records import MARKER
 
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
     from citerec.generate.tldr import Tldr
     from citerec.recommend import Answer, Recommender
-    from citerec.records import Filters, Hit
+    from citerec.records import Filters, Hit, Paper
     from citerec.retrieve.base import Candidate
 
-_SORTS = ["relevance", "newest", "oldest", "most-cited", "venue", "field"]
-_FILE = click.Path(path_type=Path)
 _filter_options = [
     click.option("--year-from", type=int, metavar="YEAR", help="Only papers of this year or later."),
     click.option("--year-to", type=int, metavar="YEAR", help="Only papers of this year or earlier."),
@@ -31,10 +29,7 @@ _filter_options = [
         help='Only this field of study, for example "Computer Science"; may be repeated.',
     ),
     click.option(
-        "--venue",
-        "venues",
-        multiple=True,
-        help="Only venues with these words in their name; may be repeated.",
+        "--venue", "venues", multiple=True, help="Only venues with these words in their name; may be repeated."
     ),
     click.option("--min-citations", type=int, metavar="N", help="Only papers cited at least so often."),
     click.option("--exclude", multiple=True, metavar="ID", help="Never this paper; may be repeated."),
@@ -45,35 +40,31 @@ _filter_options = [
     epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5'
 )
 @click.argument("sentence", required=False)
-@click.option("--index", "index_path", type=_FILE, help="The index to ask; the only one below indexes/ by default.")
+@index_option("The index to search")
 @click.option("-k", type=int, help="How many papers.  [default: 10]")
-@click.option("--file", type=_FILE, help="Read the text from a file; - for standard input.")
-@click.option("--contexts", type=_FILE, help="Answer every context of a JSON Lines file.")
+@path_option("--file", help="Read the text from a file; - for standard input.")
+@path_option("--contexts", help="Answer every context of a JSON Lines file.")
 @click.option("--title", metavar="TEXT", help="Title of what you write: systems with vectors search by it too.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never recommended.")
 @with_options(_filter_options)
-@click.option(
+@one_of(
     "--sort",
-    type=click.Choice(_SORTS),
-    default="relevance",
-    show_default=True,
-    help="Order of the papers that share a word with the sentence.",
+    ["relevance", "newest", "oldest", "most-cited", "venue", "field"],
+    "Order of the papers that share a word with the sentence.",
 )
-@click.option("--explain", is_flag=True, help="Say which words matched, and what lifted each paper.")
-@click.option("--tldr", is_flag=True, help="Say each paper in a sentence: its own TLDR, else one from its abstract.")
-@click.option("--json", "as_json", is_flag=True, help="As JSON: a list of hits; with --contexts one line a context.")
-@click.option("--bibtex", "as_bibtex", is_flag=True, help="As BibTeX entries.")
-@click.option("--trec", type=_FILE, metavar="FILE", help="Write a TREC run to FILE.")
-@click.option("--tag", default="citerec", show_default=True, help="Name of the run in the TREC file.")
+@click.option("--explain", is_flag=True, help="Show which words matched, and what lifted each paper.")
+@click.option("--tldr", is_flag=True, help="Show a sentence on each paper: its own TLDR, else one from its abstract.")
 @click.option(
-    "--as-of-year/--no-as-of-year",
-    default=True,
-    help="With --contexts: nothing newer than the citing paper.  [default: on]",
+    "--json", "as_json", is_flag=True, help="Print JSON: a list of hits; with --contexts one for each context."
+)
+@click.option("--bibtex", "as_bibtex", is_flag=True, help="Print BibTeX entries.")
+@path_option("--trec", metavar="FILE", help="Write a TREC run to FILE.")
+@click.option("--tag", default="citerec", help="Name of the run in the TREC file.")
+@click.option(
+    "--as-of-year/--no-as-of-year", default=True, help="With --contexts: nothing newer than the citing paper."
 )
 @click.option(
-    "--neighbours/--no-neighbours",
-    default=True,
-    help="With --contexts: search the sentences before and after too.  [default: on]",
+    "--neighbours/--no-neighbours", default=True, help="With --contexts: search the sentences before and after too."
 )
 @with_options(settings_options)
 def recommend(
@@ -98,78 +89,32 @@ def recommend(
         raise click.UsageError("--json, --bibtex and --trec exclude each other")
     if sum((sentence is not None, file is not None, contexts is not None)) > 1:
         raise click.UsageError("give one of SENTENCE, --file and --contexts")
-    _refuse_without("--contexts", contexts, "as_of_year", "neighbours")
-    _refuse_without("--trec", trec, "tag")
+    refuse_without("--contexts", contexts, "as_of_year", "neighbours")
+    refuse_without("--trec", trec, "tag")
     for shown in ("explain", "tldr"):
         if options[shown] and (as_bibtex or trec):
             raise click.UsageError(f"--{shown} goes with the table and with --json only")
     _refuse_with_contexts(contexts, "title", "citing")
-    text = None if contexts else _text(sentence, file)
+    text = "" if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
     from citerec.records import Filters
     from citerec.retrieve.manifest import find_index
     from citerec.systems import Recipe, default_system
 
-    filters = Filters(
-        options["year_from"],
-        options["year_to"],
-        options["fields"],
-        options["venues"],
-        options["min_citations"],
-        options["exclude"],
-    )
+    names = ("year_from", "year_to", "fields", "venues", "min_citations", "exclude")
+    filters = Filters(*(options[name] for name in names))
     index = find_index(index_path)
     name = system or default_system(index)
     recommender = Recommender.open(index, Recipe.load(name, assignments))
-    # Said once there is an answer: an error stays one line.
-    said = f"System: {name}, the best that {index} supports." if system is None and not as_json else ""
+    shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
     if contexts:
         if options["sort"] != "relevance":
             raise click.UsageError("--sort does not go with --contexts")
-        shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
         _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
-        if said:
-            notes().print(said, markup=False)
-        return
-    assert text is not None
-    if (citing := options["citing"]) and not recommender.store.papers([citing]):
-        raise InputError(f"{index} has no paper {citing!r}", "Give its title instead: --title TEXT")
-    answers = recommender.search_text(
-        text,
-        k,
-        filters,
-        sort=options["sort"],
-        explain=options["explain"],
-        citing_id=options["citing"],
-        citing_title=options["title"],
-    )
-    if MARKER not in text and not as_json:
-        notes().print(f"There is no {MARKER} in it: the whole text is the query.", markup=False)
-    if not any(answer.hits for answer in answers):
-        _say_why_nothing(recommender, filters)
-    if trec:
-        _write_trec(trec, answers, options["tag"])
-    elif as_json:
-        _print_json(answers, tldr=options["tldr"])
-    elif as_bibtex:
-        _print_bibtex([hit for answer in answers for hit in answer.hits])
     else:
-        from citerec.cli.tables import show_answer
-
-        for number, answer in enumerate(answers, 1):
-            shown_as = number if len(answers) > 1 else None
-            tldrs = _tldrs(answer.hits) if options["tldr"] else None
-            show_answer(output(), answer, recommender.titles(answer.hits), shown_as, tldrs)
-    if said:
-        notes().print(said, markup=False)
-
-
-def _refuse_without(option: str, value: object, *names: str) -> None:
-    """An option that would be ignored is an error: its user expects something of it."""
-    context = click.get_current_context()
-    for name in names:
-        if value is None and context.get_parameter_source(name) is not ParameterSource.DEFAULT:
-            raise click.UsageError(f"--{name.replace('_', '-')} goes with {option} only")
+        _answer_text(recommender, text, k, filters, shape, trec, options)
+    if system is None and not as_json:  # only now: an error stays one line
+        note(f"System: {name}, the best that {index} supports.")
 
 
 def _refuse_with_contexts(contexts: Path | None, *names: str) -> None:
@@ -195,13 +140,6 @@ def _text(sentence: str | None, file: Path | None) -> str:
         ) from error
 
 
-def _say_why_nothing(recommender: "Recommender", filters: "Filters") -> None:
-    if recommender.nothing_passes(filters):
-        notes().print("No paper of the index passes the filters: loosen one.")
-    else:
-        notes().print("No paper shares a word with the sentence and passes the filters.")
-
-
 def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
     """A TLDR of each hit, by paper id."""
     from citerec.generate.tldr import tldrs
@@ -221,21 +159,11 @@ def _hits_json(hits: "Sequence[Hit]", *, tldr: bool) -> list[dict[str, Any]]:
 
 
 def _print_json(answers: "list[Answer]", *, tldr: bool) -> None:
-    import orjson
-
     lists = [_hits_json(answer.hits, tldr=tldr) for answer in answers]
     value: Any = lists[0]
     if len(answers) > 1:
         value = [{"text": answer.context.text, "hits": hits} for answer, hits in zip(answers, lists, strict=True)]
-    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
-
-
-def _print_bibtex(hits: "list[Hit]") -> None:
-    from citerec.corpus.bibtex_writer import bibtex_entries
-
-    papers = {hit.paper.paper_id: hit.paper for hit in hits}
-    # As bytes: an author's own entry comes back as it stood, line ends too.
-    click.echo("\n\n".join(bibtex_entries(papers.values())).encode())
+    print_json(value)
 
 
 def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
@@ -251,7 +179,38 @@ def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
 
 def _tell_run(path: Path, contexts: int, empty: int) -> None:
     found_nothing = f"; {empty:,} of them found nothing" if empty else ""
-    output().print(f"{path}: a run of {contexts:,} contexts{found_nothing}.", markup=False)
+    say(f"{path}: a run of {contexts:,} contexts{found_nothing}.")
+
+
+def _answer_text(
+    recommender: "Recommender",
+    text: str,
+    k: int | None,
+    filters: "Filters",
+    shape: str,
+    trec: Path | None,
+    options: dict[str, Any],
+) -> None:
+    if (citing := options["citing"]) and not recommender.store.papers([citing]):
+        raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
+    given = {"sort": options["sort"], "explain": options["explain"]}
+    answers = recommender.search_text(text, k, filters, **given, citing_id=citing, citing_title=options["title"])
+    if MARKER not in text and shape != "json":
+        note(f"There is no {MARKER} in it: the whole text is the query.")
+    if not any(answer.hits for answer in answers):
+        if recommender.nothing_passes(filters):
+            note("No paper of the index passes the filters: loosen one.")
+        else:
+            note("No paper shares a word with the sentence and passes the filters.")
+    if trec:
+        _write_trec(trec, answers, options["tag"])
+    elif shape == "json":
+        _print_json(answers, tldr=options["tldr"])
+    elif shape == "bibtex":
+        print_bibtex(hit.paper for answer in answers for hit in answer.hits)
+    else:
+        for number, answer in enumerate(answers, 1):
+            _show(recommender, answer, number if len(answers) > 1 else None, tldr=options["tldr"])
 
 
 def _answer_contexts(
@@ -263,6 +222,8 @@ def _answer_contexts(
     trec: Path | None,
     options: dict[str, Any],
 ) -> None:
+    import orjson
+
     from citerec.contexts.leaks import LeakRules
     from citerec.contexts.read import read_contexts
     from citerec.recommend import SearchOptions
@@ -275,27 +236,30 @@ def _answer_contexts(
         SearchOptions(LeakRules(as_of_year=options["as_of_year"]), explain=options["explain"]),
     )
     if shape == "trec":
-        from citerec.cli.progress import progress_bar
+        from citerec.groundwork.progress_bar import progress_bar
         from citerec.retrieve.trec import write_run
 
         assert trec is not None
         with progress_bar() as on_progress:
-            rows = _told(found, len(contexts), on_progress)
+            rows = _with_progress(found, len(contexts), on_progress)
             counts = write_run(trec, rows, options["tag"])
         _tell_run(trec, *counts)
         return
-    cited: list[Hit] = []
+    cited: list[Paper] = []
     for topic, candidates in found:
         answer = recommender.answer(topic, candidates, explain=options["explain"])
         if shape == "bibtex":
-            cited += answer.hits
+            cited += [hit.paper for hit in answer.hits]
+        elif shape == "json":
+            hits = _hits_json(answer.hits, tldr=options["tldr"])
+            click.echo(orjson.dumps({"context_id": answer.context.context_id, "hits": hits}))
         else:
-            _show_context(recommender, answer, as_json=shape == "json", tldr=options["tldr"])
+            _show(recommender, answer, answer.context.context_id, tldr=options["tldr"])
     if shape == "bibtex":
-        _print_bibtex(cited)
+        print_bibtex(cited)
 
 
-def _told(
+def _with_progress(
     found: "Iterator[tuple[Topic, list[Candidate]]]", whole: int, on_progress: Any
 ) -> "Iterator[tuple[str, list[Candidate]]]":
     for done, (topic, candidates) in enumerate(found, 1):
@@ -303,13 +267,7 @@ def _told(
         yield topic.context.context_id, candidates
 
 
-def _show_context(recommender: "Recommender", answer: "Answer", *, as_json: bool, tldr: bool) -> None:
-    if as_json:
-        import orjson
-
-        click.echo(orjson.dumps({"context_id": answer.context.context_id, "hits": _hits_json(answer, tldr=tldr)}))
-        return
+def _show(recommender: "Recommender", answer: "Answer", name: str | int | None, *, tldr: bool) -> None:
     from citerec.cli.tables import show_answer
 
-    tldrs = _tldrs(answer) if tldr else None
-    show_answer(output(), answer, recommender.titles(answer), answer.context.context_id, tldrs)
+    show_answer(answer, recommender.titles(answer.hits), name, _tldrs(answer.hits) if tldr else None)

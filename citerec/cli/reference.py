@@ -16,7 +16,6 @@ from citerec.retrieve.base import RETRIEVERS
 from citerec.systems import all_settings, system_names
 from citerec.texts.metrics.base import TEXT_METRICS
 
-_WIDTH = 100
 _MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
 _REGISTRIES: dict[Registry[Any], str] = {
     RETRIEVERS: "[How papers are found](retrieval.md)",
@@ -40,9 +39,8 @@ def cli_reference() -> str:
     """docs/cli.md."""
     parts = [f"# Command line\n\n{_MADE}"]
     for path, command in commands():
-        # The names are those of the whole command line: click keeps the option that it made first.
-        names = cli.context_settings["help_option_names"]
-        context = click.Context(command, info_name=path, terminal_width=_WIDTH, help_option_names=names)
+        # The settings are those of the whole command line: click keeps the help option that it made first.
+        context = click.Context(command, info_name=path, terminal_width=100, **cli.context_settings)
         parts.append(f"## {path}\n\n```text\n{command.get_help(context)}\n```\n")
     return "\n".join(parts)
 

@@ -4,11 +4,10 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 from rich.console import Console
 from rich.text import Text
 
-from citerec.cli.console import notes, output
+from citerec.cli.console import note, output, print_json
 from citerec.evaluation.ratings import ratings_table
 from citerec.evaluation.tables import (
     block_table,
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from citerec.evaluation.results import Results
 
 
-def tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
+def write_and_show(results: "Results", out: Path | None, *, as_json: bool) -> None:
     """Writes results to a folder, if one is given, and shows them."""
     from citerec.errors import CiterecError
 
@@ -43,18 +42,16 @@ def tell(results: "Results", out: Path | None, *, as_json: bool) -> None:
         except CiterecError as error:
             failed = error
     if as_json:
-        import orjson
-
-        click.echo(orjson.dumps(results.to_json(), option=orjson.OPT_INDENT_2))
+        print_json(results.to_json())
     else:
         show_results(output(), results)
-    for note in results.notes:
-        notes().print(note, markup=False, style="yellow")
+    for line in results.notes:
+        note(line, "yellow")
     if failed is not None:
         raise failed
     if out is not None:
         files = "scores.csv" if results.of_texts else "results.csv, runs"
-        notes().print(f"{out}: results.json, {files}, and a page to read: {out}/report.html", markup=False)
+        note(f"{out}: results.json, {files}, and a page to read: {out}/report.html")
 
 
 def show_results(console: Console, results: "Results") -> None:

@@ -11,6 +11,7 @@ import click
 
 from citerec.cli.console import contexts as in_words
 from citerec.cli.console import output
+from citerec.groundwork.tables import Cell, Column, Span, Table, left, marked, right, show
 from citerec.records import MARKER, Context
 
 if TYPE_CHECKING:
@@ -37,15 +38,15 @@ _HELP = """
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="Judge N contexts, spread over the classes.")
 @click.option("--class", "of_class", metavar="FAMILY/CLASS", help="Judge one class only, such as length/long.")
 @click.option("--status", is_flag=True, help="Show what was judged, how much is sound, how well reviewers agree.")
-@click.option("--apply", is_flag=True, help="Take out what anyone rejected, and put reserves in the places.")
+@click.option("--apply", is_flag=True, help="Take out what anyone rejected, and put reserves in its place.")
 def review(
     name: str, reviewer: str | None, sample: int | None, of_class: str | None, status: bool, apply: bool
 ) -> None:
     """Check the set NAME by hand: accept or reject its contexts, one by one.
 
     Each verdict is kept at once in reviews/ in the set's directory, a file a reviewer; the same
-    command goes on where it stopped. The order is by lot, the same for all reviewers, and gives
-    each class its share from the start. Where standard input is no terminal, each line of it is
+    command goes on where it stopped. The order is random but the same for all reviewers, and
+    gives each class its share from the start. Where standard input is no terminal, each line of it is
     a key.
 
     --apply writes the set anew: a rejected context goes to rejected.jsonl, and the first reserve of
@@ -76,7 +77,7 @@ def _login() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
-        raise click.UsageError("this machine does not tell who you are: say so with --reviewer NAME") from None
+        raise click.UsageError("this machine does not know your name: give --reviewer NAME") from None
 
 
 class _Session:
@@ -118,7 +119,7 @@ class _Session:
             at = self._order[places[self._take_back()]] if key == "b" else self._next()
 
     def _judge(self, context_id: str) -> str:
-        """Does what the keys say until there is a verdict or a step to another context; gives the last key."""
+        """Acts on keys until there is a verdict or a step to another context; gives the last key."""
         while True:
             self._console.print(_KEYS, end="")
             key = self._key()
@@ -146,7 +147,7 @@ class _Session:
                 self._console.print("back" if key == "b" else "quit")
                 return key
             else:
-                self._console.print(_HELP if key == "?" else "no such key: ? tells them", markup=False)
+                self._console.print(_HELP if key == "?" else "no such key: ? lists them", markup=False)
                 continue
             self._steps.append(context_id)
             return key
@@ -241,8 +242,6 @@ def _of_class(items: "list[Item]", of_class: str, manifest: "SetManifest") -> "l
 
 def _show_item(console: "Console", item: "Item", position: str, manifest: "SetManifest") -> None:
     """A context, what is known of it, and what to check."""
-    from rich.markup import escape
-    from rich.table import Table
     from rich.text import Text
 
     context, cell = item.context, item.slot
@@ -252,35 +251,36 @@ def _show_item(console: "Console", item: "Item", position: str, manifest: "SetMa
         if family in manifest.families
         for condition in manifest.families[family].conditions
     )
-    classes = Text(" · ".join(f"{family}: {label}" for family, label in item.classes.items()) or "none", "bold cyan")
-    classes.append(f"   held constant: {'; '.join(held)}" if held else "", "not bold dim default")
+    classes: tuple[Span, ...] = (
+        (" · ".join(f"{family}: {label}" for family, label in item.classes.items()) or "none", "name"),
+        (f"   held constant: {'; '.join(held)}" if held else "", "faint"),
+    )
     before, _, after = context.text.partition(MARKER)
     citing = context.citing_id or context.citing_key or "a paper without a name"
     year = f" ({context.citing_year})" if context.citing_year else ""
     several = manifest.sampling is not None and not manifest.sampling.single
     citation = f"{MARKER} just in a citation's place" if several else f"just one citation, and {MARKER} in its place"
-    rows: list[tuple[str, str | Text]] = [
+    rows: list[tuple[str, tuple[Span, ...]]] = [
         ("class", classes),
-        ("cell", f"{cell[0]} · {cell[1]} · citations: group {cell[2]} (0 least, 9 most)" if cell else ""),
-        ("section", context.section or ""),
-        ("before", Text(context.before, "dim")),
-        ("sentence", Text(before).append(MARKER, "bold yellow").append(after)),
-        ("after", Text(context.after, "dim")),
-        (MARKER, _marker(context, manifest)),
-        ("papers", f"{citing}{year} cites {', '.join(context.cited_ids)}"),
-        ("check", f"one whole sentence? {citation}? the class?"),
+        ("cell", _plain(f"{cell[0]} · {cell[1]} · citations: group {cell[2]} (0 least, 9 most)" if cell else "")),
+        ("section", _plain(context.section or "")),
+        ("", _plain(" ")),  # an empty line around the sentences
+        ("before", ((context.before, "faint"),)),
+        ("sentence", ((before, ""), (MARKER, "warning"), (after, ""))),
+        ("after", ((context.after, "faint"),)),
+        ("", _plain(" ")),
+        (MARKER, _plain(_marker(context, manifest))),
+        ("papers", _plain(f"{citing}{year} cites {', '.join(context.cited_ids)}")),
+        ("check", _plain(f"one whole sentence? {citation}? the class?")),
     ]
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="green", no_wrap=True)
-    table.add_column(overflow="fold")
-    for heading, value in rows:
-        if value:
-            table.add_row(heading, escape(value) if isinstance(value, str) else value)
-        if heading in ("section", "after"):  # an empty line around the sentences
-            table.add_row()
+    cells = [[heading, Cell(None, spans)] for heading, spans in rows if any(text for text, _ in spans)]
     console.print()
     console.rule(Text(position, style="bold"), align="left", style="dim")
-    console.print(table)
+    show(console, Table([Column("", style="better", wrap=False), Column("")], cells, headed=False))
+
+
+def _plain(text: str) -> "tuple[Span, ...]":
+    return ((text, ""),)
 
 
 def _marker(context: Context, manifest: "SetManifest") -> str:
@@ -298,8 +298,6 @@ def _marker(context: Context, manifest: "SetManifest") -> str:
 def _show_status(console: "Console", path: Path, name: str) -> None:
     """What each reviewer made of each family, and how well they agree."""
     from rich.markup import escape
-    from rich.table import Table
-    from rich.text import Text
 
     from citerec.diagnostics.families import FAMILIES
     from citerec.diagnostics.review import items_beside, items_of, read_reviews, tally
@@ -309,21 +307,18 @@ def _show_status(console: "Console", path: Path, name: str) -> None:
     if not reviews:
         console.print(f"Nobody has reviewed {name} yet. Begin: citerec diagnostics review {name}", markup=False)
         return
-    table = Table(box=None, padding=(0, 1), pad_edge=False)
-    table.add_column("reviewer, family")
-    for heading in ("accepted", "rejected", "left"):
-        table.add_column(heading, justify="right")
-    table.add_column("sound [95 % interval]", justify="right", no_wrap=True)
+    interval = Column("sound [95 % interval]", "right")
+    table = Table([*left("reviewer, family"), *right("accepted", "rejected", "left", format=","), interval])
     checked = {family for item in (*items, *gone) for family in item.classes}
     families = [family for family in FAMILIES if family in checked]
     for reviewer, verdicts in reviews.items():
         for family in (None, *families):
             some = [[item for item in all_of if family in (None, *item.classes)] for all_of in (items, gone)]
             found = tally(some[0], some[1], verdicts)
-            counts = (f"{found.accepted:,}", f"{found.rejected:,}", f"{found.left:,}", _share(found))
-            table.add_row(Text(f"  {family}") if family else Text(reviewer, style="bold"), *counts)
+            name_of_row = f"  {family}" if family else marked(reviewer, "strong")
+            table.rows.append([name_of_row, found.accepted, found.rejected, found.left, _share(found)])
     console.print(f"[bold]{escape(name)}[/]  {in_words(len(items))}, {len(gone):,} taken out\n")
-    console.print(table)
+    show(console, table)
     console.print()
     _show_agreement(console, reviews)
 

@@ -1,4 +1,4 @@
-"""How diagnostic sets look in a terminal: sets, families, what became of a build."""
+"""How diagnostic sets look in a terminal: sets, families, the outcome of a build."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from citerec.cli.console import contexts
+from citerec.cli.console import contexts, show_counts
 from citerec.groundwork.tables import Cell, Column, Span, Table, left, marked, right, show
 from citerec.records import MARKER
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from citerec.diagnostics.sets import DiagnosticSet, FamilyOfSet, Sampling, SetManifest
 
 _BAR_WIDTH = 24
-_NOT_TOLD = marked("these data do not tell", "faint")
+_NOT_TOLD = marked("not known from these data", "faint")
 
 
 def show_sets(console: Console, sets: "Mapping[Path, SetManifest | str]") -> None:
@@ -42,7 +42,7 @@ def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
     facts = {
         "corpus": f"{manifest.corpus_papers:,} papers{fingerprint}",
         "strata": f"version {manifest.strata}, by citerec {manifest.citerec}",
-        "parts of speech": manifest.spacy_model or "not told: no spaCy model",
+        "parts of speech": manifest.spacy_model or "not labelled: no spaCy model",
     }
     bounds = manifest.bounds
     if bounds.length:
@@ -73,7 +73,7 @@ def show_family(console: Console, found: "DiagnosticSet", name: str, identifier:
     console.print(f"held constant: {'; '.join(family.conditions) or 'nothing'}\n", style="dim")
     shown = examples(found.contexts, name)
     if not any(family.classes.values()):
-        console.print("No context has a class: the data do not tell.")
+        console.print("No context has a class: the data do not have it.")
     most = max(family.classes.values(), default=0) or 1
     for label, n in family.classes.items():
         line = Text(f"{label:<24}", style="bold").append(f"{n:>6,}  ", "not bold")
@@ -87,7 +87,7 @@ def show_family(console: Console, found: "DiagnosticSet", name: str, identifier:
 
 
 def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
-    """What became of a file of contexts."""
+    """The set made of a file of contexts."""
     console.print(f"[bold]{escape(str(place))}[/]  {contexts(manifest.contexts)} labelled", soft_wrap=True)
     show_families(console, manifest)
     identifier = manifest.name if is_default_place else str(place)
@@ -95,7 +95,7 @@ def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_
 
 
 def show_built(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
-    """What became of papers and texts: the funnel, the classes, how full the cells are."""
+    """The set made of papers and texts: the funnel, the classes, how full the cells are."""
     console.print(f"[bold]{escape(str(place))}[/]  {contexts(manifest.contexts)} chosen", soft_wrap=True)
     if manifest.sampling:
         show_sampling(console, manifest.sampling)
@@ -111,9 +111,8 @@ def show_sampling(console: Console, sampling: "Sampling") -> None:
     """The funnel, and how full the cells are."""
     from citerec.diagnostics.datasheet import FUNNEL
 
-    rows = [[count, FUNNEL.get(step, step)] for step, count in sampling.funnel.items()]
     console.print()
-    show(console, Table([*right("", format=",", style="name"), *left("")], rows, headed=False))
+    show_counts({FUNNEL.get(step, step): count for step, count in sampling.funnel.items()})
     cells = sampling.cells
     console.print(
         f"\nOf {cells['wanted']:,} classes of cells (field × years × citation count) {cells['full']:,} are full, "

@@ -1,14 +1,16 @@
 """How answers and indexes look in a terminal."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console, Group
-from rich.markup import escape
-from rich.table import Column, Table
+from rich.console import Group
+from rich.table import Table as RichTable
 from rich.text import Text
 
+from citerec.cli.console import output, say
+from citerec.groundwork.tables import Table, left, marked, right, show
 from citerec.records import MARKER, Hit, Paper
 from citerec.systems import all_settings
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
 _AUTHORS_SHOWN = 3
 _BAR_WIDTH = 24
+_LONGEST_NAME = 48
 _SHOWN_WORDS = 8
 _QUOTED = 160
 _SHOWN_FEATURES = 12
@@ -29,7 +32,6 @@ _SHOWN_REASONS = 5
 
 
 def show_answer(
-    console: Console,
     answer: "Answer",
     titles: Mapping[str, str],
     name: str | int | None = None,
@@ -38,11 +40,10 @@ def show_answer(
     """One answer: the sentence, then its papers.
 
     Args:
-        console: Where to.
         answer: The answer.
         titles: Titles of the papers whose citing sentences are quoted, by id.
         name: Name or number of the answer, where there are several.
-        tldrs: TLDRs of the papers by id, where they were asked for.
+        tldrs: TLDRs of the papers by id, where they are wanted.
     """
     before, _, after = answer.context.text.partition(MARKER)
     sentence = Text(f"[{name}] " if name is not None else "", style="bold")
@@ -50,12 +51,14 @@ def show_answer(
     if MARKER in answer.context.text:
         sentence.append(MARKER, style="bold yellow")
     sentence.append(after, style="not bold italic")
+    console = output()
     console.print()
     console.print(sentence)
     if not answer.hits:
         console.print("  no paper found", style="dim")
         return
-    table = Table(box=None, padding=(0, 1), show_edge=False, pad_edge=False)
+    # Not a table of values: each paper is a block of styled lines, some of them links.
+    table = RichTable(box=None, padding=(0, 1), show_edge=False, pad_edge=False)
     table.add_column("#", justify="right", style="bold")
     table.add_column("paper", ratio=1, overflow="fold")
     table.add_column("score", justify="right")
@@ -85,11 +88,11 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
         lines.append(
             Text("matched: ", style="green").append(shown + (f" and {more} more" if more > 0 else ""), "default")
         )
-    for said, way in (("lifted by: ", 1), ("held back by: ", -1)):
+    for heading, way in (("lifted by: ", 1), ("held back by: ", -1)):
         reasons = [reason for reason in hit.reasons if round(way * reason.score, 2) > 0][:_SHOWN_REASONS]
         if reasons:
             shown = ", ".join(f"{reason.name} {reason.score:+.2f}" for reason in reasons)
-            lines.append(Text(said, style="green" if way > 0 else "yellow").append(shown, "default"))
+            lines.append(Text(heading, style="green" if way > 0 else "yellow").append(shown, "default"))
     return lines
 
 
@@ -114,112 +117,86 @@ def _authors(names: tuple[str, ...]) -> str:
     return f"{shown} et al." if len(names) > _AUTHORS_SHOWN else shown
 
 
-def show_description(console: Console, description: "Description") -> None:
+def show_description(description: "Description") -> None:
     """An index: its counts, its histograms, its settings."""
-    manifest, counts = description.manifest, description.manifest.counts
-    console.print(f"[bold]{escape(str(description.path))}[/]  {_size(description.bytes)}")
-    facts = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    facts.add_row("papers", f"{counts.papers:,}")
-    facts.add_row("  with abstract", _of(counts.with_abstract, counts.papers))
-    facts.add_row("  with TLDR", _of(counts.with_tldr, counts.papers))
-    facts.add_row("  with year", _of(counts.with_year, counts.papers))
-    facts.add_row(
-        "  with citing sentences",
-        _of(counts.with_citances, counts.papers) + f", {counts.citances:,} sentences",
-    )
-    facts.add_row("set aside as unreadable", f"{counts.bad:,}")
-    facts.add_row("overwritten (id came again)", f"{counts.duplicates:,}")
-    facts.add_row("of papers not in the index", f"{counts.unmatched:,}")
-    facts.add_row(
-        "sources", f"{len(manifest.sources)} files, {', '.join(sorted({s.format for s in manifest.sources}))}"
-    )
+    manifest, counts, console = description.manifest, description.manifest.counts, output()
+    console.print(Text(str(description.path), "bold").append(f"  {_size(description.bytes)}", "not bold"))
+    facts = {
+        "papers": f"{counts.papers:,}",
+        "  with abstract": _of(counts.with_abstract, counts.papers),
+        "  with TLDR": _of(counts.with_tldr, counts.papers),
+        "  with year": _of(counts.with_year, counts.papers),
+        "  with citing sentences": f"{_of(counts.with_citances, counts.papers)}, {counts.citances:,} sentences",
+        "set aside as unreadable": f"{counts.bad:,}",
+        "overwritten (id came again)": f"{counts.duplicates:,}",
+        "of papers not in the index": f"{counts.unmatched:,}",
+        "sources": f"{len(manifest.sources)} files, {', '.join(sorted({s.format for s in manifest.sources}))}",
+    }
     if vectors := description.vectors:
-        facts.add_row("vectors", _of(vectors.count, counts.papers) + f", {_size(description.vector_bytes)}")
+        facts["vectors"] = f"{_of(vectors.count, counts.papers)}, {_size(description.vector_bytes)}"
         made = "given" if vectors.given else f"{vectors.max_tokens} tokens, {vectors.backend}"
-        facts.add_row("  model", escape(f"{vectors.model} ({vectors.dimension} numbers, {made})"))
+        facts["  model"] = f"{vectors.model} ({vectors.dimension} numbers, {made})"
         built = [f"{key} {value}" for key, value in vectors.faiss.build.items()]
         if vectors.faiss.kind != "flat":
             built.append(f"{'efSearch' if vectors.faiss.kind == 'hnsw' else 'nprobe'} {vectors.faiss.probe}")
             built.append(f"recall@100 {vectors.faiss.recall:.3f}")
-        facts.add_row("  index", ", ".join([f"FAISS {vectors.faiss.faiss} {vectors.faiss.kind}", *built]))
-    facts.add_row("analyzer", f"{manifest.analyzer} (Lucene {manifest.lucene}, citerec {manifest.citerec})")
-    settings = ", ".join(f"{key} {default}" for key, (default, _) in all_settings().items())
-    facts.add_row("default settings", settings)
-    facts.add_row("fingerprint", manifest.fingerprint)
-    console.print(facts)
+        facts["  index"] = ", ".join([f"FAISS {vectors.faiss.faiss} {vectors.faiss.kind}", *built])
+    facts["analyzer"] = f"{manifest.analyzer} (Lucene {manifest.lucene}, citerec {manifest.citerec})"
+    facts["default settings"] = ", ".join(f"{key} {default}" for key, (default, _) in all_settings().items())
+    facts["fingerprint"] = manifest.fingerprint
+    show(console, Table(left("", ""), list(facts.items()), headed=False))
     if description.years:
         console.print(f"\n[bold]years[/]  {min(description.years)}–{max(description.years)}")
-        _show_bars(console, _spans(description.years))
+        _show_bars(_spans(description.years))
     for heading, histogram in (("fields of study", description.fields), ("venues", description.venues)):
         if histogram:
             console.print(f"\n[bold]{heading}[/]")
-            _show_bars(console, histogram)
+            _show_bars(histogram)
 
 
-def show_list(console: Console, folder: Path, found: "list[Listed]") -> None:
+def show_list(found: "list[Listed]") -> None:
     """The indexes of a folder."""
-    if not found:
-        console.print(f"No index in {folder}/. Make one: citerec index build SOURCE… --out {folder}/NAME", markup=False)
-        return
-    table = Table(box=None, padding=(0, 2), pad_edge=False)
-    table.add_column("index")
-    for name in ("papers", "with abstract", "citing sentences", "size"):
-        table.add_column(name, justify="right")
+    table = Table([*left("index"), *right("papers", "with abstract", "citing sentences", format=","), *right("size")])
     for item in found:
         if item.manifest is None:
-            table.add_row(escape(str(item.path)), f"[red]{escape(item.fault or '')}[/]", "", "", _size(item.bytes))
-            continue
-        counts = item.manifest.counts
-        table.add_row(
-            escape(str(item.path)),
-            f"{counts.papers:,}",
-            f"{counts.with_abstract:,}",
-            f"{counts.citances:,}",
-            _size(item.bytes),
-        )
-    console.print(table)
+            numbers: tuple[Any, ...] = (marked(item.fault or "", "worse"), "", "")
+        else:
+            counts = item.manifest.counts
+            numbers = (counts.papers, counts.with_abstract, counts.citances)
+        table.rows.append([str(item.path), *numbers, _size(item.bytes)])
+    show(output(), table)
 
 
 def _spans(years: Mapping[int, int]) -> dict[str, int]:
-    """Papers by five years; what is older than the bulk comes together."""
-    whole = sum(years.values())
-    older, oldest = 0, min(years)
+    """Papers by five years; the oldest, up to one in a hundred, come together."""
+    whole, older, oldest = sum(years.values()), 0, min(years)
     for year in sorted(years):
-        if (older + years[year]) > whole * 0.01:
-            oldest = year
-            break
         older += years[year]
-    spans: dict[str, int] = {f"before {oldest - oldest % 5}": 0}
-    for year, count in sorted(years.items()):
+        if older > whole * 0.01:
+            oldest = year - year % 5
+            break
+    spans = Counter[str]()
+    for year in sorted(years):
         first = year - year % 5
-        name = f"{first}–{first + 4}" if first >= oldest - oldest % 5 else next(iter(spans))
-        spans[name] = spans.get(name, 0) + count
-    return {name: count for name, count in spans.items() if count}
+        spans[f"before {oldest}" if first < oldest else f"{first}–{first + 4}"] += years[year]
+    return spans
 
 
-def _show_bars(console: Console, histogram: Mapping[str, int]) -> None:
+def _show_bars(histogram: Mapping[str, int]) -> None:
     most = max(histogram.values())
-    table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
-    table.add_column(max_width=48, overflow="ellipsis", no_wrap=True)
-    table.add_column(justify="right")
-    table.add_column()
+    rows = []
     for name, count in histogram.items():
         whole, part = divmod(round(count / most * _BAR_WIDTH * 8), 8)
-        table.add_row(
-            escape(str(name)),
-            f"{count:,}",
-            Text("█" * whole + "▏▎▍▌▋▊▉"[part - 1] * (part > 0), style="blue"),
-        )
-    console.print(table)
+        shown = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+        rows.append([shown, count, "█" * whole + "▏▎▍▌▋▊▉"[part - 1] * (part > 0)])
+    show(output(), Table([*left(""), *right("", format=","), *left("", style="name")], rows, headed=False))
 
 
 def _of(count: int, whole: int) -> str:
-    share = f"{count / whole:.0%}" if count in (0, whole) or 0.005 <= count / whole < 0.995 else _almost(count / whole)
-    return f"{count:,} ({share})"
-
-
-def _almost(share: float) -> str:
-    return "under 1%" if share < 0.5 else "over 99%"
+    share = count / whole
+    if count in (0, whole) or 0.005 <= share < 0.995:
+        return f"{count:,} ({share:.0%})"
+    return f"{count:,} ({'under 1%' if share < 0.5 else 'over 99%'})"
 
 
 def _size(count: float) -> str:
@@ -230,34 +207,31 @@ def _size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
-def show_ranker(console: Console, path: Path, manifest: "LtrManifest") -> None:
+def show_ranker(path: Path, manifest: "LtrManifest") -> None:
     """A learnt ranker: how well it did where it stopped, and what its features are worth."""
     from citerec.rerank.features import FEATURES
 
     dev = manifest.dev
-    console.print(
+    say(
         f"{path}: {manifest.training['trees']} trees, learnt from {manifest.training['learnt_from']:,} contexts. "
         f"mrr@10 {dev['mrr@10 before']:.3f} → {dev['mrr@10']:.3f} on {dev['contexts']:,.0f} held out whose cited paper "
-        "is among the candidates.",
-        markup=False,
+        "is among the candidates."
     )
-    table = Table("feature", Column("share of the gain", justify="right"), "what it is", box=None)
-    for name, gain in sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]:
-        table.add_row(name, f"{gain:.1%}", FEATURES[name])
-    console.print(table)
+    gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
+    columns = [*left("feature"), *right("share of the gain", format=".1%"), *left("what it is")]
+    show(output(), Table(columns, [[name, gain, FEATURES[name]] for name, gain in gains]))
 
 
-def show_fusion(console: Console, tuned: "TunedFusion") -> None:
+def show_fusion(tuned: "TunedFusion") -> None:
     """Ways of fusing words and vectors, and what each reaches."""
     from citerec.retrieve.base import RETRIEVERS
 
-    table = Table(Column(f"{tuned.contexts:,} contexts"), Column(tuned.metric, justify="right"), box=None)
-    for name, score in tuned.alone.items():
-        table.add_row(f"{RETRIEVERS[name].label} alone", f"{score:.3f}")
-    table.add_row(f"as it is: {_fusion(tuned.before.recipe)}", f"{tuned.before.score:.3f}")
-    for tried in tuned.tried:
-        table.add_row(f"best {_fusion(tried.recipe)}", f"{tried.score:.3f}")
-    console.print(table)
+    rows = [
+        *([f"{RETRIEVERS[name].label} alone", score] for name, score in tuned.alone.items()),
+        [f"as it is: {_fusion(tuned.before.recipe)}", tuned.before.score],
+        *([f"best {_fusion(tried.recipe)}", tried.score] for tried in tuned.tried),
+    ]
+    show(output(), Table([*left(f"{tuned.contexts:,} contexts"), *right(tuned.metric, format=".3f")], rows))
 
 
 def _fusion(recipe: "Recipe") -> str:

@@ -140,7 +140,7 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["--jsno"], ["No such option", "--json"]),
         (["--json", "--bibtex"], ["exclude each other"]),
         (["--contexts", "x"], ["give one of SENTENCE, --file and --contexts"]),
-        (["--no-neighbours"], ["--neighbours goes with --contexts only"]),
+        (["--no-neighbours"], ["--neighbours/--no-neighbours goes with --contexts only"]),
         (["--tag", "x"], ["--tag goes with --trec only"]),
         (["--trec", "r", "--tag", "my run"], ["has white space"]),
         (["--min-citations", 3_000_000_000], ["out of range"]),

@@ -1,0 +1,137 @@
+"""Options that several commands have, and short ways to declare others."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+Option = Callable[[Any], Any]
+PATH = click.Path(path_type=Path)
+
+
+class PartsOption(click.Option):
+    """An option whose help names the parts that there are. They are looked for only when the help is shown.
+
+    Args:
+        parts: Gives the texts that stand for `{names}` in the help.
+    """
+
+    def __init__(self, *declarations: Any, parts: Callable[[], Mapping[str, str]], **attributes: Any) -> None:
+        super().__init__(*declarations, **attributes)
+        self._parts = parts
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The option and its help."""
+        record = super().get_help_record(ctx)
+        return record and (record[0], record[1].format_map(self._parts()))
+
+
+class Share(click.FloatRange):
+    """A share from 0 to 1, but not `nan`."""
+
+    name = "share"
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The share as a number."""
+        share = float(super().convert(value, param, ctx))
+        if math.isnan(share):
+            self.fail(f"{value!r} is not a share from 0 to 1", param, ctx)
+        return share
+
+
+def path_option(*names: str, help: str, **attributes: Any) -> Option:
+    """An option that takes a path."""
+    return click.option(*names, type=PATH, help=help, **attributes)
+
+
+def number(name: str, default: int | None, help: str, *, least: int = 1, **attributes: Any) -> Option:
+    """An option that takes an integer."""
+    return click.option(name, type=click.IntRange(least), default=default, help=help, **attributes)
+
+
+def share(name: str, default: float, help: str) -> Option:
+    """An option that takes a number from 0 to 1."""
+    return click.option(name, type=Share(), default=default, help=help)
+
+
+def one_of(name: str, choices: Sequence[str], help: str, *, variable: str | None = None) -> Option:
+    """An option that takes one of several words; by default the first."""
+    names = [name, variable] if variable else [name]
+    return click.option(*names, type=click.Choice(choices), default=choices[0], help=help)
+
+
+def index_option(what: str) -> Option:
+    """`--index`."""
+    return path_option("--index", "index_path", help=f"{what}.  [default: the only one below indexes/]")
+
+
+def max_bad(what: str) -> Option:
+    """`--max-bad`."""
+    return share("--max-bad", 0.05, f"Share of {what} above which the work stops.")
+
+
+def with_options(options: Sequence[Option]) -> Option:
+    """A decorator that adds several options, in their order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def refuse_without(option: str, value: object, *names: str) -> None:
+    """Options that would be ignored without another one are an error: their users expect something of them."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        is_given = context.get_parameter_source(parameter.name or "") is not ParameterSource.DEFAULT
+        if value is None and parameter.name in names and is_given:
+            spellings = "/".join([*parameter.opts, *parameter.secondary_opts])
+            raise click.UsageError(f"{spellings} goes with {option} only")
+
+
+def _systems() -> dict[str, str]:
+    from citerec.systems import system_names
+
+    return {"systems": ", ".join(system_names())}
+
+
+def system_option(*names: str, **attributes: Any) -> Option:
+    """`--system`, whose help names the systems that there are."""
+    text = "{systems}; any of them with +RERANKER behind it; or a TOML file of settings.  "
+    text += "[default: the best that the index supports]"
+    return click.option(*names, metavar="NAME|FILE", cls=PartsOption, parts=_systems, help=text, **attributes)
+
+
+settings_options = [
+    click.option(
+        "--set",
+        "assignments",
+        multiple=True,
+        metavar="KEY=VALUE",
+        help="Change one setting, for example lucene.bm25.k1=0.9; may be repeated. Keys: docs/settings.md.",
+    ),
+    system_option("--system"),
+]
+seed = number("--seed", 0, "Seed of all random choices.", least=0)
+resamples = number("--resamples", 1000, "Bootstrap samples of the intervals.", least=100)
+workers = number("--workers", None, "Processes that read.  [default: one for each processor]")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+
+
+def reading(what: str) -> list[Option]:
+    """The options of commands that read full texts: `--split`, `--max-bad` and `--workers`."""
+    splitter = click.option(
+        "--split",
+        default="pysbd",
+        metavar="pysbd|spacy|MODEL",
+        help="What splits texts into sentences where the source does not mark them.",
+    )
+    return [splitter, max_bad(what), workers]
