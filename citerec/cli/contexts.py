@@ -125,8 +125,8 @@ def extract(
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(justify="right", style="cyan", no_wrap=True)
     table.add_column()
-    for fate, count in extracted.fates.items():
-        table.add_row(f"{count:,}", fate)
+    for outcome, count in extracted.outcomes.items():
+        table.add_row(f"{count:,}", outcome)
     output().print(table)
     if extracted.quarantine:
         notes().print(

@@ -151,10 +151,10 @@ def _tell(out: Path, built: "Built") -> None:
     splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
     output().print(f"{out} written: {splits}.", markup=False, soft_wrap=True)
     table = _table(built.steps)
-    if built.fates:
+    if built.outcomes:
         table.add_section()
         table.add_row("", "Sentences that cite, left out:", style="dim")
-        _add(table, built.fates)
+        _add(table, built.outcomes)
     output().print(table)
     if built.quarantine:
         notes().print(

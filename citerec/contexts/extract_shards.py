@@ -34,7 +34,7 @@ class Extracted:
         texts: Full texts read.
         contexts: Contexts written.
         sentences: Sentences seen that cite, in paragraphs that cite a matched paper.
-        fates: What became of them; without `single`, of the citations in them.
+        outcomes: What became of them; without `single`, of the citations in them.
         bad: Lines that are no full text.
         faults: Annotations that did not fit their text.
         quarantine: Where these two are listed; None where there are none.
@@ -43,7 +43,7 @@ class Extracted:
     texts: int
     contexts: int
     sentences: int
-    fates: dict[str, int]
+    outcomes: dict[str, int]
     bad: int
     faults: int
     quarantine: Path | None
@@ -94,7 +94,7 @@ def extract_shards(
         texts=made.counts["texts"],
         contexts=made.counts["contexts"],
         sentences=made.counts["sentences"],
-        fates=dict(made.fates.most_common()),
+        outcomes=dict(made.outcomes.most_common()),
         bad=made.counts["bad"],
         faults=made.counts["faults"],
         quarantine=quarantine if (quarantine := quarantine_of(out)).exists() else None,

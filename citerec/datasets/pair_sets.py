@@ -62,7 +62,7 @@ class Built:
     Attributes:
         steps: How many were left after each step, in order.
         splits: Tasks by split.
-        fates: Why sentences or sections were left out, where the builder tells.
+        outcomes: Why sentences or sections were left out, where the builder tells.
         bad: Lines that are no full text.
         faults: Annotations that did not fit their text.
         quarantine: Where these two are listed; None where there are none.
@@ -70,7 +70,7 @@ class Built:
 
     steps: dict[str, int]
     splits: dict[str, int]
-    fates: dict[str, int]
+    outcomes: dict[str, int]
     bad: int
     faults: int
     quarantine: Path | None
@@ -133,7 +133,7 @@ def build_pairs(
         made = run_over_texts(
             work, shards, plan.step, parameters, max_bad=max_bad, workers=workers, on_progress=advance
         )
-        counts, fates = made.counts, dict(made.fates.most_common())
+        counts, outcomes = made.counts, dict(made.outcomes.most_common())
         steps = {name: counts[name] for name in plan.steps}
         with PAIR_SET.writing(out) as folder:
             splits, papers = _write_splits(made.results, folder, splitting)
@@ -149,7 +149,7 @@ def build_pairs(
                 "settings": {**plan.parameters, "validation": splitting.validation, "test": splitting.test},
                 "seed": splitting.seed,
                 "steps": steps,
-                "left_out": fates,
+                "left_out": outcomes,
                 "splits": splits,
                 plan.unit: papers,
                 "bad": counts["bad"],
@@ -161,7 +161,7 @@ def build_pairs(
     return Built(
         steps=steps,
         splits=splits,
-        fates=fates,
+        outcomes=outcomes,
         bad=counts["bad"],
         faults=counts["faults"],
         quarantine=quarantine if quarantine.exists() else None,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
@@ -47,7 +47,7 @@ _USUAL_CHARACTERS = 120
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class FamilyOfSet(_Part):
@@ -68,7 +68,7 @@ class Sampling(_Part):
         single: Whether each sentence cites exactly one paper, once.
         split: What split sentences.
         funnel: How many were left after each step, from the papers of the corpus to the contexts chosen.
-        fates: What became of the sentences that cite, in paragraphs that cite a drawn paper; once a round.
+        outcomes: What became of the sentences that cite, in paragraphs that cite a drawn paper; once a round.
         cells: Classes of cells that were wanted, that are full, and that hold something.
     """
 
@@ -79,7 +79,7 @@ class Sampling(_Part):
     single: bool
     split: str
     funnel: dict[str, int]
-    fates: dict[str, int]
+    outcomes: dict[str, int] = Field(alias="fates")
     cells: dict[str, int]
 
 
@@ -280,7 +280,7 @@ def write_set(
             shutil.copytree(out / REVIEWS, partial / REVIEWS)  # what people judged is never thrown away
         titles = {name: title_of(name) for name in manifest.families}
         write_datasheet(partial / DATASHEET, manifest.model_dump(), titles)
-        (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
     return manifest
 
 

@@ -307,7 +307,7 @@ class _Build:
                 single=self._options.single,
                 split=Path(self._options.split).name,
                 funnel=self._record.steps(),
-                fates=dict(sorted(self._record.fates.items())),
+                outcomes=dict(sorted(self._record.outcomes.items())),
                 cells=self._record.cells(),
             ),
         )

@@ -11,7 +11,7 @@ from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.read import read_contexts
 from citerec.contexts.repeats import lost_lines
 from citerec.contexts.s2orc import FullText, read_s2orc
-from citerec.contexts.usable import Fate, fate_of_context
+from citerec.contexts.usable import Outcome, outcome_of_context
 from citerec.contexts.write import as_record
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
 from citerec.diagnostics.build.intents import drawn_papers
@@ -57,9 +57,9 @@ def extract_given(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapp
             if drawn.isdisjoint(context.cited_ids):
                 continue
             tally.sentences += 1
-            fate = fate_of_context(context, single=parameters["single"])
-            tally.fates[fate.value] += 1
-            if fate is Fate.USABLE:
+            outcome = outcome_of_context(context, single=parameters["single"])
+            tally.outcomes[outcome.value] += 1
+            if outcome is Outcome.USABLE:
                 tally.contexts += 1
                 yield context
 
