@@ -1,5 +1,6 @@
 """From full texts to contexts: each usable citing sentence, with `<REF>` where it cites (Maharjan 3.2.2)."""
 
+import functools
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -23,15 +24,7 @@ _RAISED = re.compile(r"[^\s\[(]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹][\d⁰¹²³⁴�
 
 @dataclass(slots=True)
 class Tally:
-    """What extraction has seen.
-
-    Attributes:
-        texts: Full texts.
-        paragraphs: Paragraphs that cite a wanted paper.
-        sentences: Sentences that hold a citation, in those paragraphs.
-        outcomes: What became of them.
-        contexts: Contexts made.
-    """
+    """Counts of full texts, of paragraphs that cite a wanted paper, of their citing sentences, and of contexts made."""
 
     texts: int = 0
     paragraphs: int = 0
@@ -73,9 +66,9 @@ def extract_contexts(
 
     Args:
         text: The full text.
-        rules: Which sentences to take.
-        is_wanted: Whether contexts that cite a paper are asked for: paragraphs without such are passed over.
-        tally: Told what was seen.
+        rules: Which sentences to take; the benchmark's by default.
+        is_wanted: Tells whether contexts that cite a paper are wanted; paragraphs that cite no such paper are skipped.
+        tally: Counts what was seen.
     """
     rules, tally = rules or Rules(), tally if tally is not None else Tally()
     tally.texts += 1
@@ -87,7 +80,7 @@ def extract_contexts(
             continue
         tally.paragraphs += 1
         for context in _Passage(document, paragraph, refs, rules).contexts(tally):
-            # Paragraphs may overlap: a citation is one context all the same.
+            # Paragraphs may overlap, but a citation makes one context.
             if context.start not in seen and any(map(is_wanted, context.cited_ids)):
                 seen.add(context.start or 0)
                 tally.contexts += 1
@@ -100,7 +93,6 @@ class _Document:
     def __init__(self, text: FullText) -> None:
         self.text = text
         self._starts = [ref.start for ref in text.bib_refs]
-        self._number_ids: Callable[[int], str | None] | None = None
         self.believed = _believed(text)
 
     def refs_in(self, paragraph: Paragraph) -> Sequence[BibRef]:
@@ -121,15 +113,11 @@ class _Document:
         given = [ref.entry_id for ref in refs if ref.entry_id in self.text.bib_entries and ref.entry_id]
         if not given or callout.works <= len(set(given)) or not callout.numbers:
             return tuple(dict.fromkeys(given))
-        numbered = [self._id_of(number) for number in callout.numbers]
+        numbered = map(self._id_of_number, callout.numbers)
         return tuple(dict.fromkeys([*(entry_id for entry_id in numbered if entry_id), *given]))
 
-    def _id_of(self, number: int) -> str | None:
-        if self._number_ids is None:
-            self._number_ids = self._learnt()
-        return self._number_ids(number)
-
-    def _learnt(self) -> Callable[[int], str | None]:
+    @functools.cached_property
+    def _id_of_number(self) -> Callable[[int], str | None]:
         """How numbers lead to entries, where all bib refs with one number agree on it: ids count from 0 or from 1."""
         shifts: set[tuple[str, int]] = set()
         for ref in self.text.bib_refs:

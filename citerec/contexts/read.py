@@ -1,6 +1,5 @@
 """Contexts from JSON Lines files and from running text."""
 
-import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from citerec.contexts.split import segmenter
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.corpus.values import optional_id, read_count, read_list, read_text, read_year
 from citerec.errors import InputError, QueryError, SourceError
@@ -54,14 +54,7 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
 
 
 class ContextFile:
-    """The contexts of a JSON Lines file: an iterable with a length, which holds none of them in memory.
-
-    Args:
-        path: The file.
-
-    Raises:
-        SourceError: The file cannot be read.
-    """
+    """The contexts of a JSON Lines file: an iterable with a length, which holds none of them in memory."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -188,13 +181,6 @@ def _context(sentences: list[str], at: int, nth: int) -> Context:
 
 
 def _sentences(text: str) -> list[str]:
-    sentences: list[str] = _splitter().segment(text)
+    sentences: list[str] = segmenter().segment(text)
     # Whatever the splitter makes of it, no marker may be lost.
     return sentences if "".join(sentences).count(_SIGN) == text.count(_SIGN) else [text]
-
-
-@functools.cache
-def _splitter() -> Any:
-    from pysbd import Segmenter
-
-    return Segmenter(language="en", clean=False)

@@ -1,4 +1,4 @@
-"""Steps over full texts. Some come more than once: of several with one corpusid the last counts."""
+"""Steps over full texts. Some texts come more than once: of several with one corpusid the last counts."""
 
 import functools
 import heapq
@@ -65,9 +65,9 @@ class OfTexts:
 
     Attributes:
         results: Of each shard.
-        counts: The counts of all shards together: `texts`, `bad`, and what else the step counts.
-        outcomes: Why sentences or sections were left out.
-        kept: Files of this run in the folder of its work.
+        counts: Of all shards together: `texts`, `bad`, and what else the step counts.
+        outcomes: Outcomes of sentences or sections.
+        kept: Names of the files of this run in its checkpoint directory.
     """
 
     results: Sequence[Result]
@@ -86,7 +86,7 @@ def run_over_texts(
     workers: int | None,
     on_progress: Callable[[float, float], None],
 ) -> OfTexts:
-    """Runs a step over shards of S2ORC, which finds in its parameters, as `repeated`, what `lost_lines` wants.
+    """Runs a step over shards of S2ORC; its parameter `repeated` is for `lost_lines`.
 
     Raises:
         BuildError: More than `max_bad` of the texts are bad.
@@ -110,14 +110,13 @@ def run_over_texts(
 
 
 def lost_lines(path: str, shard: Path) -> frozenset[int]:
-    """The lines of a shard that count no more."""
+    """The lines of a shard that a later text stands in for."""
     return frozenset(_lost(path).get(str(shard), ()))
 
 
 @functools.cache
 def _lost(path: str) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = orjson.loads(Path(path).read_bytes())
-    return found
+    return dict(orjson.loads(Path(path).read_bytes()))
 
 
 def _texts(path: Path, number: int) -> Iterator[tuple[str, int, int]]:

@@ -1,4 +1,4 @@
-"""The one function from a context to its topic, and the cleaning that citing sentences share with it."""
+"""From a context to its topic, and the cleaning of texts that citing sentences share with it."""
 
 import html
 import re

@@ -45,7 +45,7 @@ class Outcome(StrEnum):
 
 
 def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, single: bool) -> Outcome | None:
-    """Why a sentence is not usable, whatever its citations lead to; None where it is, as far as that.
+    """Why a sentence of a paragraph is not usable, whatever its citations lead to; None if nothing is wrong with it.
 
     Args:
         whole: The paragraph.
@@ -72,7 +72,7 @@ def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, 
 
 
 def outcome_of_context(context: Context, *, single: bool = True) -> Outcome:
-    """What the sentence of a context from elsewhere is worth, by the same rules: `<REF>` is one of its citations."""
+    """The outcome of the sentence of a given context, by the same rules; `<REF>` is one of its citations."""
     start = context.text.index(MARKER)
     marker = Callout(start, start + len(MARKER), Style.NUMBERED_BRACKETS, 1)
     others = [callout for callout in find_callouts(context.text) if not _overlap(callout, marker)]

@@ -1,4 +1,4 @@
-"""Bounds that the corpus at hand decides: how long is long, which fields are small, where citation counts are cut."""
+"""Bounds that depend on the corpus: which lengths are long, which fields are small, where citation counts are cut."""
 
 import statistics
 from bisect import bisect_right

@@ -1,4 +1,4 @@
-"""Labels contexts by every stratum that their data allow."""
+"""Labels contexts by all families that their data allow."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -88,10 +88,7 @@ def label_contexts(
     return Labelled(
         contexts=tuple(labelled),
         families={family.name: family.classes(bounds) for family in chosen},
-        conditions={
-            family.name: tuple(condition.name for condition in family.conditions) if conditions else ()
-            for family in chosen
-        },
+        conditions={family.name: family.condition_names if conditions else () for family in chosen},
         bounds=bounds,
         model=model if tagging else None,
         outside=outside,

@@ -22,7 +22,7 @@ def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, A
     """Writes `paper TAB texts that cite it` of a shard of S2ORC, in order of paper; then what could not be read."""
     cited: Counter[str] = Counter()
     texts = bad = faults = 0
-    # Lines that are no text come first: they may stop the work, and the first is then named.
+    # Lines that are no text come first: if they stop the work, the message names the first.
     aside: list[bytes] = []
     misfits: list[bytes] = []
     places: list[tuple[str, int]] = []
