@@ -149,11 +149,12 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
                 last = "name"
             case "comma" if names:
                 names.append(token)
-            case "comma" | "semicolon" | "dot":
-                if token.kind == "semicolon":
-                    whole = whole and not _has_name(names)
-                    broken = broken or _are_authors(names)
-                    names = []
+            case "semicolon":
+                whole = whole and not _has_name(names)
+                broken = broken or _are_authors(names)
+                names = []
+            case "comma" | "dot":
+                pass
             case "year":
                 broken = broken or (bool(names) and names[-1].kind == "amp" and _has_name(names))
                 if _has_name(names) and not _is_meeting(names):
@@ -188,9 +189,8 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
             case _:
                 whole = False
                 names, last = [], "other"
-    open_names = _has_name(names)
     broken = broken or _are_authors(names)
-    return Reading(tuple(entries), years_first, not whole, markers, broken, open_names)
+    return Reading(tuple(entries), years_first, not whole, markers, broken, _has_name(names))
 
 
 def _has_name(names: list[_Token]) -> bool:

@@ -1,4 +1,4 @@
-"""Digests of what a trained part learnt from and was tuned on (docs/formats.md), by which evaluation checks contexts."""
+"""Digests of what a trained part learnt from and was tuned on (docs/formats.md). Evaluation checks them."""
 
 import hashlib
 import re

@@ -13,6 +13,7 @@ from citerec.corpus.values import optional_id, read_count, read_list, read_text,
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.records import MARKER, Context
 
+_TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 # Splitting takes time with the square of the text, so that a marker is looked at in this much of it on either side.
 _WINDOW_CHARACTERS = 8000
@@ -98,18 +99,12 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         after=read_text(record, "after") or "",
         context_id=context_id,
         citing_id=optional_id(record, "citing_id"),
-        citing_key=read_text(record, "citing_key"),
         citing_year=read_year(record, "citing_year"),
         cited_ids=_read_ids(record, "cited_ids"),
-        section=read_text(record, "section"),
-        source=read_text(record, "source"),
-        intent=read_text(record, "intent"),
         labels=_read_labels(record),
-        marker=read_text(record, "marker"),
-        style=read_text(record, "style"),
         start=read_count(record, "start"),
         end=read_count(record, "end"),
-        citing_title=read_text(record, "citing_title"),
+        **{name: read_text(record, name) for name in _TEXTS},
         cited_before=_read_ids(record, "cited_before"),
     )
 

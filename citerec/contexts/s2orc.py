@@ -52,10 +52,10 @@ class FullText:
         paper_id: Its corpusid.
         text: Its text, to which all offsets point.
         paragraphs: In order, without repeats.
-        sentences: Start and end of each, in order; None where the source does not tell.
+        sentences: Start and end of each, in order; None if the source does not give them.
         bib_refs: In order.
         bib_entries: By id.
-        faults: What did not fit its text, each in words.
+        faults: Messages about annotations that did not fit the text.
     """
 
     paper_id: str

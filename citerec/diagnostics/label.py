@@ -18,14 +18,12 @@ _PART = 1000
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Contexts in classes.
+    """Contexts with their labels.
 
     Attributes:
-        contexts: The contexts, each with its labels.
-        families: The classes of each family, in order; a family that no context has a class of has none.
+        families: The classes of each family, in order.
         conditions: What each family holds constant, in words.
-        bounds: What the corpus decided.
-        model: The spaCy model that tagged parts of speech, if one did.
+        model: The spaCy model that tagged parts of speech, if any.
         outside: How many contexts cite no paper of the corpus.
     """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
@@ -21,7 +21,7 @@ from citerec.diagnostics.datasheet import REVIEWS as REVIEWS
 from citerec.diagnostics.datasheet import write_datasheet
 from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import Labelled
-from citerec.diagnostics.strata import strata
+from citerec.diagnostics.strata import Frozen, strata
 from citerec.errors import InputError, first_fault
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.places import DIAGNOSTICS, shipped
@@ -45,18 +45,14 @@ DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
-
-
-class FamilyOfSet(_Part):
+class FamilyOfSet(Frozen):
     """A family within a set: what it holds constant, and how many contexts each class has, in order."""
 
     conditions: tuple[str, ...]
     classes: dict[str, int]
 
 
-class Sampling(_Part):
+class Sampling(Frozen):
     """How a set was sampled: the options of a build (`BuildOptions`), and its counts.
 
     Attributes:
@@ -76,7 +72,7 @@ class Sampling(_Part):
     cells: dict[str, int]
 
 
-class SetManifest(_Part):
+class SetManifest(Frozen):
     """`manifest.json` of a diagnostic set (docs/diagnostics.md).
 
     Attributes:
@@ -162,7 +158,7 @@ def read_set(path: Path) -> DiagnosticSet:
     """Reads a set and checks that it is whole.
 
     Raises:
-        InputError: It is no set, of another version, or its contexts are not those that its manifest speaks of.
+        InputError: It is no set, of another version, or its contexts are not those of its manifest.
     """
     manifest = SetManifest.read(path)
     if fingerprint(path) != manifest.fingerprint:

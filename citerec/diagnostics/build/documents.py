@@ -16,11 +16,7 @@ COLLECTIONS = ("cited_papers", "citing_papers", "texts", "contexts")
 
 
 class Collections:
-    """The collections of a build.
-
-    Args:
-        papers: The store beside whose papers they are kept, and which knows these papers.
-    """
+    """The collections of a build, kept beside the papers of a store."""
 
     def __init__(self, papers: PaperStore) -> None:
         self.papers = papers

@@ -1,5 +1,6 @@
 """The second pass over the full texts: usable sentences that cite drawn papers, measured by spaCy."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -73,24 +74,21 @@ EXTRACT_TEXTS, EXTRACT_GIVEN = Step(extract_texts, version=1), Step(extract_give
 
 def measured(path: Path) -> Iterator[dict[str, Any]]:
     """The contexts of a result: `context`, `sentence` and the drawn paper `cited_id` for which each stands."""
-    for line in reading_lines(path):
-        if not line.startswith(TEXT):
-            yield orjson.loads(line)
+    yield from (orjson.loads(line) for line in reading_lines(path) if not line.startswith(TEXT))
 
 
 def texts(path: Path) -> Iterator[dict[str, Any]]:
     """The texts of a result, with the paragraphs that cite drawn papers."""
-    for line in reading_lines(path):
-        if line.startswith(TEXT):
-            yield orjson.loads(line.removeprefix(TEXT))
+    yield from (orjson.loads(line[len(TEXT) :]) for line in reading_lines(path) if line.startswith(TEXT))
 
 
 def _write(
     contexts: Iterable[Context], found: list[bytes], write: Write, drawn: frozenset[str], model: str | None
 ) -> None:
-    part: list[Context] = []
-
-    def flush() -> None:
+    remaining, last = iter(contexts), False
+    while not last:
+        part = list(itertools.islice(remaining, _PART))
+        last = len(part) < _PART
         for context, sentence in zip(part, read_sentences(part, model), strict=True):
             measured = {"context": as_record(context), "sentence": asdict(sentence)}
             for paper_id in context.cited_ids:
@@ -99,14 +97,7 @@ def _write(
                     write(orjson.dumps({"id": own, "cited_id": paper_id, **measured}))
         for text in found:
             write(TEXT + text)
-        part.clear()
         found.clear()
-
-    for context in contexts:
-        part.append(context)
-        if len(part) >= _PART:
-            flush()
-    flush()
 
 
 def _text_of(text: FullText, drawn: frozenset[str]) -> dict[str, Any]:
