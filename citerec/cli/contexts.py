@@ -89,5 +89,5 @@ def extract(
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"
     say(f"{out}: {in_words(extracted.contexts)} of {seen}.")
-    show_counts(extracted.fates)
+    show_counts(extracted.outcomes)
     note_set_aside(extracted)

@@ -116,7 +116,7 @@ def _build(sources: tuple[Path, ...], plan: "Plan", options: dict[str, Any]) -> 
     splits = ", ".join(f"{split} {count:,}" for split, count in built.splits.items())
     say(f"{out} written: {splits}.")
     show_counts(built.steps)
-    if built.fates:
+    if built.outcomes:
         output().print("\nSentences that cite, left out:", style="dim")
-        show_counts(built.fates)
+        show_counts(built.outcomes)
     note_set_aside(built)

@@ -1,7 +1,6 @@
 """Author–year citations: names and years, inside a bracket and in running text.
 
-Everything is read token by token, from left to right or over a window of fixed width: time grows with the length of the
-text and with nothing else.
+Tokens are read from left to right, or in a window of fixed width: the time is linear in the length of the text.
 """
 
 import re
@@ -53,13 +52,7 @@ _ACRONYM = 3  # letters from which capitals alone are a meeting's name rather th
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Names and what was published under them.
-
-    Attributes:
-        start: Where it begins in the text.
-        end: Where it ends.
-        works: How many years it gives.
-    """
+    """Names with years: the span in the text, and the number of years."""
 
     start: int
     end: int
@@ -144,13 +137,7 @@ def is_name(word: str) -> bool:
 
 
 def read_bracket(text: str, start: int, end: int) -> Reading:
-    """Reads what stands between brackets.
-
-    Args:
-        text: The sentence.
-        start: First character after the opening bracket.
-        end: The closing bracket.
-    """
+    """Reads what stands between an opening bracket, just before `start`, and the closing one at `end`."""
     entries: list[Entry] = []
     whole, broken, markers, years_first = True, False, 0, 0
     names: list[_Token] = []
@@ -162,11 +149,12 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
                 last = "name"
             case "comma" if names:
                 names.append(token)
-            case "comma" | "semicolon" | "dot":
-                if token.kind == "semicolon":
-                    whole = whole and not _has_name(names)
-                    broken = broken or _are_authors(names)
-                    names = []
+            case "semicolon":
+                whole = whole and not _has_name(names)
+                broken = broken or _are_authors(names)
+                names = []
+            case "comma" | "dot":
+                pass
             case "year":
                 broken = broken or (bool(names) and names[-1].kind == "amp" and _has_name(names))
                 if _has_name(names) and not _is_meeting(names):
@@ -183,11 +171,9 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
                 entries[-1] = Entry(entries[-1].start, token.end, entries[-1].works + 1)
             case "letter" if last == "year" and years_first:
                 years_first += 1
-            case "place" if entries or years_first:
-                names, last = [], "place"
-                if entries:
-                    entries[-1] = replace(entries[-1], end=token.end)
-            case "number" if (entries or years_first) and last in ("year", "place"):
+            case "place" | "number" if (entries or years_first) and (
+                token.kind == "place" or last in ("year", "place")
+            ):
                 names, last = [], "place"
                 if entries:
                     entries[-1] = replace(entries[-1], end=token.end)
@@ -203,9 +189,8 @@ def read_bracket(text: str, start: int, end: int) -> Reading:
             case _:
                 whole = False
                 names, last = [], "other"
-    open_names = _has_name(names)
     broken = broken or _are_authors(names)
-    return Reading(tuple(entries), years_first, not whole, markers, broken, open_names)
+    return Reading(tuple(entries), years_first, not whole, markers, broken, _has_name(names))
 
 
 def _has_name(names: list[_Token]) -> bool:
@@ -239,12 +224,7 @@ def _first_of(names: list[_Token], whole: bool) -> _Token:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Names before a year or a bracket.
-
-    Attributes:
-        start: Where the first begins.
-        sure: Whether `and`, `&` or `et al.` says that they are authors.
-    """
+    """Where names before a year or a bracket begin; sure if `and`, `&` or `et al.` says that they are authors."""
 
     start: int
     sure: bool

@@ -41,14 +41,13 @@ ALL_STYLES = frozenset(Style)
 def find_callouts(
     text: str, hints: Sequence[tuple[int, int]] = (), believed: Container[Style] = ALL_STYLES
 ) -> list[Callout]:
-    """The callouts of a text in order; none overlaps another. Takes time in proportion to the text.
+    """The callouts of a text, in order and without overlaps, in time linear in the length of the text.
 
     Args:
         text: A sentence or a paragraph.
-        hints: Spans known to be citations (the bib refs of S2ORC). What stands there in no regular style is mangled; a
-            number that alone could be anything is believed to be one.
-        believed: Styles in which a citation is believed without a hint: in a paper that cites as `[12]`, `(3)` is an
-            equation.
+        hints: Spans known to be citations (the bib refs of S2ORC): there, a number is a citation, and what has no
+            regular style is mangled.
+        believed: Styles of citations without a hint: in a paper that cites as `[12]`, `(3)` is an equation.
     """
     brackets = _Brackets(text)
     hinted = Spans(hints)
@@ -203,13 +202,9 @@ def _broken(text: str, brackets: _Brackets, place: int, end: int) -> list[Callou
         return [Callout(names.start, place + 1 + year, Style.MANGLED, 0)]
     elif listed and (square or (listed.end() == end and not at_end) or len(expanded(listed.group().strip(" ,;"))) > 1):
         whole = listed.end() == end
-        stop = (
-            inner[0].end
-            if fused and whole
-            else end + 1
-            if whole and text[end : end + 1] in (")", "]")
-            else listed.end()
-        )
+        stop = listed.end()
+        if whole and (fused or text[end : end + 1] in (")", "]")):
+            stop = inner[0].end if fused else end + 1
     elif labels:
         stop = inner[0].end if fused else labels.end()
     elif fused and not text[place + 1 : end].strip():
@@ -232,9 +227,9 @@ def _in_running_text(text: str, brackets: _Brackets, found: list[Callout]) -> It
             yield Callout(names.start, end, Style.AUTHOR_YEAR_TEXT, 1)
     for place in brackets.places:
         if text[place] == "]" and brackets.is_unmatched(place):
-            begin = re.search(rf"(?<![\w.]){LIST}\s?$", text[max(0, place - 40) : place])
-            if begin:
-                yield Callout(max(0, place - 40) + begin.start(), place + 1, Style.MANGLED, 0)
+            first = max(0, place - 40)
+            if begin := re.search(rf"(?<![\w.]){LIST}\s?$", text[first:place]):
+                yield Callout(first + begin.start(), place + 1, Style.MANGLED, 0)
 
 
 def _is_within(brackets: _Brackets, place: int, text: str) -> bool:
@@ -314,10 +309,8 @@ def _with_hints(text: str, found: list[Callout], hints: Sequence[tuple[int, int]
             continue
         numbers = expanded(text[start:end].strip().translate(LOWERED)) if end - start < LONGEST else ()
         glued = start > 0 and (text[start - 1].isalpha() or text[start - 1] in '.,;:?!)]”"’')
-        if numbers and glued:
-            added.append(Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers))
-        else:
-            added.append(Callout(start, end, Style.MANGLED, 0))
+        raised_here = Callout(start, end, Style.SUPERSCRIPT, len(numbers), numbers)
+        added.append(raised_here if numbers and glued else Callout(start, end, Style.MANGLED, 0))
     return _without_overlaps([*found, *_joined_superscripts(text, added)]) if added else found
 
 

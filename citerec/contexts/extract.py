@@ -1,5 +1,6 @@
 """From full texts to contexts: each usable citing sentence, with `<REF>` where it cites (Maharjan 3.2.2)."""
 
+import functools
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
@@ -12,7 +13,7 @@ from citerec.contexts.callouts import find_callouts
 from citerec.contexts.passages import folded, sentences_given, sentences_of, with_marker
 from citerec.contexts.s2orc import BibRef, FullText, Paragraph
 from citerec.contexts.split import Span, splitter
-from citerec.contexts.usable import Fate, fate_of_sentence, is_whole
+from citerec.contexts.usable import OUTCOMES, Outcome, is_whole, outcome_of_sentence
 from citerec.records import MARKER, Context
 
 _ENTRY_ID = re.compile(r"(\D*)(\d+)")
@@ -23,31 +24,18 @@ _RAISED = re.compile(r"[^\s\[(]?[\d⁰¹²³⁴⁵⁶⁷⁸⁹][\d⁰¹²³⁴�
 
 @dataclass(slots=True)
 class Tally:
-    """What extraction has seen.
-
-    Attributes:
-        texts: Full texts.
-        paragraphs: Paragraphs that cite a wanted paper.
-        sentences: Sentences that hold a citation, in those paragraphs.
-        fates: What became of them.
-        contexts: Contexts made.
-    """
+    """Counts of full texts, of paragraphs that cite a wanted paper, of their citing sentences, and of contexts made."""
 
     texts: int = 0
     paragraphs: int = 0
     sentences: int = 0
-    fates: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     contexts: int = 0
 
     def as_counts(self) -> dict[str, Any]:
         """What was seen, as JSON has it."""
-        return {
-            "texts": self.texts,
-            "paragraphs": self.paragraphs,
-            "sentences": self.sentences,
-            "fates": dict(self.fates),
-            "contexts": self.contexts,
-        }
+        counts = {name: getattr(self, name) for name in ("texts", "paragraphs", "sentences", "contexts")}
+        return {**counts, OUTCOMES: dict(self.outcomes)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +66,9 @@ def extract_contexts(
 
     Args:
         text: The full text.
-        rules: Which sentences to take.
-        is_wanted: Whether contexts that cite a paper are asked for: paragraphs without such are passed over.
-        tally: Told what was seen.
+        rules: Which sentences to take; the benchmark's by default.
+        is_wanted: Tells whether contexts that cite a paper are wanted; paragraphs that cite no such paper are skipped.
+        tally: Counts what was seen.
     """
     rules, tally = rules or Rules(), tally if tally is not None else Tally()
     tally.texts += 1
@@ -92,7 +80,7 @@ def extract_contexts(
             continue
         tally.paragraphs += 1
         for context in _Passage(document, paragraph, refs, rules).contexts(tally):
-            # Paragraphs may overlap: a citation is one context all the same.
+            # Paragraphs may overlap, but a citation makes one context.
             if context.start not in seen and any(map(is_wanted, context.cited_ids)):
                 seen.add(context.start or 0)
                 tally.contexts += 1
@@ -105,7 +93,6 @@ class _Document:
     def __init__(self, text: FullText) -> None:
         self.text = text
         self._starts = [ref.start for ref in text.bib_refs]
-        self._number_ids: Callable[[int], str | None] | None = None
         self.believed = _believed(text)
 
     def refs_in(self, paragraph: Paragraph) -> Sequence[BibRef]:
@@ -126,15 +113,11 @@ class _Document:
         given = [ref.entry_id for ref in refs if ref.entry_id in self.text.bib_entries and ref.entry_id]
         if not given or callout.works <= len(set(given)) or not callout.numbers:
             return tuple(dict.fromkeys(given))
-        numbered = [self._id_of(number) for number in callout.numbers]
+        numbered = map(self._id_of_number, callout.numbers)
         return tuple(dict.fromkeys([*(entry_id for entry_id in numbered if entry_id), *given]))
 
-    def _id_of(self, number: int) -> str | None:
-        if self._number_ids is None:
-            self._number_ids = self._learnt()
-        return self._number_ids(number)
-
-    def _learnt(self) -> Callable[[int], str | None]:
+    @functools.cached_property
+    def _id_of_number(self) -> Callable[[int], str | None]:
         """How numbers lead to entries, where all bib refs with one number agree on it: ids count from 0 or from 1."""
         shifts: set[tuple[str, int]] = set()
         for ref in self.text.bib_refs:
@@ -178,29 +161,29 @@ class _Passage:
         for at, sentence in enumerate(self._sentences):
             here = self._callouts[bisect_right(ends, sentence[0]) : bisect_left(starts, sentence[1])]
             tally.sentences += bool(here)
-            for fate, callout, cited in self._judged(sentence, here) if here else ():
-                tally.fates[fate.value] += 1
-                if fate is Fate.USABLE and callout:
+            for outcome, callout, cited in self._judged(sentence, here) if here else ():
+                tally.outcomes[outcome.value] += 1
+                if outcome is Outcome.USABLE and callout:
                     yield self._context(at, callout, cited)
 
     def _judged(
         self, sentence: Span, here: Sequence[Callout]
-    ) -> Iterator[tuple[Fate, Callout | None, tuple[str, ...]]]:
+    ) -> Iterator[tuple[Outcome, Callout | None, tuple[str, ...]]]:
         """What becomes of a sentence, or of each citation in it where several may stand there."""
-        fate: Fate | None = Fate.DEBRIS
+        outcome: Outcome | None = Outcome.DEBRIS
         if MARKER not in self._whole[slice(*sentence)]:  # a paper on citation recommendation may well write it
-            fate = fate_of_sentence(self._whole, sentence, here, single=self._rules.single)
-        if fate is not None:
-            yield fate, None, ()
+            outcome = outcome_of_sentence(self._whole, sentence, here, single=self._rules.single)
+        if outcome is not None:
+            yield outcome, None, ()
             return
         for callout in here:
             if is_whole(callout, sentence):
-                fate, cited = self._resolved(callout)
-                yield fate, callout, cited
+                outcome, cited = self._resolved(callout)
+                yield outcome, callout, cited
             else:
-                yield Fate.MANGLED, callout, ()
+                yield Outcome.MANGLED, callout, ()
 
-    def _resolved(self, callout: Callout) -> tuple[Fate, tuple[str, ...]]:
+    def _resolved(self, callout: Callout) -> tuple[Outcome, tuple[str, ...]]:
         """Which papers a citation leads to, or why to none."""
         text = self._document.text
         start, end = self._paragraph.start + callout.start, self._paragraph.start + callout.end
@@ -208,12 +191,12 @@ class _Passage:
             callout, [ref for ref in self._refs if ref.start < end and start < ref.end]
         )
         if self._rules.single and (callout.works > 1 or len(entry_ids) > 1):
-            return Fate.GROUP, ()
+            return Outcome.GROUP, ()
         if not entry_ids:
-            return Fate.UNRESOLVED, ()
+            return Outcome.UNRESOLVED, ()
         papers = (text.bib_entries[entry_id].paper_id for entry_id in entry_ids)
         cited = tuple(dict.fromkeys(paper_id for paper_id in papers if paper_id and paper_id != text.paper_id))
-        return (Fate.USABLE if cited else Fate.UNMATCHED), cited
+        return (Outcome.USABLE if cited else Outcome.UNMATCHED), cited
 
     def _context(self, at: int, callout: Callout, cited: tuple[str, ...]) -> Context:
         paper_id, start = self._document.text.paper_id, self._paragraph.start + callout.start

@@ -28,22 +28,20 @@ from citerec.groundwork.writing import beside, write_failures
 
 @dataclass(frozen=True, slots=True)
 class Extracted:
-    """What extraction gave.
+    """Counts of an extraction, and its quarantine.
 
     Attributes:
-        texts: Full texts read.
-        contexts: Contexts written.
-        sentences: Sentences seen that cite, in paragraphs that cite a matched paper.
-        fates: What became of them; without `single`, of the citations in them.
+        sentences: Citing sentences, in paragraphs that cite a matched paper.
+        outcomes: What became of them; without `single`, of the citations in them.
         bad: Lines that are no full text.
         faults: Annotations that did not fit their text.
-        quarantine: Where these two are listed; None where there are none.
+        quarantine: The file that lists bad lines and faults; None if there are none.
     """
 
     texts: int
     contexts: int
     sentences: int
-    fates: dict[str, int]
+    outcomes: dict[str, int]
     bad: int
     faults: int
     quarantine: Path | None
@@ -58,16 +56,16 @@ def extract_shards(
     workers: int | None = None,
     on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
 ) -> Extracted:
-    """Writes the contexts of all full texts of some shards. What was stopped goes on where it stopped.
+    """Writes the contexts of all full texts of some shards. A run that was stopped can be run again and goes on.
 
-    Each shard's result is kept in `.OUT.work` beside the file: a second run redoes nothing.
+    The result of each shard is kept in `.OUT.work` beside the file, so a second run repeats nothing.
 
     Args:
         sources: Folders of S2ORC shards, or shards; v1 or v2.
         out: The file to write, JSON Lines.
         rules: Which sentences make contexts.
         max_bad: Share of bad texts above which nothing is written.
-        workers: Processes; None for one a processor.
+        workers: Processes; by default one for each processor.
         on_progress: Called with the bytes of shards done, and the bytes of all.
 
     Raises:
@@ -76,7 +74,7 @@ def extract_shards(
     """
     if out.is_dir():
         raise InputError(f"{out} is a folder", "Give a file: --out contexts.jsonl")
-    splitter(rules.split)  # a model that is not there is told before any work
+    splitter(rules.split)  # a missing model is an error before any work
     shards = find_texts(sources)
     if out.exists() and any(out.samefile(shard) for shard in shards):
         raise InputError(f"{out} is one of the sources", "Give another --out.")
@@ -91,12 +89,8 @@ def extract_shards(
                 for line in reading_lines(result.path):
                     (set_aside if line.startswith(QUARANTINE) else write)(line.removeprefix(QUARANTINE))
     return Extracted(
-        texts=made.counts["texts"],
-        contexts=made.counts["contexts"],
-        sentences=made.counts["sentences"],
-        fates=dict(made.fates.most_common()),
-        bad=made.counts["bad"],
-        faults=made.counts["faults"],
+        **{name: made.counts[name] for name in ("texts", "contexts", "sentences", "bad", "faults")},
+        outcomes=dict(made.outcomes.most_common()),
         quarantine=quarantine if (quarantine := quarantine_of(out)).exists() else None,
     )
 

@@ -1,7 +1,6 @@
-"""A file of contexts in three: to learn from, to tune on, to measure on. No citing paper is in two of them."""
+"""Splits a file of contexts into train, dev and test. No citing paper is in two of them."""
 
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,13 +27,7 @@ _PAPER = "paper"
 
 @dataclass(frozen=True, slots=True)
 class PartCounts:
-    """How large a part is.
-
-    Attributes:
-        contexts: Its contexts.
-        citing_papers: Their citing papers, as far as they are known.
-        without_citing_paper: Contexts whose citing paper is not known.
-    """
+    """How many contexts a part has, of how many known citing papers, and how many contexts have no known one."""
 
     contexts: int
     citing_papers: int
@@ -44,7 +37,7 @@ class PartCounts:
 def split_contexts(
     path: Path, out: Path, *, dev: float = 0.1, test: float = 0.1, seed: int = 0
 ) -> dict[str, PartCounts]:
-    """Writes `train.jsonl`, `dev.jsonl` and `test.jsonl` to a folder, in place of a split that stood there.
+    """Writes `train.jsonl`, `dev.jsonl` and `test.jsonl` to a folder, and replaces a split that is there.
 
     Digests of the citing papers' names and of the seed decide which papers go where; a context without a citing paper
     goes by its sentence. Lines are copied as they are, in their order.
@@ -52,10 +45,10 @@ def split_contexts(
     Args:
         path: A file of contexts.
         out: The folder.
-        dev: A share of the citing papers, below 1; or a number of contexts, from 1: as many, or a few more, as papers
-            are not divided.
-        test: Likewise.
-        seed: Another one makes other parts.
+        dev: A share of the citing papers, below 1; or a number of contexts, from 1. As papers are not divided, a part
+            may get a few contexts more.
+        test: The same for the test part.
+        seed: Decides the parts.
 
     Returns:
         How large each part is.
@@ -88,7 +81,7 @@ def split_contexts(
         opened = {
             part: files.enter_context((folder / f"{part}.jsonl").open("wb")) for part in PARTS if counts[part].contexts
         }
-        for context, line in _with_lines(path):
+        for context, (_, line, _) in zip(read_contexts(path), raw_lines(path), strict=True):
             opened[places[_paper(context)]].write(line.rstrip(b"\r\n") + b"\n")
         manifest = {
             "kind": SPLIT.kind,
@@ -107,7 +100,7 @@ def split_contexts(
 
 
 def _paper(context: Context) -> tuple[str, str]:
-    """What tells one citing paper from another; a context without one is known by its sentence."""
+    """The key of a citing paper; that of a context without one is its sentence."""
     name = citing_name(context.citing_id, context.citing_key)
     return (_PAPER, name) if name else ("text", folded(context.text))
 
@@ -123,7 +116,3 @@ def _places(papers: Counter[tuple[str, str]], wanted: dict[str, float], seed: in
             places[paper] = part
             taken += papers[paper] if size >= 1 else 1
     return places | dict.fromkeys(left, "train")
-
-
-def _with_lines(path: Path) -> Iterator[tuple[Context, bytes]]:
-    return ((context, line) for context, (_, line, _) in zip(read_contexts(path), raw_lines(path), strict=True))

@@ -1,4 +1,4 @@
-"""The leak rules: what a fair answer to a context must not know. They are applied here and nowhere else.
+"""The leak rules: what a fair answer to a context must not know. They are implemented only here.
 
 Searches are restricted by `LeakRules.restrict` before they run. Lists from elsewhere (functions, run files, runs in
 memory) are judged by `LeakRules.breaches`. Both read the same topics, so every system is held to the same rules.
@@ -31,10 +31,9 @@ class LeakRules:
     """Which rules are on.
 
     Attributes:
-        exclude_citing: The citing paper is no answer to its own context, and what it wrote about others is not
-            searched.
+        exclude_citing: The citing paper is no answer to its own context, and its citing sentences are not searched.
         as_of_year: Nothing known to be newer than the citing paper is an answer, and no citing sentence newer than it,
-            or of unknown year, is searched. Where the year of the citing paper is unknown, nothing is newer.
+            or of unknown year, is searched. If the year of the citing paper is unknown, nothing is newer.
     """
 
     exclude_citing: bool = True

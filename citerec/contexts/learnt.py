@@ -1,7 +1,4 @@
-"""What a trained part learnt from, and was tuned on: digests that are kept beside it (docs/formats.md).
-
-Evaluation asks them, so that nothing is measured on what it was learnt from.
-"""
+"""Digests of what a trained part learnt from and was tuned on (docs/formats.md). Evaluation checks them."""
 
 import hashlib
 import re
@@ -28,8 +25,8 @@ class Learnt:
     """What one part, or all parts of a system together, learnt from.
 
     Attributes:
-        learnt_from: Digests of the texts that it learnt from, and of the papers that wrote them.
-        tuned_on: Digests of those that it was measured on while it learnt, and by which something was chosen.
+        learnt_from: Digests of the texts that it learnt from, and of their papers.
+        tuned_on: The same for what settings were chosen on.
         unsaid: Names of parts that do not say what they learnt from.
     """
 
@@ -69,8 +66,8 @@ def learnt_by_part(part: str | Path) -> Learnt:
     """What a part learnt from, as its directory says.
 
     Args:
-        part: The directory. One without a manifest was made elsewhere, and so was what is no directory, such as a model
-            of the hub: that counts as having learnt from nothing. A part that an older citerec trained is `unsaid`.
+        part: The directory. What has no manifest of ours, such as a model of the hub, learnt from nothing of ours. A
+            part that an older citerec trained is `unsaid`.
 
     Raises:
         ModelError: Its file of digests is broken, or of another version.
@@ -80,14 +77,10 @@ def learnt_by_part(part: str | Path) -> Learnt:
 
 
 def read_learnt(file: Path, name: str) -> Learnt:
-    """The digests of a file.
-
-    Args:
-        file: The file.
-        name: What it was learnt by, as `unsaid` has it where there is no such file.
+    """The digests in the file of a part; where there is no file, the part's name is `unsaid`.
 
     Raises:
-        ModelError: It is broken, or of another version.
+        ModelError: The file is broken, or of another version.
     """
     try:
         value = orjson.loads(file.read_bytes())
@@ -102,21 +95,18 @@ def read_learnt(file: Path, name: str) -> Learnt:
 
 
 def digests_of(context: Context) -> tuple[str, ...]:
-    """Digests by which a context is known: of its sentence, and of its citing paper where that is known.
-
-    The same sentence under another id, or with other white space, case or punctuation, has the same digest.
-    """
+    """Digests of a context's sentence, whatever its white space, case and punctuation, and of its citing paper."""
     name = citing_name(context.citing_id, context.citing_key)
     return (digest("text", folded(context.text)), *([digest("paper", name)] if name else []))
 
 
 def digest(*names: str) -> str:
-    """16 hex digits that some names decide."""
+    """The digest of some names: 16 hexadecimal digits."""
     return hashlib.blake2b("\0".join(names).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def folded(text: str) -> str:
-    """The words of a text: neither case, punctuation nor white space tells one text from another."""
+    """The words of a text, without case and punctuation."""
     return " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", text).casefold())) or text
 
 

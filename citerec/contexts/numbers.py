@@ -66,11 +66,6 @@ def cites_in_brackets(text: str, place: int, numbers: tuple[int, ...], match: "r
     return not (is_interval or (len(numbers) > 1 and _SEQUENCE_BEFORE.search(before)))
 
 
-def _names_a_substance(text: str, place: int, after: int) -> bool:
-    """Whether letters follow at once, as in `[60]fullerene`; a lost space is lost before the bracket too."""
-    return text[after : after + 1].isalpha() and (place == 0 or text[place - 1].isspace())
-
-
 def _falls(listed: str) -> bool:
     """Whether a range goes down, as the score of a match does."""
     return any(int(first) >= int(last) for first, last in re.findall(rf"(\d+)\s?[{DASH}]\s?(\d+)", listed))

@@ -22,13 +22,7 @@ _QUOTES = str.maketrans(dict.fromkeys('"“”‘', " "))
 
 
 def sentences_of(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Span]:
-    """The sentences of a paragraph, by a splitter.
-
-    Args:
-        whole: The paragraph.
-        callouts: Its citations, in order.
-        split: The splitter.
-    """
+    """The sentences of a paragraph by a splitter; its citations are given in order."""
     return _with_trailing(whole, _split(whole, callouts, split), callouts)
 
 

@@ -47,12 +47,7 @@ def raised(text: str) -> Iterator[Callout]:
 
 
 def flattened(text: str, hints: Sequence[tuple[int, int]]) -> Iterator[Callout]:
-    """Citations whose raised digits became plain, glued to a mark of punctuation: `as shown.12`.
-
-    Args:
-        text: A sentence or a paragraph.
-        hints: Spans known to be citations; digits that begin one need no further sign.
-    """
+    """Citations whose raised digits became plain, glued to punctuation: `as shown.12`. Hints are known citations."""
     starts = {start for start, _ in hints}
     for match in _FLATTENED.finditer(text):
         if not (match.start() in starts or _ends_a_clause(text[max(0, match.start() - 32) : match.start()])):

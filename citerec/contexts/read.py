@@ -1,6 +1,5 @@
 """Contexts from JSON Lines files and from running text."""
 
-import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,11 +7,13 @@ from typing import Any
 
 import orjson
 
+from citerec.contexts.split import segmenter
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.corpus.values import optional_id, read_count, read_list, read_text, read_year
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.records import MARKER, Context
 
+_TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 # Splitting takes time with the square of the text, so that a marker is looked at in this much of it on either side.
 _WINDOW_CHARACTERS = 8000
@@ -54,14 +55,7 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
 
 
 class ContextFile:
-    """The contexts of a JSON Lines file: an iterable with a length, which holds none of them in memory.
-
-    Args:
-        path: The file.
-
-    Raises:
-        SourceError: The file cannot be read.
-    """
+    """The contexts of a JSON Lines file: an iterable with a length, which holds none of them in memory."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -105,18 +99,12 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         after=read_text(record, "after") or "",
         context_id=context_id,
         citing_id=optional_id(record, "citing_id"),
-        citing_key=read_text(record, "citing_key"),
         citing_year=read_year(record, "citing_year"),
         cited_ids=_read_ids(record, "cited_ids"),
-        section=read_text(record, "section"),
-        source=read_text(record, "source"),
-        intent=read_text(record, "intent"),
         labels=_read_labels(record),
-        marker=read_text(record, "marker"),
-        style=read_text(record, "style"),
         start=read_count(record, "start"),
         end=read_count(record, "end"),
-        citing_title=read_text(record, "citing_title"),
+        **{name: read_text(record, name) for name in _TEXTS},
         cited_before=_read_ids(record, "cited_before"),
     )
 
@@ -188,13 +176,6 @@ def _context(sentences: list[str], at: int, nth: int) -> Context:
 
 
 def _sentences(text: str) -> list[str]:
-    sentences: list[str] = _splitter().segment(text)
+    sentences: list[str] = segmenter().segment(text)
     # Whatever the splitter makes of it, no marker may be lost.
     return sentences if "".join(sentences).count(_SIGN) == text.count(_SIGN) else [text]
-
-
-@functools.cache
-def _splitter() -> Any:
-    from pysbd import Segmenter
-
-    return Segmenter(language="en", clean=False)

@@ -1,4 +1,4 @@
-"""Steps over full texts. Some come more than once: of several with one corpusid the last counts."""
+"""Steps over full texts. Some texts come more than once: of several with one corpusid the last counts."""
 
 import functools
 import heapq
@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from citerec.contexts.s2orc import read_s2orc
+from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
 from citerec.errors import BuildError
@@ -64,14 +65,14 @@ class OfTexts:
 
     Attributes:
         results: Of each shard.
-        counts: The counts of all shards together: `texts`, `bad`, and what else the step counts.
-        fates: Why sentences or sections were left out.
-        kept: Files of this run in the folder of its work.
+        counts: Of all shards together: `texts`, `bad`, and what else the step counts.
+        outcomes: Outcomes of sentences or sections.
+        kept: Names of the files of this run in its checkpoint directory.
     """
 
     results: Sequence[Result]
     counts: "Counter[str]"
-    fates: "Counter[str]"
+    outcomes: "Counter[str]"
     kept: frozenset[str]
 
 
@@ -85,7 +86,7 @@ def run_over_texts(
     workers: int | None,
     on_progress: Callable[[float, float], None],
 ) -> OfTexts:
-    """Runs a step over shards of S2ORC, which finds in its parameters, as `repeated`, what `lost_lines` wants.
+    """Runs a step over shards of S2ORC; its parameter `repeated` is for `lost_lines`.
 
     Raises:
         BuildError: More than `max_bad` of the texts are bad.
@@ -94,10 +95,10 @@ def run_over_texts(
     lost = write_repeated(repeated(listed), work)
     whole = {**parameters, "repeated": str(lost)}
     results = run_stage(work, shards, step, whole, workers=workers, on_progress=on_progress)
-    counts, fates = Counter[str](), Counter[str]()
+    counts, outcomes = Counter[str](), Counter[str]()
     for result in results:
-        fates.update(result.counts["fates"])
-        counts.update({name: value for name, value in result.counts.items() if name != "fates"})
+        outcomes.update(result.counts[OUTCOMES])
+        counts.update({name: value for name, value in result.counts.items() if name != OUTCOMES})
     bad, texts = counts["bad"], counts["texts"]
     if bad > max_bad * (bad + texts):
         raise BuildError(
@@ -105,18 +106,17 @@ def run_over_texts(
             "Are these shards of S2ORC? Allow more with --max-bad 0.5",
         )
     names = {result.path.name for result in (*listed, *results)}
-    return OfTexts(results, counts, fates, frozenset({*names, *(f"{name}.json" for name in names), lost.name}))
+    return OfTexts(results, counts, outcomes, frozenset({*names, *(f"{name}.json" for name in names), lost.name}))
 
 
 def lost_lines(path: str, shard: Path) -> frozenset[int]:
-    """The lines of a shard that count no more."""
+    """The lines of a shard that a later text stands in for."""
     return frozenset(_lost(path).get(str(shard), ()))
 
 
 @functools.cache
 def _lost(path: str) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = orjson.loads(Path(path).read_bytes())
-    return found
+    return dict(orjson.loads(Path(path).read_bytes()))
 
 
 def _texts(path: Path, number: int) -> Iterator[tuple[str, int, int]]:

@@ -1,7 +1,6 @@
 """S2ORC full texts, v1 and v2: their text, paragraphs, sentences, bib refs and bib entries (docs/formats.md).
 
-Both versions become the same record. What does not fit the text that it speaks of is a fault: it is set aside and
-never guessed at.
+Both versions become the same record. An annotation that does not fit its text is a fault: it is set aside.
 """
 
 from bisect import bisect_right
@@ -39,12 +38,7 @@ class BibRef:
 
 @dataclass(frozen=True, slots=True)
 class BibEntry:
-    """An entry of the bibliography.
-
-    Attributes:
-        paper_id: The paper that the source found for it; None where it found none.
-        text: The entry as it is printed; empty where its place is not told.
-    """
+    """A bib entry: the paper that the source matched with it, or None, and its text; empty if its place is unknown."""
 
     paper_id: str | None
     text: str
@@ -58,10 +52,10 @@ class FullText:
         paper_id: Its corpusid.
         text: Its text, to which all offsets point.
         paragraphs: In order, without repeats.
-        sentences: Start and end of each, in order; None where the source does not tell.
+        sentences: Start and end of each, in order; None if the source does not give them.
         bib_refs: In order.
         bib_entries: By id.
-        faults: What did not fit its text, each in words.
+        faults: Messages about annotations that did not fit the text.
     """
 
     paper_id: str
@@ -80,19 +74,11 @@ class FullText:
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line of a shard: a full text, or what is wrong with it.
-
-    Attributes:
-        number: Line number, from 1.
-        record: The text.
-        beginning: How the line begins, for the quarantine.
-        bytes_read: Bytes of the shard read so far.
-    """
+    """A line of a shard by number, from 1: a full text, or what is wrong with it; and how the line begins."""
 
     number: int
     record: FullText | BadRecord
     beginning: str
-    bytes_read: int
 
 
 def find_texts(paths: Sequence[Path]) -> list[Path]:
@@ -130,7 +116,7 @@ def read_s2orc(path: Path) -> Iterator[TextLine]:
     Raises:
         SourceError: The file cannot be opened, or its gzip stream is broken.
     """
-    for number, raw, bytes_read in raw_lines(path):
+    for number, raw, _ in raw_lines(path):
         try:
             value = orjson.loads(raw)
             if not isinstance(value, dict):
@@ -140,7 +126,7 @@ def read_s2orc(path: Path) -> Iterator[TextLine]:
             record = bad_record(f"not JSON: {error.msg}", raw)
         except RecordError as error:
             record = bad_record(str(error), raw)
-        yield TextLine(number, record, raw[:200].decode("utf-8", "replace"), bytes_read)
+        yield TextLine(number, record, raw[:200].decode("utf-8", "replace"))
 
 
 def parse_full_text(record: Mapping[str, Any]) -> FullText:
@@ -272,7 +258,7 @@ def _cuts_a_word(text: str, place: int) -> bool:
 
 def _bib_entries(bibliography: _Layers, name: str, faults: list[str]) -> dict[str, BibEntry]:
     entries: dict[str, BibEntry] = {}
-    # An entry whose place is wrong still says which paper it is: that hangs on no offset.
+    # An entry with a wrong place still says which paper it is.
     for item in bibliography.read(name, faults, with_place=False):
         try:
             entry_id = optional_id(item.attributes, "id")

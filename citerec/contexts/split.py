@@ -21,10 +21,7 @@ _SURE_END = re.compile(r"[^\W\d_]{4}[.?!]\s(?=[A-Z])")
 
 @functools.cache
 def splitter(name: str = PYSBD) -> Splitter:
-    """A splitter by name.
-
-    Args:
-        name: `pysbd`; `spacy` for spaCy's rule-based sentencizer; or the name or folder of a spaCy model.
+    """A splitter by name: `pysbd`; `spacy` for spaCy's rule-based sentencizer; or the name or folder of a spaCy model.
 
     Raises:
         InputError: There is no such model, or it does not split.
@@ -35,13 +32,17 @@ def splitter(name: str = PYSBD) -> Splitter:
 
 
 def splitter_identity(name: str) -> list[str]:
-    """What the sentences of a splitter hang on: its name, and its version."""
+    """Name and version of a splitter: on these its sentences depend."""
     if name == PYSBD:
         return [name, importlib.metadata.version("pysbd")]
     if name == SPACY:
         return [name, importlib.metadata.version("spacy")]
-    meta = _pipeline(name).meta
-    return [str(meta.get("lang")), str(meta.get("name")), str(meta.get("version"))]
+    return pipeline_identity(_pipeline(name))
+
+
+def pipeline_identity(pipeline: Any) -> list[str]:
+    """Language, name and version of a spaCy pipeline."""
+    return [str(pipeline.meta.get(key)) for key in ("lang", "name", "version")]
 
 
 def _by_rule(text: str) -> list[Span]:
@@ -54,7 +55,7 @@ def _by_rule(text: str) -> list[Span]:
 def _located(text: str) -> list[Span]:
     spans: list[Span] = []
     done = 0
-    for sentence in _segmenter().segment(text):
+    for sentence in segmenter().segment(text):
         # Whatever the segmenter made of it: only what stands in the text counts.
         trimmed = sentence.strip()
         start = text.find(trimmed, done) if trimmed else -1
@@ -80,7 +81,8 @@ def _pieces(text: str) -> list[Span]:
 
 
 @functools.cache
-def _segmenter() -> Any:
+def segmenter() -> Any:
+    """The splitter of pysbd for English."""
     from pysbd import Segmenter
 
     return Segmenter(language="en", clean=False)

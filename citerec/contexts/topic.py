@@ -1,4 +1,4 @@
-"""The one function from a context to its topic, and the cleaning that citing sentences share with it."""
+"""From a context to its topic, and the cleaning of texts that citing sentences share with it."""
 
 import html
 import re
@@ -25,18 +25,17 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)\S{1,300}")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A context made ready to be searched for, once.
+    """A context made ready for searches.
 
     Attributes:
         text: The words of the sentence.
         neighbours: The words of the sentences around it; they weigh less.
-        citing_title: The words of the citing paper's title, where it is known.
-        citing_id: The citing paper, where the context says that it is in the index.
-        citing_name: What the citing paper and its citing sentences stand under in an index (`citing_name`).
-        citing_year: The year of the citing paper, as the context has it, or else the index; None where it is unknown.
-        citing: The record of the citing paper, where the index has it.
+        citing_title: The words of the citing paper's title, if it is known.
+        citing_id: The citing paper, if the context says that it is in the index.
+        citing_name: Name of the citing paper and its citing sentences in an index (`citing_name`).
+        citing_year: The year of the citing paper: the context's, or else the index's; None if unknown.
+        citing: The record of the citing paper, if the index has it.
         cited_before: Ids of the papers that the same text cited before this place, in order of first mention.
-        context: The context.
     """
 
     text: str

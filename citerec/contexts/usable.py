@@ -11,6 +11,9 @@ from citerec.contexts.split import Span
 from citerec.contexts.vocabulary import vocabulary
 from citerec.records import MARKER, Context
 
+OUTCOMES = "fates"
+"""The key of counts of outcomes in files, which had another word for them at first."""
+
 _FOOTNOTE_DIGITS = frozenset("0123456789⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 3000  # characters: what is longer is a table or a list of references
 _FEWEST_WORDS = 3  # besides the citation
@@ -25,7 +28,7 @@ _DEBRIS = re.compile(
 )
 
 
-class Fate(StrEnum):
+class Outcome(StrEnum):
     """What becomes of a sentence that cites; the first that applies."""
 
     USABLE = "usable"
@@ -41,8 +44,8 @@ class Fate(StrEnum):
     UNMATCHED = "its bib entry is matched to no paper"
 
 
-def fate_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, single: bool) -> Fate | None:
-    """Why a sentence is not usable, whatever its citations lead to; None where it is, as far as that.
+def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, single: bool) -> Outcome | None:
+    """Why a sentence of a paragraph is not usable, whatever its citations lead to; None if nothing is wrong with it.
 
     Args:
         whole: The paragraph.
@@ -52,30 +55,30 @@ def fate_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, sin
     """
     start, end = sentence
     if end - start > _LONGEST:
-        return Fate.DEBRIS
+        return Outcome.DEBRIS
     if here[-1].end == end and follows_stop(whole, here[-1]):
         end = here[-1].start
     if not whole[start:end].endswith(ENDS):
-        return Fate.NO_END
+        return Outcome.NO_END
     if whole[start] in _FOOTNOTE_DIGITS:
-        return Fate.FOOTNOTE
+        return Outcome.FOOTNOTE
     if _is_fragment(whole, sentence, here):
-        return Fate.FRAGMENT
+        return Outcome.FRAGMENT
     if fault := _fault_of(_without(whole, sentence, here)):
         return fault
     if single and not all(is_whole(callout, sentence) for callout in here):
-        return Fate.MANGLED
-    return Fate.SEVERAL_CITATIONS if single and len(here) > 1 else None
+        return Outcome.MANGLED
+    return Outcome.SEVERAL_CITATIONS if single and len(here) > 1 else None
 
 
-def fate_of_context(context: Context, *, single: bool = True) -> Fate:
-    """What the sentence of a context from elsewhere is worth, by the same rules: `<REF>` is one of its citations."""
+def outcome_of_context(context: Context, *, single: bool = True) -> Outcome:
+    """The outcome of the sentence of a given context, by the same rules; `<REF>` is one of its citations."""
     start = context.text.index(MARKER)
     marker = Callout(start, start + len(MARKER), Style.NUMBERED_BRACKETS, 1)
     others = [callout for callout in find_callouts(context.text) if not _overlap(callout, marker)]
     here = sorted([*others, marker], key=lambda callout: callout.start)
-    fate = fate_of_sentence(context.text, (0, len(context.text)), here, single=single)
-    return fate or (Fate.GROUP if single and len(context.cited_ids) > 1 else Fate.USABLE)
+    outcome = outcome_of_sentence(context.text, (0, len(context.text)), here, single=single)
+    return outcome or (Outcome.GROUP if single and len(context.cited_ids) > 1 else Outcome.USABLE)
 
 
 def is_whole(callout: Callout, sentence: Span) -> bool:
@@ -106,9 +109,9 @@ def _without(whole: str, sentence: Span, here: Sequence[Callout]) -> str:
     return "".join([*parts, whole[at : sentence[1]]])
 
 
-def _fault_of(text: str) -> Fate | None:
+def _fault_of(text: str) -> Outcome | None:
     """What spoils a sentence that the benchmark would find by hand (ours)."""
     ends = (match[1].lower() for match in _INNER_END.finditer(text))
     if any(word not in vocabulary("abbreviations") for word in ends):
-        return Fate.RUN_ON
-    return Fate.DEBRIS if _DEBRIS.search(text) else None
+        return Outcome.RUN_ON
+    return Outcome.DEBRIS if _DEBRIS.search(text) else None

@@ -12,6 +12,7 @@ from typing import Any
 from citerec.contexts.author_year import names_before
 from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.split import splitter_identity
+from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.result_lines import writing_lines
 from citerec.datasets.documents import Document
 from citerec.datasets.hierarchy import Section, hierarchy
@@ -93,7 +94,7 @@ def _pairs_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
                     counts[STEPS[5]] += 1
                     write_pair(paper.paper_id, task_record(_pair(context, paper, recalls)), write)
     counts[STEPS[2]], counts[STEPS[3]] = tally.sentences, tally.contexts
-    return {**counts, "fates": {fate: count for fate, count in tally.fates.items() if fate != "usable"}}
+    return {**counts, OUTCOMES: {outcome: count for outcome, count in tally.outcomes.items() if outcome != "usable"}}
 
 
 def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[str]") -> list[Context]:

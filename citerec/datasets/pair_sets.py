@@ -59,7 +59,7 @@ class Built:
     Attributes:
         steps: How many were left after each step, in order.
         splits: Tasks by split.
-        fates: Why sentences or sections were left out, where the builder counts it.
+        outcomes: Why sentences or sections were left out, where the builder counts it.
         bad: Lines that are no full text.
         faults: Annotations that did not fit their text.
         quarantine: Where bad lines and faults are listed; None where there are none.
@@ -67,7 +67,7 @@ class Built:
 
     steps: dict[str, int]
     splits: dict[str, int]
-    fates: dict[str, int]
+    outcomes: dict[str, int]
     bad: int
     faults: int
     quarantine: Path | None
@@ -126,7 +126,7 @@ def build_pairs(
         made = run_over_texts(
             work, shards, plan.step, parameters, max_bad=max_bad, workers=workers, on_progress=advance
         )
-        counts, fates = made.counts, dict(made.fates.most_common())
+        counts, outcomes = made.counts, dict(made.outcomes.most_common())
         steps = {name: counts[name] for name in plan.steps}
         with PAIR_SET.writing(out) as folder:
             splits, papers = _write_splits(made.results, folder, splitting)
@@ -142,7 +142,7 @@ def build_pairs(
                 "settings": {**plan.parameters, "validation": splitting.validation, "test": splitting.test},
                 "seed": splitting.seed,
                 "steps": steps,
-                "left_out": fates,
+                "left_out": outcomes,
                 "splits": splits,
                 plan.unit: papers,
                 "bad": counts["bad"],
@@ -151,7 +151,7 @@ def build_pairs(
             (folder / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
         _keep_only(work, made.kept)
     quarantine = out / QUARANTINE_FILE if counts["bad"] or counts["faults"] else None
-    return Built(steps, splits, fates, counts["bad"], counts["faults"], quarantine)
+    return Built(steps, splits, outcomes, counts["bad"], counts["faults"], quarantine)
 
 
 def _check_dataset(out: Path, dataset: str) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from citerec.contexts.sections import is_introduction, is_related_work
 from citerec.contexts.split import splitter_identity
+from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.store import PaperStore
 from citerec.datasets.anchors import OTHER
@@ -93,7 +94,7 @@ def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
             task = related_work_task(Document(text, raw, parameters["split"]), conditions, store, counts, search)
             if task is not None:
                 write_pair(text.paper_id, task_record(task), write)
-    return {**counts, "fates": {}}
+    return {**counts, OUTCOMES: {}}
 
 
 def related_work_task(

@@ -1,4 +1,4 @@
-"""Bounds that the corpus at hand decides: how long is long, which fields are small, where citation counts are cut."""
+"""Bounds that depend on the corpus: which lengths are long, which fields are small, where citation counts are cut."""
 
 import statistics
 from bisect import bisect_right
@@ -6,19 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from citerec.corpus.store import CensusRow
-from citerec.diagnostics.strata import Strata, strata
+from citerec.diagnostics.strata import Frozen, Strata, strata
 
 FieldShares = Literal["corpus", "published"]
 
 
-class _Bounds(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class LengthBounds(_Bounds):
+class LengthBounds(Frozen):
     """Lengths in words: outliers lie under `shortest` and over `longest`, medium sentences from `low` to `high`."""
 
     sentences: int
@@ -31,7 +25,7 @@ class LengthBounds(_Bounds):
     longest: float
 
 
-class FieldBounds(_Bounds):
+class FieldBounds(Frozen):
     """Fields with their share of the papers whose field is known, and where the line was drawn."""
 
     decided_by: FieldShares
@@ -40,7 +34,7 @@ class FieldBounds(_Bounds):
     low_resource: tuple[str, ...]
 
 
-class CitationCountBounds(_Bounds):
+class CitationCountBounds(Frozen):
     """Where the groups of citation counts begin: nine numbers for ten groups.
 
     Attributes:
@@ -59,7 +53,7 @@ class CitationCountBounds(_Bounds):
         return str(bisect_right(starts, count))
 
 
-class Bounds(_Bounds):
+class Bounds(Frozen):
     """All bounds that were computed; None where the data say nothing."""
 
     length: LengthBounds | None = None
@@ -91,16 +85,9 @@ def _length_bounds(lengths: list[int], rules: Strata) -> LengthBounds | None:
     kept = [length for length in lengths if shortest <= length <= longest]
     mean, deviation = statistics.fmean(kept), statistics.pstdev(kept)
     low, high = (mean + sign * rules.length.deviations * deviation for sign in (-1, 1))
-    return LengthBounds(
-        sentences=len(lengths),
-        outliers=len(lengths) - len(kept),
-        mean=round(mean, 3),
-        deviation=round(deviation, 3),
-        shortest=round(shortest, 3),
-        low=round(low, 3),
-        high=round(high, 3),
-        longest=round(longest, 3),
-    )
+    found = {"mean": mean, "deviation": deviation, "shortest": shortest, "low": low, "high": high, "longest": longest}
+    rounded = {name: round(value, 3) for name, value in found.items()}
+    return LengthBounds(sentences=len(lengths), outliers=len(lengths) - len(kept), **rounded)
 
 
 def _field_bounds(rows: list[CensusRow], decided_by: FieldShares, rules: Strata) -> FieldBounds | None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jinja2 import Environment
+    from jinja2 import Template
 
 from citerec.diagnostics.label import FEW
 from citerec.diagnostics.strata import strata
@@ -44,42 +44,26 @@ _FIGURES = {
 
 
 def write_datasheet(path: Path, manifest: Mapping[str, Any], titles: Mapping[str, str]) -> None:
-    """Writes the datasheet. What else belongs to the set (cells, figures, reviews) lies beside it already.
-
-    Args:
-        path: Where to.
-        manifest: The set's manifest, as JSON has it.
-        titles: Titles of the families.
-    """
+    """Writes the datasheet from a set's manifest and the titles of its families; other files must be there."""
     folder, rules = path.parent, strata()
     cells, reasons = _cells(folder / CELLS)
     figures = {f"{FIGURES}/{name}.svg": what for name, what in _FIGURES.items()}
-    text = (
-        _templates()
-        .get_template("datasheet.md.j2")
-        .render(
-            set=manifest,
-            titles=titles,
-            few=FEW,
-            steps=_steps(manifest),
-            cells=cells,
-            reasons=reasons,
-            least_citations=rules.citation_count.least,
-            first_year=rules.year.groups[0][0],
-            last_year=rules.year.groups[-1][1],
-            figures={name: what for name, what in figures.items() if (folder / name).is_file()},
-            has_reviews=(folder / REVIEWS).is_dir(),
-            has_quarantine=(folder / QUARANTINE).is_file(),
-        )
+    funnel = manifest["sampling"]["funnel"] if manifest["sampling"] else {}
+    text = _template().render(
+        set=manifest,
+        titles=titles,
+        few=FEW,
+        steps=[(FUNNEL.get(step, step), count) for step, count in funnel.items()],
+        cells=cells,
+        reasons=reasons,
+        least_citations=rules.citation_count.least,
+        first_year=rules.year.groups[0][0],
+        last_year=rules.year.groups[-1][1],
+        figures={name: what for name, what in figures.items() if (folder / name).is_file()},
+        has_reviews=(folder / REVIEWS).is_dir(),
+        has_quarantine=(folder / QUARANTINE).is_file(),
     )
     path.write_text(text, encoding="utf-8")
-
-
-def _steps(manifest: Mapping[str, Any]) -> list[tuple[str, int]]:
-    """The funnel in words."""
-    if not manifest["sampling"]:
-        return []
-    return [(FUNNEL.get(step, step), count) for step, count in manifest["sampling"]["funnel"].items()]
 
 
 def _cells(path: Path) -> tuple[dict[str, Counter[str]], Counter[str]]:
@@ -99,9 +83,9 @@ def _cells(path: Path) -> tuple[dict[str, Counter[str]], Counter[str]]:
 
 
 @functools.cache
-def _templates() -> "Environment":
+def _template() -> "Template":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    return Environment(
-        loader=PackageLoader("citerec.diagnostics"), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    loader = PackageLoader("citerec.diagnostics")
+    environment = Environment(loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return environment.get_template("datasheet.md.j2")

@@ -1,4 +1,4 @@
-"""Labels contexts by every stratum that their data allow."""
+"""Labels contexts by all families that their data allow."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -18,14 +18,12 @@ _PART = 1000
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Contexts in classes.
+    """Contexts with their labels.
 
     Attributes:
-        contexts: The contexts, each with its labels.
-        families: The classes of each family, in order; a family that no context has a class of has none.
+        families: The classes of each family, in order.
         conditions: What each family holds constant, in words.
-        bounds: What the corpus decided.
-        model: The spaCy model that tagged parts of speech, if one did.
+        model: The spaCy model that tagged parts of speech, if any.
         outside: How many contexts cite no paper of the corpus.
     """
 
@@ -88,10 +86,7 @@ def label_contexts(
     return Labelled(
         contexts=tuple(labelled),
         families={family.name: family.classes(bounds) for family in chosen},
-        conditions={
-            family.name: tuple(condition.name for condition in family.conditions) if conditions else ()
-            for family in chosen
-        },
+        conditions={family.name: family.condition_names if conditions else () for family in chosen},
         bounds=bounds,
         model=model if tagging else None,
         outside=outside,

@@ -1,7 +1,7 @@
 """The manual check of a set: verdicts of reviewers, how well they agree, and the set without what they rejected.
 
-Verdicts lie in the set's directory, one file a reviewer, one line a verdict; later lines win. Nothing is rewritten
-there: whatever happens to a session, what was judged stays judged.
+Verdicts are in the set's directory: one file for each reviewer, one line for each verdict. Lines are only appended, and
+the last one on a context counts.
 """
 
 import contextlib
@@ -38,14 +38,7 @@ _NO_RESERVE = "rejected in review, and no reserve was left"
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a reviewer said of a context.
-
-    Attributes:
-        context_id: The context.
-        verdict: Whether it is sound; None where a verdict was taken back, or a note stands without one.
-        note: Why, or what else there is to say.
-        when: When it was said, in ISO 8601.
-    """
+    """What a reviewer said of a context, and when (ISO 8601); the verdict is None in a note, or if taken back."""
 
     context_id: str
     verdict: Verdict | None
@@ -73,11 +66,7 @@ class Item:
 
 
 def check_may_review(path: Path) -> None:
-    """Whether a set may be written to: one in the package, or the demo of a checkout, may not.
-
-    Raises:
-        InputError: It came with citerec.
-    """
+    """Raises InputError for a set that came with citerec, in the package or as the demo of a checkout."""
     place = path.resolve()
     if place.is_relative_to(_PACKAGE) or place == shipped("diagnostics", sets.DEFAULT_SET).resolve():
         raise InputError(
@@ -87,11 +76,7 @@ def check_may_review(path: Path) -> None:
 
 
 def check_reviewer(name: str) -> str:
-    """The name of a reviewer, if it can be that of a file.
-
-    Raises:
-        InputError: It cannot.
-    """
+    """The name of a reviewer; raises InputError if no file can have it."""
     if not _REVIEWER.fullmatch(name):
         raise InputError(f"{name!r} is no reviewer's name", "Letters, digits and . _ - + @ make one: --reviewer ada")
     return name
@@ -124,10 +109,10 @@ def items_beside(path: Path, name: str) -> tuple[Item, ...]:
 
 
 def review_order(items: Iterable[Item]) -> list[Item]:
-    """A shuffle of which every first part is a fair sample: each class has its share of it, each context its chance.
+    """A shuffle in which the first n contexts, for every n, are a sample with a fair share of each class.
 
-    The contexts of a class stand at equal distances, from a start by lot. A context with several classes stands for its
-    rarest. The order hangs on ids and classes alone: all reviewers have the same, on every machine.
+    The contexts of a class stand at equal distances, from a random start. A context with several classes counts for its
+    rarest. The order depends on ids and classes only, so that all reviewers have the same one.
     """
     items = list(items)
     sizes = Counter(label for item in items for label in item.classes.items())
@@ -144,12 +129,9 @@ def review_order(items: Iterable[Item]) -> list[Item]:
 
 
 def read_reviews(path: Path) -> dict[str, dict[str, Review]]:
-    """The last word of each reviewer of a set on each context, in the order in which it was said.
+    """The last review of each context by each reviewer of a set, in order of time.
 
-    A line that is no JSON is one that was torn off as it was written, and is left out.
-
-    Args:
-        path: The set's directory.
+    A line that is no JSON was cut off while it was written, and is left out.
 
     Raises:
         InputError: A line is JSON, but no verdict.
@@ -173,14 +155,9 @@ def _parse(value: Any, where: str) -> Review:
 
 
 def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict | None, note: str = "") -> Review:
-    """Writes down what a reviewer says of a context; it is on the disk when this returns.
+    """Writes down, durably, what a reviewer says of a context of a set.
 
-    Args:
-        path: The set's directory.
-        reviewer: Who says it.
-        context_id: Of which context.
-        verdict: Whether it is sound; None takes a verdict back, or notes something without one.
-        note: Why.
+    The verdict None takes an earlier one back, or stands with a note only.
 
     Raises:
         InputError: The set came with citerec, or the reviewer's name is none.
@@ -199,7 +176,7 @@ def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict 
 
 
 def _lock(path: Path) -> FileLock:
-    # While rejected contexts are taken out, the set's directory becomes another one: a verdict written then were lost.
+    # A verdict written while rejected contexts are taken out would be lost: the directory is replaced then.
     place = path.resolve()
     return FileLock(place.parent / f".{place.name}.lock")
 
@@ -214,13 +191,7 @@ class Tally:
 
 
 def tally(items: Iterable[Item], gone: Iterable[Item], verdicts: Mapping[str, Review]) -> Tally:
-    """What a reviewer made of the contexts of a set.
-
-    Args:
-        items: Those of the set.
-        gone: Those that were taken out; left out of account, they would make every set sound.
-        verdicts: What the reviewer said, by context id.
-    """
+    """Counts a reviewer's verdicts on the contexts of a set, and on those that were taken out of it."""
     said = {context_id: review.verdict for context_id, review in verdicts.items()}
     here, out = (Counter(said.get(item.context.context_id) for item in some) for some in (items, gone))
     return Tally(here["accept"] + out["accept"], here["reject"] + out["reject"], here[None])
@@ -235,14 +206,7 @@ def wilson(successes: int, trials: int) -> tuple[float, float]:
 
 
 def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Agreement of two judges beyond what chance brings (J. Cohen, 1960), as scikit-learn computes it.
-
-    Args:
-        pairs: For each thing the two verdicts.
-
-    Returns:
-        At most 1; None where there are no pairs, or both judges give one and the same verdict to all.
-    """
+    """Agreement of two judges beyond chance (J. Cohen, 1960), at most 1; None if fewer than two verdicts occur."""
     from sklearn.metrics import cohen_kappa_score
 
     if len(set(itertools.chain.from_iterable(pairs))) < 2:
@@ -282,13 +246,10 @@ class Applied:
 
 
 def apply_reviews(path: Path) -> Applied:
-    """Takes out of a set what any reviewer rejected, and puts reserves in the places.
+    """Takes out of a set what any reviewer rejected, and puts reserves in its place.
 
     A reserve is of the same cell and class, cites no paper that the set uses, and was rejected by nobody. The set is
-    written anew beside its place; what is not touched, the reviews among it, comes along.
-
-    Args:
-        path: The set's directory.
+    written anew beside its place; the reviews and all other files are kept.
 
     Raises:
         InputError: The set came with citerec, is not whole, holds other things too, or nothing would be left of it.

@@ -1,4 +1,4 @@
-"""What strata need to know of a sentence: its words, the place of the marker, the parts of speech around it."""
+"""What strata depend on in a sentence: its words, the place of the marker, the parts of speech around it."""
 
 import functools
 import importlib.util
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from citerec.contexts.split import pipeline_identity
 from citerec.errors import InputError
 from citerec.records import MARKER, Context
 
@@ -97,11 +98,8 @@ def is_installed(model: str) -> bool:
 
 
 def model_identity(model: str | None) -> list[str]:
-    """Name and version of a spaCy model: what its tags hang on; empty for none."""
-    if model is None:
-        return []
-    meta = tagger(model).meta
-    return [str(meta.get("lang")), str(meta.get("name")), str(meta.get("version"))]
+    """Name and version of a spaCy model, on which its tags depend; empty for none."""
+    return [] if model is None else pipeline_identity(tagger(model))
 
 
 @functools.cache

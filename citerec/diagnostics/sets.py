@@ -4,12 +4,12 @@ import difflib
 import hashlib
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 import orjson
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import Field, ValidationError
 
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
@@ -21,7 +21,7 @@ from citerec.diagnostics.datasheet import REVIEWS as REVIEWS
 from citerec.diagnostics.datasheet import write_datasheet
 from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import Labelled
-from citerec.diagnostics.strata import strata
+from citerec.diagnostics.strata import Frozen, strata
 from citerec.errors import InputError, first_fault
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.places import DIAGNOSTICS, shipped
@@ -35,40 +35,29 @@ VERSION = 1
 
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
 RESERVES, REJECTED = "reserves.jsonl", "rejected.jsonl"
-_ALWAYS = (MANIFEST, CONTEXTS, QRELS, DATASHEET)
 SET = Kind(
     "diagnostic set",
     KIND,
     MANIFEST,
-    frozenset({*_ALWAYS, CELLS, RESERVES, QUARANTINE, FIGURES, REVIEWS, REJECTED}),
+    frozenset({MANIFEST, CONTEXTS, QRELS, DATASHEET, CELLS, RESERVES, QUARANTINE, FIGURES, REVIEWS, REJECTED}),
 )
 DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class FamilyOfSet(_Part):
+class FamilyOfSet(Frozen):
     """A family within a set: what it holds constant, and how many contexts each class has, in order."""
 
     conditions: tuple[str, ...]
     classes: dict[str, int]
 
 
-class Sampling(_Part):
-    """How a set was sampled.
+class Sampling(Frozen):
+    """How a set was sampled: the options of a build (`BuildOptions`), and its counts.
 
     Attributes:
-        seed: Decides every lot.
-        quota: Contexts for each class of a cell, by family.
-        oversample: Papers drawn for each context wanted, in the first round.
-        rounds: How often more could be drawn for classes that were not full; each time twice as many.
-        single: Whether each sentence cites exactly one paper, once.
-        split: What split sentences.
         funnel: How many were left after each step, from the papers of the corpus to the contexts chosen.
-        fates: What became of the sentences that cite, in paragraphs that cite a drawn paper; once a round.
+        outcomes: What became of the sentences that cite, in paragraphs that cite a drawn paper; once a round.
         cells: Classes of cells that were wanted, that are full, and that hold something.
     """
 
@@ -79,27 +68,20 @@ class Sampling(_Part):
     single: bool
     split: str
     funnel: dict[str, int]
-    fates: dict[str, int]
+    outcomes: dict[str, int] = Field(validation_alias="fates", serialization_alias="fates")
     cells: dict[str, int]
 
 
-class SetManifest(_Part):
-    """`manifest.json` of a diagnostic set.
+class SetManifest(Frozen):
+    """`manifest.json` of a diagnostic set (docs/diagnostics.md).
 
     Attributes:
-        kind: That it is one.
-        version: Of the format.
         strata: Version of diagnostics/strata.toml.
-        citerec: What wrote it.
-        name: Name of the set.
-        source: Where the contexts come from.
-        contexts: How many there are.
-        corpus_papers: How many papers the corpus has that they cite.
-        corpus_fingerprint: Which corpus that is: the fingerprint of its index; None where it was built from shards.
-        spacy_model: What tagged parts of speech, if anything did.
-        bounds: What the corpus decided.
-        families: The families, with their classes.
-        sampling: How it was sampled; None where all contexts were taken.
+        citerec: The version that wrote it.
+        source: The files that the contexts come from.
+        corpus_fingerprint: Fingerprint of the index of the corpus; None if the set was built from shards.
+        spacy_model: The model that tagged parts of speech, if any.
+        sampling: How it was sampled; None if all contexts were taken.
         fingerprint: Digest of contexts and qrels.
     """
 
@@ -150,13 +132,7 @@ class SetManifest(_Part):
 
 @dataclass(frozen=True, slots=True)
 class DiagnosticSet:
-    """A set, read.
-
-    Attributes:
-        path: Where it lies.
-        manifest: What it says of itself.
-        contexts: Its contexts, with their labels.
-    """
+    """A set that was read: its directory, its manifest, and its contexts with their labels."""
 
     path: Path
     manifest: SetManifest
@@ -182,7 +158,7 @@ def read_set(path: Path) -> DiagnosticSet:
     """Reads a set and checks that it is whole.
 
     Raises:
-        InputError: It is no set, of another version, or its contexts are not those that its manifest speaks of.
+        InputError: It is no set, of another version, or its contexts are not those of its manifest.
     """
     manifest = SetManifest.read(path)
     if fingerprint(path) != manifest.fingerprint:
@@ -210,10 +186,10 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
     """Writes the set of all contexts of a file.
 
     Args:
-        out: Its directory; one that is there must be a set.
-        source: The file that the contexts came from; what its records say besides is kept.
-        labelled: Those contexts, with their labels.
-        index: The corpus that they cite.
+        out: Its directory; if there is one, it must be a set.
+        source: The file that the contexts came from; all fields of its records are kept.
+        labelled: The contexts, with their labels.
+        index: Manifest of the index of the papers that they cite.
 
     Raises:
         InputError: Something else stands there.
@@ -241,13 +217,13 @@ def write_set(
     facts: SetFacts,
     beside: Callable[[Path], None] = lambda _: None,
 ) -> SetManifest:
-    """Writes a set beside its place and puts it there at the end.
+    """Writes a set beside its place and moves it there at the end.
 
     Args:
-        out: Its directory; one that is there must be a set.
-        records: Its contexts in order, each with the record to keep of it; id and labels are the context's.
-        facts: What it says of itself.
-        beside: Writes what else belongs into the directory.
+        out: Its directory; if there is one, it must be a set.
+        records: The contexts in order, each with its record, which gets the id and the labels of the context.
+        facts: Goes into the manifest.
+        beside: Writes the other files of the directory.
 
     Raises:
         InputError: Something else stands there.
@@ -265,22 +241,16 @@ def write_set(
             strata=strata().version,
             citerec=__version__,
             name=out.name,
-            source=facts.source,
             contexts=len(cited),
-            corpus_papers=facts.corpus_papers,
-            corpus_fingerprint=facts.corpus_fingerprint,
-            spacy_model=facts.spacy_model,
-            bounds=facts.bounds,
-            families=dict(facts.families),
-            sampling=facts.sampling,
             fingerprint=fingerprint(partial),
+            **{field.name: getattr(facts, field.name) for field in fields(facts)},
         )
         beside(partial)
         if (out / REVIEWS).is_dir() and not (partial / REVIEWS).exists():
             shutil.copytree(out / REVIEWS, partial / REVIEWS)  # what people judged is never thrown away
         titles = {name: title_of(name) for name in manifest.families}
         write_datasheet(partial / DATASHEET, manifest.model_dump(), titles)
-        (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
     return manifest
 
 
@@ -342,7 +312,7 @@ def place_for(name: str) -> Path:
     """Where a new set of this name goes: a path as it is, a bare name below `diagnostics/`.
 
     Raises:
-        InputError: The name is that of a family: by it nobody could ask for the set.
+        InputError: A family has that name.
     """
     if name in FAMILIES:
         raise InputError(f"{name} is a family of strata", f"Call the set otherwise: --out my-{name}")

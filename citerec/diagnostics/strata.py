@@ -8,25 +8,27 @@ from pydantic import BaseModel, ConfigDict, Field
 from citerec.groundwork.places import shipped
 
 
-class _Rules(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Frozen(BaseModel):
+    """A model that does not change, and takes no fields but its own."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
-class LengthRules(_Rules):
+class LengthRules(Frozen):
     """How sentences are cut by their length in words."""
 
     outlier_z: float
     deviations: float
 
 
-class LocationRules(_Rules):
+class LocationRules(Frozen):
     """Where the first and the middle part of a sentence end, as shares of its length."""
 
     first_until: float
     middle_until: float
 
 
-class FieldRules(_Rules):
+class FieldRules(Frozen):
     """Which fields of study are small."""
 
     least_share: float
@@ -34,7 +36,7 @@ class FieldRules(_Rules):
     published_low_resource: tuple[str, ...]
 
 
-class YearRules(_Rules):
+class YearRules(Frozen):
     """Groups of years: first and last of each."""
 
     groups: tuple[tuple[int, int], ...]
@@ -49,7 +51,7 @@ class YearRules(_Rules):
         return tuple(f"{first}–{last}" for first, last in self.groups)
 
 
-class CitationCountRules(_Rules):
+class CitationCountRules(Frozen):
     """How papers are cut by how often they are cited."""
 
     least: int
@@ -57,7 +59,7 @@ class CitationCountRules(_Rules):
     fewest_papers: int
 
 
-class Strata(_Rules):
+class Strata(Frozen):
     """All the rules; a set labelled by another version of them is labelled anew."""
 
     version: int

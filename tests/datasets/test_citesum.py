@@ -44,7 +44,7 @@ def test_the_citation_span_becomes_ref(sentence: str, summary: str) -> None:
 def test_pairs_come_from_related_work_only(corpus: tuple[Path, Path], tmp_path: Path) -> None:
     built = build(corpus, tmp_path / "set")
     assert built.steps == dict(zip(STEPS, (3, 2, 5, 3, 3, 2), strict=True))
-    assert built.fates == {"its bib entry is matched to no paper": 1, "it holds several citations": 1}
+    assert built.outcomes == {"its bib entry is matched to no paper": 1, "it holds several citations": 1}
     assert (built.bad, built.splits) == (1, {"train": 2, "validation": 0, "test": 0})
     river, mountain = read_tasks(tmp_path / "set" / "train.jsonl")
     assert river.targets == ("REF find the mouth of every river by following water downhill.",)

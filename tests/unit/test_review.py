@@ -85,7 +85,7 @@ def built(out: Path) -> Path:
         single=True,
         split="pysbd",
         funnel={"papers": 20, "chosen": 4},
-        fates={"usable": 9},
+        outcomes={"usable": 9},
         cells={"wanted": 5, "full": 4, "partly": 0, "empty": 1},
     )
     facts = SetFacts(

@@ -1,7 +1,6 @@
 """Building a diagnostic set: survey the texts, draw papers, extract sentences, choose contexts, write the set.
 
-Each step keeps what it made beside the set's place, shard by shard, so that what was stopped goes on, and what was done
-is not done again.
+Each step keeps its results beside the set's place, shard by shard: a build that was stopped goes on from there.
 """
 
 import contextlib
@@ -27,14 +26,7 @@ from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import name_of, open_store
 from citerec.diagnostics.bounds import Bounds, compute_bounds
 from citerec.diagnostics.build import intents, survey, texts
-from citerec.diagnostics.build.choose import (
-    Candidate,
-    CellChoice,
-    SoFar,
-    choose,
-    free_reserves,
-    slots_of,
-)
+from citerec.diagnostics.build.choose import Candidate, CellChoice, SoFar, choose, free_reserves, slots_of
 from citerec.diagnostics.build.documents import Collections
 from citerec.diagnostics.build.draw import Cell, Draw, draw_papers
 from citerec.diagnostics.build.options import BuildOptions, Sources
@@ -105,15 +97,11 @@ class _Build:
             raise SourceError(f"{sources.citations[0]} holds no citations", "Give the folder of S2AG's `citations`.")
         self._record = Record()
         self._quarantine: list[Result] = []
+        # A missing model is an error before any work.
+        self._models = {"model_is": model_identity(options.model), "split_is": splitter_identity(options.split)}
         self._repeated = ""
-        self._models: dict[str, list[str]] = {}
 
     def run(self) -> SetManifest:
-        # Models that are not there are told before any work.
-        self._models = {
-            "model_is": model_identity(self._options.model),
-            "split_is": splitter_identity(self._options.split),
-        }
         with contextlib.closing(self._filled_store()) as store:
             census = list(store.census())
             bounds = compute_bounds([], census, self._options.field_shares)
@@ -227,9 +215,8 @@ class _Build:
         path = self._drawn_file(drawn)
         kept.add_cited(drawn, {paper_id: cell for cell, papers in draw.papers.items() for paper_id in papers})
         if self._citations:
-            found = self._stage(
-                "reading citations", "intents", self._citations, intents.READ_INTENTS, {"drawn": str(path)}
-            )
+            reader = intents.READ_INTENTS
+            found = self._stage("reading citations", "intents", self._citations, reader, {"drawn": str(path)})
             self._quarantine += found
             self._stop_if_mostly_bad(found, "citations")
             kept.add_citing(found)
@@ -286,28 +273,28 @@ class _Build:
     def _write(self, kept: Collections, choices: Mapping[Cell, CellChoice], bounds: Bounds) -> SetManifest:
         self._progress("writing the set", 0, 1)
         self._record.bounds = bounds
+        options = self._options
         chosen = [self._labelled(candidate) for choice in choices.values() for candidate in choice.chosen]
         self._record.take_store(kept, has_citations=bool(self._citations), has_texts=not self._are_contexts)
         if not chosen:
             funnel = ", ".join(f"{count:,} {FUNNEL[step]}" for step, count in self._record.steps().items())
             raise InputError(f"no context could be chosen: {funnel}", "Are papers and texts of one release?")
-        model = self._options.model
         facts = SetFacts(
             source=self._source,
             corpus_papers=kept.papers.counts().papers,
             corpus_fingerprint=None,
-            spacy_model=Path(model).name if model else None,
+            spacy_model=Path(options.model).name if options.model else None,
             bounds=bounds,
             families=self._families(chosen, bounds),
             sampling=Sampling(
-                seed=self._options.seed,
+                seed=options.seed,
                 quota=self._quota,
-                oversample=round(self._options.oversample, 6),
-                rounds=self._options.rounds,
-                single=self._options.single,
-                split=Path(self._options.split).name,
+                oversample=round(options.oversample, 6),
+                rounds=options.rounds,
+                single=options.single,
+                split=Path(options.split).name,
                 funnel=self._record.steps(),
-                fates=dict(sorted(self._record.fates.items())),
+                outcomes=dict(sorted(self._record.outcomes.items())),
                 cells=self._record.cells(),
             ),
         )
@@ -321,19 +308,13 @@ class _Build:
 
     def _families(self, chosen: Sequence[tuple[dict[str, Any], Context]], bounds: Bounds) -> dict[str, FamilyOfSet]:
         counts = Counter(label for _, context in chosen for label in context.labels.items())
-        names = [
-            name
-            for name, family in FAMILIES.items()
-            if (self._options.model or not family.needs_tagger) and (not family.sampled or self._quota[name])
-        ]
         return {
             name: FamilyOfSet(
-                conditions=tuple(condition.name for condition in FAMILIES[name].conditions)
-                if self._options.conditions
-                else (),
-                classes={label: counts[name, label] for label in FAMILIES[name].classes(bounds)},
+                conditions=family.condition_names if self._options.conditions else (),
+                classes={label: counts[name, label] for label in family.classes(bounds)},
             )
-            for name in names
+            for name, family in FAMILIES.items()
+            if (self._options.model or not family.needs_tagger) and (not family.sampled or self._quota[name])
         }
 
     def _labelled(self, candidate: Candidate) -> tuple[dict[str, Any], Context]:

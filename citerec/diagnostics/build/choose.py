@@ -32,14 +32,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A context that fits a slot.
-
-    Attributes:
-        slot: The slot.
-        cell: The cell.
-        cited_id: The drawn paper for which it stands.
-        facts: What its labels depend on.
-    """
+    """A context that fits a slot of a cell, for one drawn paper that it cites; its labels depend on the facts."""
 
     slot: Slot
     cell: Cell
@@ -54,16 +47,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """How full a slot of a cell is.
+    """How many contexts of a slot were wanted and chosen.
 
     Attributes:
-        cell: The cell.
-        slot: The slot.
-        wanted: How many contexts were asked for.
-        chosen: How many there are.
         papers: Papers of the cell that a text at hand cites, and whose metadata are complete.
-        drawn: Of them drawn.
-        fitting: Of them with a usable sentence of this class.
+        drawn: How many of them were drawn.
+        fitting: How many of those have a usable sentence of this class.
     """
 
     cell: Cell
@@ -77,13 +66,7 @@ class Filling:
 
 @dataclass(frozen=True, slots=True)
 class CellChoice:
-    """What was chosen for a cell.
-
-    Attributes:
-        chosen: The contexts, slot by slot.
-        reserves: For each slot some that would do as well, of papers not used, or on the same paper.
-        filling: How full each slot is.
-    """
+    """What was chosen for a cell, slot by slot; reserves are other contexts that fit its slots."""
 
     chosen: tuple[Candidate, ...]
     reserves: tuple[Candidate, ...]
@@ -92,26 +75,14 @@ class CellChoice:
 
 @dataclass(slots=True)
 class SoFar:
-    """What was chosen in the cells before.
-
-    Attributes:
-        used: Papers cited there.
-        counts: Contexts of each class.
-    """
+    """The papers that the contexts chosen in earlier cells cite, and how many contexts of each slot there are."""
 
     used: set[str] = field(default_factory=set)
     counts: Counter[Slot] = field(default_factory=Counter)
 
 
 def slots_of(of_field: str, bounds: Bounds, quota: Mapping[str, int], *, tagged: bool) -> dict[Slot, int]:
-    """What is to be filled in every cell of a field, and how often.
-
-    Args:
-        of_field: The field.
-        bounds: Which fields are small.
-        quota: Contexts for each class of a cell, by family.
-        tagged: Whether parts of speech are known.
-    """
+    """The slots of every cell of a field, each with its quota; those of parts of speech only if they are tagged."""
     return {
         Slot(name, label): quota[name]
         for name, family in FAMILIES.items()
@@ -130,7 +101,7 @@ def choose(
     *,
     seed: int,
     conditions: bool,
-    so_far: "SoFar",
+    so_far: SoFar,
 ) -> CellChoice:
     """Fills the slots of a cell as far as its papers allow: a maximum matching of slots and papers.
 
@@ -140,11 +111,11 @@ def choose(
         cell: The cell.
         drawn: Its drawn papers, in the order in which they were drawn.
         papers: How many papers it has.
-        slots: What is to be filled, and how often.
+        slots: The slots to fill, each with its quota.
         collections: Hold the contexts of the drawn papers.
-        bounds: How long is long.
-        seed: Decides between sentences that do as well.
-        conditions: Whether families hold constant what they say.
+        bounds: Bounds of the classes.
+        seed: Decides between sentences that fit equally well.
+        conditions: Whether the conditions of families must hold.
         so_far: What was chosen before; what is chosen here is added.
     """
     store = collections.papers
@@ -235,7 +206,7 @@ def _candidates(
 
 
 def _without_shared(
-    fitting: Mapping[str, Mapping[Slot, Sequence[Candidate]]], slots: Mapping[Slot, int], so_far: "SoFar"
+    fitting: Mapping[str, Mapping[Slot, Sequence[Candidate]]], slots: Mapping[Slot, int], so_far: SoFar
 ) -> list[Candidate]:
     """The matching, no paper of any group being cited by two of the chosen."""
     options = {
@@ -249,15 +220,13 @@ def _without_shared(
     while True:
         matched = _matching(options, slots, so_far)
         cited: set[str] = set()
-        clash = None
         for candidate in matched:
-            if not cited.isdisjoint(candidate.context.cited_ids):
-                clash = candidate
+            if not cited.isdisjoint(candidate.context.cited_ids):  # only groups of papers can clash
+                del options[candidate.cited_id][candidate.slot]
                 break
             cited.update(candidate.context.cited_ids)
-        if clash is None:
+        else:
             return matched
-        del options[clash.cited_id][clash.slot]  # only groups of papers can clash
 
 
 def _matching(
@@ -271,7 +240,7 @@ def _matching(
         return []
     by_need = sorted(range(len(places)), key=lambda at: so_far.counts[places[at]])
     need = np.zeros(len(places))
-    # All needs together weigh less than one place: as many places as can be are filled, and then the neediest.
+    # All needs together weigh less than one place: the number of filled places comes first, their need second.
     need[by_need] = np.arange(len(places), 0, -1) / (len(places) * (len(places) + 1))
     fits = np.array([[slot in options[paper_id] for paper_id in papers] for slot in places])
     rows, columns = linear_sum_assignment(fits * (1 + need)[:, None], maximize=True)

@@ -1,6 +1,5 @@
 """The collections that a build keeps in its store: cited papers, citing papers, texts, contexts (docs/storage.md)."""
 
-import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,22 +7,16 @@ from typing import Any
 from citerec.corpus.documents import documents_beside
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.build import intents, texts
-from citerec.diagnostics.build.draw import Cell
+from citerec.diagnostics.build.draw import Cell, in_parts
 from citerec.groundwork.resume import Result
 from citerec.records import Paper
 
 COLLECTIONS = ("cited_papers", "citing_papers", "texts", "contexts")
 """Their names (docs/storage.md)."""
 
-_PART = 1000
-
 
 class Collections:
-    """The collections of a build.
-
-    Args:
-        papers: The store beside whose papers they are kept, and which knows these papers.
-    """
+    """The collections of a build, kept beside the papers of a store."""
 
     def __init__(self, papers: PaperStore) -> None:
         self.papers = papers
@@ -44,7 +37,7 @@ class Collections:
 
     def add_cited(self, drawn: Iterable[str], cells: Mapping[str, Cell]) -> None:
         """Keeps the papers that were drawn, each with its cell."""
-        for part in _parts(drawn):
+        for part in in_parts(drawn):
             found = sorted(self.papers.papers(part).items())
             self._documents.put(
                 "cited_papers",
@@ -55,7 +48,7 @@ class Collections:
         """Keeps papers that cite drawn ones: their metadata, where the corpus has them, and why they cite."""
 
         def citing() -> Iterator[dict[str, Any]]:
-            for part in _parts(intents.citing_papers(results)):
+            for part in in_parts(intents.citing_papers(results)):
                 known = self.papers.papers([citing_id for citing_id, _ in part])
                 for citing_id, cites in part:
                     paper = known.get(citing_id)
@@ -72,7 +65,7 @@ class Collections:
         self._documents.put("contexts", self._known_contexts(result))
 
     def _known_contexts(self, result: Path) -> Iterator[dict[str, Any]]:
-        for part in _parts(texts.measured(result)):
+        for part in in_parts(texts.measured(result)):
             citing = {str(document["context"]["citing_id"]) for document in part}
             years = self.papers.years(citing)
             cites = self._documents.documents_of("citing_papers", citing)
@@ -82,8 +75,7 @@ class Collections:
                 found = cites.get(citing_id, {}).get("cites", {}).get(document["cited_id"], [])
                 if citing_id in years:
                     context["citing_year"] = years[citing_id] or context["citing_year"]
-                elif context["citing_id"] is not None:
-                    # Not in the corpus: it cannot be recommended, and has no year there.
+                elif context["citing_id"] is not None:  # not in the corpus: it cannot be recommended
                     context["citing_id"], context["citing_key"] = None, context["citing_key"] or f"CorpusId:{citing_id}"
                 # Where S2AG says several things of a pair of papers, it does not say which is said of this sentence.
                 if len(found) == 1:
@@ -92,7 +84,7 @@ class Collections:
 
     def _merge_into(self, collection: str, documents: Iterable[dict[str, Any]]) -> None:
         """Puts documents whose lists and tables add to what is there from an earlier round."""
-        for part in _parts(documents):
+        for part in in_parts(documents):
             before = self._documents.documents_of(collection, [document["id"] for document in part])
             for document in part:
                 for key, value in before.get(document["id"], {}).items():
@@ -114,10 +106,3 @@ def _paper_document(paper: Paper) -> dict[str, Any]:
         "citation_count": paper.citation_count,
         "external_ids": dict(paper.external_ids),
     }
-
-
-def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
-    """Items in parts that one call to a store can take."""
-    remaining = iter(items)
-    while part := list(itertools.islice(remaining, _PART)):
-        yield part

@@ -2,9 +2,10 @@
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds
@@ -12,7 +13,8 @@ from citerec.diagnostics.strata import strata
 from citerec.groundwork.hashing import hash_sample
 from citerec.records import Paper
 
-_PART = 2000
+T = TypeVar("T")
+_PART = 1000
 
 
 class Cell(NamedTuple):
@@ -39,7 +41,7 @@ class Draw:
     known: int = 0
     eligible: int = 0
     papers: dict[Cell, list[str]] = field(default_factory=dict)
-    sizes: dict[Cell, int] = field(default_factory=dict)
+    sizes: Counter[Cell] = field(default_factory=Counter)
 
 
 def cell_of(paper: Paper, bounds: Bounds) -> Cell | None:
@@ -60,13 +62,13 @@ def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: M
     Args:
         cited: Their ids.
         store: The corpus.
-        bounds: Where fields, and groups of citation counts, begin and end.
+        bounds: Bounds of fields and groups of citation counts.
         most: By field, how many papers of a cell could ever be drawn.
-        seed: Decides the lots.
+        seed: Decides the sample.
     """
     draw = Draw()
     heaps: dict[Cell, list[tuple[int, str]]] = {}
-    for part in _parts(cited):
+    for part in in_parts(cited):
         draw.cited += len(part)
         papers = store.papers(part)
         draw.known += len(papers)
@@ -75,7 +77,7 @@ def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: M
             if cell is None or not most.get(cell.field):
                 continue
             draw.eligible += 1
-            draw.sizes[cell] = draw.sizes.get(cell, 0) + 1
+            draw.sizes[cell] += 1
             heap = heaps.setdefault(cell, [])
             entry = (-hash_sample(seed, paper_id, between="\t"), paper_id)
             if len(heap) < most[cell.field]:
@@ -83,11 +85,11 @@ def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: M
             else:
                 heapq.heappushpop(heap, entry)
     draw.papers = {cell: [paper_id for _, paper_id in sorted(heaps[cell], reverse=True)] for cell in sorted(heaps)}
-    draw.sizes = {cell: draw.sizes[cell] for cell in draw.papers}
     return draw
 
 
-def _parts(paper_ids: Iterable[str]) -> Iterator[Sequence[str]]:
-    remaining = iter(paper_ids)
+def in_parts(items: Iterable[T]) -> Iterator[list[T]]:
+    """Items in parts that one call to a store can take."""
+    remaining = iter(items)
     while part := list(itertools.islice(remaining, _PART)):
         yield part

@@ -65,10 +65,9 @@ def _figure(height: float, title: str) -> "tuple[Figure, Axes]":
     return figure, axes
 
 
-def _bars(axes: "Axes", values: Mapping[str, float], form: str = "{:,.0f}") -> None:
+def _bars(axes: "Axes", values: Mapping[str, float], form: str) -> None:
     """Horizontal bars, the first on top, each with its value."""
-    names = list(values)
-    axes.barh(names, list(values.values()), color=_MAIN)
+    axes.barh(list(values), list(values.values()), color=_MAIN)
     axes.invert_yaxis()
     axes.grid(visible=False, axis="y")
     most = max(values.values(), default=1) or 1
@@ -144,14 +143,14 @@ def _positions(record: "Record") -> "Figure | None":
 def _parts_of_speech(record: "Record") -> "Figure | None":
     if not any(record.tags.values()):
         return None
-    groups = {side: Counter[str]() for side in record.tags}
+    groups: Counter[tuple[str, str | None]] = Counter()
     for side, tags in record.tags.items():
         for tag, count in tags.items():
-            groups[side][part_of_speech(tag) or ""] += count
+            groups[side, part_of_speech(tag)] += count
     figure, axes = _figure(3.4, "Part of speech of the words around the citation")
     for at, (side, colour) in enumerate((("before", _MAIN), ("after", _SECOND))):
         places = [place + (at - 0.5) * 0.4 for place in range(len(parts_of_speech()))]
-        axes.bar(places, [groups[side][name] for name in parts_of_speech()], width=0.38, color=colour, label=side)
+        axes.bar(places, [groups[side, name] for name in parts_of_speech()], width=0.38, color=colour, label=side)
     axes.set_xticks(range(len(parts_of_speech())), parts_of_speech())
     axes.grid(visible=False, axis="x")
     axes.set_ylabel("usable sentences")
@@ -164,8 +163,7 @@ def _lengths(record: "Record") -> "Figure | None":
         return None
     figure, axes = _figure(3, "Length of the sentences")
     axes.bar(list(record.lengths), list(record.lengths.values()), width=0.9, color=_MAIN)
-    bounds = record.bounds.length if record.bounds else None
-    if bounds:
+    if record.bounds and (bounds := record.bounds.length):
         for bound in (bounds.low, bounds.high):
             axes.axvline(bound, color=_EMPTY, linestyle="--", linewidth=1)
         axes.set_xlim(0, max(bounds.longest, 1) * 1.1)

@@ -59,7 +59,5 @@ def drawn_papers(path: str) -> frozenset[str]:
 
 
 def _pairs(path: Path) -> Iterator[list[Any]]:
-    for line in reading_lines(path):
-        if line.startswith(QUARANTINE):
-            return
-        yield orjson.loads(line)
+    good = itertools.takewhile(lambda line: not line.startswith(QUARANTINE), reading_lines(path))
+    return map(orjson.loads, good)

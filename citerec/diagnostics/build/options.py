@@ -15,8 +15,8 @@ class BuildOptions:
 
     Attributes:
         seed: Decides what is drawn.
-        quota: Contexts for each class of a cell, by family; families that are not named have `per_class`.
-        per_class: Contexts for each class of a cell.
+        quota: Contexts for each class of a cell, by family.
+        per_class: The same for families without a quota of their own.
         oversample: Papers drawn for each context wanted (Maharjan 3.2.1, step 4: 10 where 3 are needed).
         rounds: How often to draw: each round twice as many papers as the last, for classes that are not full.
         single: Whether a sentence must cite exactly one paper, once.
@@ -26,7 +26,7 @@ class BuildOptions:
         conditions: Whether families hold constant what they say.
         store: Where papers are kept: None for a file beside the set, or an address such as `mongodb://HOST/DATABASE`.
         max_bad: Share of bad records above which the work stops.
-        workers: Processes; None for one a processor.
+        workers: Processes; by default one for each processor.
     """
 
     seed: int = 0

@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.store import CensusRow
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.build.choose import CellChoice, Filling
@@ -33,21 +34,18 @@ class Record:
     """The record of a build.
 
     Attributes:
-        census: Papers of the corpus by field, year and citation count.
-        bounds: What the corpus decided.
         funnel: How many were left after each step, by the keys of FUNNEL.
-        fates: What became of the sentences.
-        filling: How full each class of each cell is.
+        outcomes: What became of the citing sentences.
         positions: Usable sentences by the place of their marker ÷ their length, in twentieths from 1.
-        tags: They by the Penn tag of the word before the marker, and after it.
-        lengths: They by length in words.
+        tags: The same sentences by the Penn tag of the word before the marker, and after it.
+        lengths: The same sentences by length in words.
         rounds: How often papers were drawn.
     """
 
     census: list[CensusRow] = field(default_factory=list)
     bounds: Bounds | None = None
     funnel: dict[str, int] = field(default_factory=dict)
-    fates: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     filling: list[Filling] = field(default_factory=list)
     positions: Counter[int] = field(default_factory=Counter)
     tags: dict[str, Counter[str]] = field(default_factory=lambda: {"before": Counter(), "after": Counter()})
@@ -72,16 +70,15 @@ class Record:
     def take_tally(self, tally: Mapping[str, Any]) -> None:
         """Notes what extraction saw in a shard."""
         self.funnel["sentences"] = self.funnel.get("sentences", 0) + tally["sentences"]
-        self.fates.update(tally["fates"])
+        self.outcomes.update(tally[OUTCOMES])
 
     def take_store(self, kept: Collections, *, has_citations: bool, has_texts: bool) -> None:
         """Notes what the collections hold, and looks at every usable sentence."""
-        self.funnel["drawn"] = kept.count("cited_papers")
+        self.funnel |= {"drawn": kept.count("cited_papers"), "usable": kept.count("contexts")}
         if has_citations:
             self.funnel["citing"] = kept.count("citing_papers")
         if has_texts:
             self.funnel["citing_texts"] = kept.count("texts")
-        self.funnel["usable"] = kept.count("contexts")
         for document in kept.contexts():
             sentence = document["sentence"]
             self.lengths[sentence["length"]] += 1

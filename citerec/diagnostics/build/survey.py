@@ -22,7 +22,7 @@ def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, A
     """Writes `paper TAB texts that cite it` of a shard of S2ORC, in order of paper; then what could not be read."""
     cited: Counter[str] = Counter()
     texts = bad = faults = 0
-    # Lines that are no text come first: they may stop the work, and the first is then named.
+    # Lines that are no text come first: if they stop the work, the message names the first.
     aside: list[bytes] = []
     misfits: list[bytes] = []
     places: list[tuple[str, int]] = []
@@ -71,12 +71,7 @@ def quarantine(results: Sequence[Result]) -> Iterator[bytes]:
 
 
 def aside(ledger: Ledger, results: Sequence[Result]) -> Iterator[bytes]:
-    """The bad records of papers, citations and texts, once each, in order of shard and line.
-
-    Args:
-        ledger: Has the quarantine of the papers.
-        results: Of the stages that read citations and texts; a shard may come several times, once a round.
-    """
+    """The bad records of papers (in the ledger), citations and texts, once each, in order of shard and line."""
     lines: dict[str, list[bytes]] = {}
     shards = {number: Path(counts.path) for number, counts in ledger.finished_shards().items()}
     for bad in ledger.quarantine():
@@ -101,7 +96,5 @@ def _write(out: Path, cited: Counter[str], aside: Sequence[bytes] = (), places: 
 
 
 def _papers(path: Path) -> Iterator[bytes]:
-    for line in reading_lines(path):
-        if line.startswith((TEXT, QUARANTINE)):
-            return
-        yield line.partition(b"\t")[0]
+    good = itertools.takewhile(lambda line: not line.startswith((TEXT, QUARANTINE)), reading_lines(path))
+    return (line.partition(b"\t")[0] for line in good)

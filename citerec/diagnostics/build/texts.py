@@ -1,5 +1,6 @@
 """The second pass over the full texts: usable sentences that cite drawn papers, measured by spaCy."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +12,7 @@ from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.read import read_contexts
 from citerec.contexts.repeats import lost_lines
 from citerec.contexts.s2orc import FullText, read_s2orc
-from citerec.contexts.usable import Fate, fate_of_context
+from citerec.contexts.usable import Outcome, outcome_of_context
 from citerec.contexts.write import as_record
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
 from citerec.diagnostics.build.intents import drawn_papers
@@ -57,9 +58,9 @@ def extract_given(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapp
             if drawn.isdisjoint(context.cited_ids):
                 continue
             tally.sentences += 1
-            fate = fate_of_context(context, single=parameters["single"])
-            tally.fates[fate.value] += 1
-            if fate is Fate.USABLE:
+            outcome = outcome_of_context(context, single=parameters["single"])
+            tally.outcomes[outcome.value] += 1
+            if outcome is Outcome.USABLE:
                 tally.contexts += 1
                 yield context
 
@@ -73,24 +74,21 @@ EXTRACT_TEXTS, EXTRACT_GIVEN = Step(extract_texts, version=1), Step(extract_give
 
 def measured(path: Path) -> Iterator[dict[str, Any]]:
     """The contexts of a result: `context`, `sentence` and the drawn paper `cited_id` for which each stands."""
-    for line in reading_lines(path):
-        if not line.startswith(TEXT):
-            yield orjson.loads(line)
+    yield from (orjson.loads(line) for line in reading_lines(path) if not line.startswith(TEXT))
 
 
 def texts(path: Path) -> Iterator[dict[str, Any]]:
     """The texts of a result, with the paragraphs that cite drawn papers."""
-    for line in reading_lines(path):
-        if line.startswith(TEXT):
-            yield orjson.loads(line.removeprefix(TEXT))
+    yield from (orjson.loads(line[len(TEXT) :]) for line in reading_lines(path) if line.startswith(TEXT))
 
 
 def _write(
     contexts: Iterable[Context], found: list[bytes], write: Write, drawn: frozenset[str], model: str | None
 ) -> None:
-    part: list[Context] = []
-
-    def flush() -> None:
+    remaining, last = iter(contexts), False
+    while not last:
+        part = list(itertools.islice(remaining, _PART))
+        last = len(part) < _PART
         for context, sentence in zip(part, read_sentences(part, model), strict=True):
             measured = {"context": as_record(context), "sentence": asdict(sentence)}
             for paper_id in context.cited_ids:
@@ -99,14 +97,7 @@ def _write(
                     write(orjson.dumps({"id": own, "cited_id": paper_id, **measured}))
         for text in found:
             write(TEXT + text)
-        part.clear()
         found.clear()
-
-    for context in contexts:
-        part.append(context)
-        if len(part) >= _PART:
-            flush()
-    flush()
 
 
 def _text_of(text: FullText, drawn: frozenset[str]) -> dict[str, Any]:

@@ -11,14 +11,7 @@ from citerec.records import Context, Paper
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a class can depend on.
-
-    Attributes:
-        context: The context.
-        sentence: Its sentence, in numbers.
-        papers: The papers cited in it that the corpus has, in order.
-        bounds: What the corpus at hand decides.
-    """
+    """All that a class can depend on; the papers are those cited in the context that the corpus has, in order."""
 
     context: Context
     sentence: Sentence
@@ -60,6 +53,11 @@ class Family:
     needs_tagger: bool = False
     sampled: bool = False
     order: int = 1000
+
+    @property
+    def condition_names(self) -> tuple[str, ...]:
+        """What is held constant, in words."""
+        return tuple(condition.name for condition in self.conditions)
 
     def classes_in(self, field: str, bounds: Bounds) -> tuple[str, ...]:
         """The classes for which contexts are chosen in a field of study: all of them, where the field is large."""

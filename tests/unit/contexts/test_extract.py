@@ -10,7 +10,7 @@ from citerec.contexts.extract import Rules, Tally, extract_contexts
 from citerec.contexts.read import parse_context, read_contexts
 from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph, read_s2orc
 from citerec.contexts.split import splitter
-from citerec.contexts.usable import Fate, fate_of_context
+from citerec.contexts.usable import Outcome, outcome_of_context
 from citerec.contexts.write import as_record
 from citerec.errors import InputError
 from citerec.records import Context
@@ -45,10 +45,10 @@ def contexts_of(text: FullText, **rules: bool) -> list[Context]:
     return list(extract_contexts(text, Rules(**rules)))
 
 
-def fates_of(text: FullText, **rules: bool) -> dict[str, int]:
+def outcomes_of(text: FullText, **rules: bool) -> dict[str, int]:
     tally = Tally()
     list(extract_contexts(text, Rules(**rules), tally=tally))
-    return dict(tally.fates)
+    return dict(tally.outcomes)
 
 
 def test_a_context_keeps_what_surrounds_it() -> None:
@@ -93,37 +93,37 @@ def test_the_marker_takes_the_place_of_the_citation(text: str, ref: str, expecte
 
 
 @pytest.mark.parametrize(
-    ("text", "refs", "fate"),
+    ("text", "refs", "outcome"),
     [
-        ("This was first shown in cells [1]", [("[1]", "b1")], Fate.NO_END),
-        ("7 This was first shown in cells [1].", [("[1]", "b1")], Fate.FOOTNOTE),
-        ("⁷This was first shown in cells [1].", [("[1]", "b1")], Fate.FOOTNOTE),
-        ("and this was first shown in cells [1].", [("[1]", "b1")], Fate.FRAGMENT),
-        ("See [1].", [("[1]", "b1")], Fate.FRAGMENT),
-        ("This was shown in cells [1].The rest is known to all.", [("[1]", "b1")], Fate.RUN_ON),
-        ("Table 4: scores of all systems, as given in cells [1].", [("[1]", "b1")], Fate.DEBRIS),
-        ("This was shown by (Lee, 1997a(Lee, 1997b) in cells.", [("(Lee, 1997a(Lee, 1997b)", "b1")], Fate.MANGLED),
-        ("This was shown in cells [1] and in mice [2].", [("[1]", "b1"), ("[2]", "b2")], Fate.SEVERAL_CITATIONS),
-        ("This was first shown in cells [1, 2].", [("[1,", "b1"), ("2]", "b2")], Fate.GROUP),
-        ("This was first shown in cells [1]–[3].", [("[1]", "b1"), ("[3]", "b3")], Fate.GROUP),
-        ("This was first shown in cells [1].", [("[1]", None)], Fate.UNRESOLVED),
-        ("This was first shown in cells [1].", [("[1]", "b77")], Fate.UNRESOLVED),
+        ("This was first shown in cells [1]", [("[1]", "b1")], Outcome.NO_END),
+        ("7 This was first shown in cells [1].", [("[1]", "b1")], Outcome.FOOTNOTE),
+        ("⁷This was first shown in cells [1].", [("[1]", "b1")], Outcome.FOOTNOTE),
+        ("and this was first shown in cells [1].", [("[1]", "b1")], Outcome.FRAGMENT),
+        ("See [1].", [("[1]", "b1")], Outcome.FRAGMENT),
+        ("This was shown in cells [1].The rest is known to all.", [("[1]", "b1")], Outcome.RUN_ON),
+        ("Table 4: scores of all systems, as given in cells [1].", [("[1]", "b1")], Outcome.DEBRIS),
+        ("This was shown by (Lee, 1997a(Lee, 1997b) in cells.", [("(Lee, 1997a(Lee, 1997b)", "b1")], Outcome.MANGLED),
+        ("This was shown in cells [1] and in mice [2].", [("[1]", "b1"), ("[2]", "b2")], Outcome.SEVERAL_CITATIONS),
+        ("This was first shown in cells [1, 2].", [("[1,", "b1"), ("2]", "b2")], Outcome.GROUP),
+        ("This was first shown in cells [1]–[3].", [("[1]", "b1"), ("[3]", "b3")], Outcome.GROUP),
+        ("This was first shown in cells [1].", [("[1]", None)], Outcome.UNRESOLVED),
+        ("This was first shown in cells [1].", [("[1]", "b77")], Outcome.UNRESOLVED),
     ],
 )
-def test_sentences_that_are_not_usable(text: str, refs: Refs, fate: Fate) -> None:
+def test_sentences_that_are_not_usable(text: str, refs: Refs, outcome: Outcome) -> None:
     assert contexts_of(full_text(text, refs)) == []
     # Without a matched paper in it a paragraph is not looked at: another sentence brings one.
-    text += " Methods were as usual [8]." if fate is Fate.UNRESOLVED else ""
-    seen = fates_of(full_text(text, [*refs, ("[8]", "b8")] if fate is Fate.UNRESOLVED else refs))
-    assert seen.pop(Fate.USABLE.value, 0) == (fate is Fate.UNRESOLVED)
-    assert seen == {fate.value: 1}
+    text += " Methods were as usual [8]." if outcome is Outcome.UNRESOLVED else ""
+    seen = outcomes_of(full_text(text, [*refs, ("[8]", "b8")] if outcome is Outcome.UNRESOLVED else refs))
+    assert seen.pop(Outcome.USABLE.value, 0) == (outcome is Outcome.UNRESOLVED)
+    assert seen == {outcome.value: 1}
 
 
 def test_an_unmatched_entry_gives_nothing() -> None:
     text = full_text("This was shown in cells [1]. It was seen in mice [2].", [("[1]", "b1"), ("[2]", "b2")])
     unmatched = {**text.bib_entries, "b2": BibEntry(None, "Lee. A study.")}
     changed = replace(text, bib_entries=unmatched)
-    assert fates_of(changed) == {Fate.USABLE.value: 1, Fate.UNMATCHED.value: 1}
+    assert outcomes_of(changed) == {Outcome.USABLE.value: 1, Outcome.UNMATCHED.value: 1}
 
 
 def test_groups_make_one_context_with_all_their_papers() -> None:
@@ -163,19 +163,19 @@ def test_a_paper_does_not_cite_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "fate"),
+    ("text", "outcome"),
     [
-        ("This was shown in cells <REF>.", Fate.USABLE),
-        ("This was shown in cells <REF>", Fate.NO_END),
-        ("8 This was shown in cells <REF>.", Fate.FOOTNOTE),
-        ("of this in cells <REF>.", Fate.FRAGMENT),
-        ("This was shown in cells <REF> and mice [2].", Fate.SEVERAL_CITATIONS),
-        ("This was shown (<REF>; Lee and Kim, 2007) in cells.", Fate.SEVERAL_CITATIONS),
-        ("This was shown (Lee et al., 1997a(Lee et al., 1997b) in <REF>.", Fate.MANGLED),
+        ("This was shown in cells <REF>.", Outcome.USABLE),
+        ("This was shown in cells <REF>", Outcome.NO_END),
+        ("8 This was shown in cells <REF>.", Outcome.FOOTNOTE),
+        ("of this in cells <REF>.", Outcome.FRAGMENT),
+        ("This was shown in cells <REF> and mice [2].", Outcome.SEVERAL_CITATIONS),
+        ("This was shown (<REF>; Lee and Kim, 2007) in cells.", Outcome.SEVERAL_CITATIONS),
+        ("This was shown (Lee et al., 1997a(Lee et al., 1997b) in <REF>.", Outcome.MANGLED),
     ],
 )
-def test_given_contexts_go_by_the_same_rules(text: str, fate: Fate) -> None:
-    assert fate_of_context(Context(text=text, cited_ids=("a",))) is fate
+def test_given_contexts_go_by_the_same_rules(text: str, outcome: Outcome) -> None:
+    assert outcome_of_context(Context(text=text, cited_ids=("a",))) is outcome
 
 
 def test_both_versions_of_real_papers_give_the_same_contexts(shared: Path, tmp_path: Path) -> None:
