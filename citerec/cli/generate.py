@@ -313,15 +313,15 @@ def _remark(writer: "Writer") -> None:
 
 
 def _warn(made: "Draft") -> None:
-    unknown = sorted({mark for sentence in made.written.sentences for mark in sentence.unknown})
+    unknown = sorted({mark for sentence in made.prediction.sentences for mark in sentence.unknown})
     if unknown:
         notes().print(
-            f"{made.written.writer} cited {', '.join(unknown)}, which stands for no paper that it was given.",
+            f"{made.prediction.writer} cited {', '.join(unknown)}, which stands for no paper that it was given.",
             markup=False,
             style="red",
         )
     if made.without_text and len(made.without_text) < len(made.papers):
         named = ", ".join(paper.paper_id for paper in made.without_text)
         notes().print(f"Without text, so that nothing was drawn from them: {named}.", markup=False)
-    if not made.written.text:
-        notes().print(f"{made.written.writer} found nothing to write; another --writer may.", markup=False)
+    if not made.prediction.text:
+        notes().print(f"{made.prediction.writer} found nothing to write; another --writer may.", markup=False)

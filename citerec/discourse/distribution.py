@@ -48,8 +48,8 @@ def kl_divergence(reference: Mapping[str, float], system: Mapping[str, float]) -
     total = 0.0
     for label, share in reference.items():
         if share > 0:
-            written = system.get(label, 0.0)
-            if not written > 0:
+            found = system.get(label, 0.0)
+            if not found > 0:
                 return math.inf
-            total += share * math.log(share / written)
+            total += share * math.log(share / found)
     return max(0.0, total)  # the sum may fall below 0 by rounding only

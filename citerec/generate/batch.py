@@ -15,7 +15,7 @@ from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import alone, beside, write_failures
 from citerec.texts.read import read_tasks
-from citerec.texts.write import written_record
+from citerec.texts.write import prediction_record
 
 
 @dataclass(slots=True)
@@ -76,8 +76,8 @@ def _write(path: Path, writer: Writer, partial: Path, limit: int | None, whole: 
     begun = whole_lines(partial)
     with partial.open("ab") as file:
         texts = writer.write_many(itertools.islice(read_tasks(path), begun, limit))
-        for number, written in enumerate(texts, begun + 1):
-            record = written_record(replace(written, settings=writer.settings))
+        for number, prediction in enumerate(texts, begun + 1):
+            record = prediction_record(replace(prediction, settings=writer.settings))
             file.write(orjson.dumps(record) + b"\n")
             on_progress("writing", number, whole)
 

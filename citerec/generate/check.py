@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from citerec.generate.mentions import Mention, as_unknown, mentions, rewritten
 from citerec.texts.sentences import content_terms, said_by, sentences_of
-from citerec.texts.tasks import Sentence, Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 SUPPORTED = 0.2
 """Share of a sentence's content words that must stand in a source that it cites."""
@@ -16,7 +16,7 @@ DRAWN = 0.5
 """Share of them from which on a source counts as drawn from where the sentence cites none."""
 
 
-def traced(task: TextTask, text: str, writer: str) -> Written:
+def traced(task: TextTask, text: str, writer: str) -> Prediction:
     """What a model wrote, with the sources of each of its sentences.
 
     A sentence that cites was drawn from what it cites, if that is among the sources; `unsupported` are those of them in
@@ -30,7 +30,7 @@ def traced(task: TextTask, text: str, writer: str) -> Written:
     """
     share_in = _shares(task.sources)
     sentences = tuple(_traced(sentence, task.sources, share_in) for sentence in sentences_of(text))
-    return Written(task, text, writer, sentences)
+    return Prediction(task, text, writer, sentences)
 
 
 def _traced(sentence: str, sources: Sequence[Source], share_in: Callable[[str], list[float]]) -> Sentence:
@@ -56,21 +56,23 @@ def _shares(sources: Sequence[Source]) -> Callable[[str], list[float]]:
     return share_in
 
 
-def placed(written: Written) -> Iterator[tuple[str, Sentence | None]]:
+def placed(prediction: Prediction) -> Iterator[tuple[str, Sentence | None]]:
     """The sentences of a text, each with what stands between it and the one before; then None, with what is left."""
     done = 0
-    for sentence in written.sentences:
-        start = written.text.find(sentence.text, done)
+    for sentence in prediction.sentences:
+        start = prediction.text.find(sentence.text, done)
         if start >= 0:
-            yield written.text[done:start], sentence
+            yield prediction.text[done:start], sentence
             done = start + len(sentence.text)
-    yield written.text[done:], None
+    yield prediction.text[done:], None
 
 
-def marked(written: Written) -> str:
+def marked(prediction: Prediction) -> str:
     """A text as it may be shown: what cites something that was not given is marked, as `[0, ?7]`."""
-    sources = written.task.sources
-    return "".join(gap + (marked_sentence(sentence, sources) if sentence else "") for gap, sentence in placed(written))
+    sources = prediction.task.sources
+    return "".join(
+        gap + (marked_sentence(sentence, sources) if sentence else "") for gap, sentence in placed(prediction)
+    )
 
 
 def marked_sentence(sentence: Sentence, sources: Sequence[Source]) -> str:

@@ -7,7 +7,7 @@ from citerec.errors import WriterError
 from citerec.generate.sources import source_of
 from citerec.generate.writers.base import Writer
 from citerec.records import MARKER, Context, Paper
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,17 +15,17 @@ class Draft:
     """A text that was drafted, and the papers that its numbers stand for.
 
     Attributes:
-        written: The text; `[0]`, `[1]`, … in it are the papers, in their order.
+        prediction: The text; `[0]`, `[1]`, … in it are the papers, in their order.
         papers: The papers that it was written from.
     """
 
-    written: Written
+    prediction: Prediction
     papers: tuple[Paper, ...]
 
     @property
     def without_text(self) -> tuple[Paper, ...]:
         """The papers from which nothing could be written: there is no abstract of them, or other text."""
-        sources = self.written.task.sources
+        sources = self.prediction.task.sources
         return tuple(paper for paper, source in zip(self.papers, sources, strict=True) if not source.text)
 
 

@@ -40,10 +40,10 @@ def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Ite
     """
     papers = list(papers)
     to_write = [paper for paper in papers if paper.abstract and (anew or not paper.tldr)]
-    written = {made.task.task_id: made.text for made in writer.write_many(map(tldr_task, to_write))}
+    texts = {made.task.task_id: made.text for made in writer.write_many(map(tldr_task, to_write))}
     for paper in papers:
-        if paper.paper_id in written:
-            yield Tldr(paper, written[paper.paper_id] or None, writer.name)
+        if paper.paper_id in texts:
+            yield Tldr(paper, texts[paper.paper_id] or None, writer.name)
         else:
             yield Tldr(paper, paper.tldr, FROM_CORPUS)
 

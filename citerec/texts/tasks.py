@@ -71,7 +71,7 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class Prediction:
     """What a writer wrote for a task.
 
     Attributes:

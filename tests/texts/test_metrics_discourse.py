@@ -10,7 +10,7 @@ import pytest
 
 from citerec.discourse.base import Probabilities
 from citerec.texts.metrics.discourse import Discourse
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 
 class FirstWord:
@@ -30,10 +30,11 @@ class FirstWord:
 
 
 def summary(*texts: tuple[str, tuple[str, ...]]) -> dict[str, object]:
-    written = [
-        Written(TextTask(str(number), (), targets=targets), text, "w") for number, (text, targets) in enumerate(texts)
+    predictions = [
+        Prediction(TextTask(str(number), (), targets=targets), text, "w")
+        for number, (text, targets) in enumerate(texts)
     ]
-    return dict(Discourse("intent", FirstWord()).summary(written, lambda *_: None))
+    return dict(Discourse("intent", FirstWord()).summary(predictions, lambda *_: None))
 
 
 def test_by_hand() -> None:

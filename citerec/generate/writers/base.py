@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from citerec.errors import InputError, first_fault
 from citerec.groundwork.registry import Registry
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -45,14 +45,14 @@ class Writer(Protocol):
     def remark(self) -> str:
         """What is to be told of the texts written so far, such as inputs that were cut; mostly nothing."""
 
-    def write(self, task: TextTask) -> Written:
+    def write(self, task: TextTask) -> Prediction:
         """A text, and for each sentence the sources that it was drawn from.
 
         Raises:
             WriterError: It cannot write: no model, no answer, no target where it needs one.
         """
 
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order; several at once where that is faster. Errors as for `write`."""
 
 

@@ -18,7 +18,7 @@ from citerec.generate.parallel import in_order
 from citerec.generate.writers.base import WRITERS, Kind, WriterPart, check_names, checked
 from citerec.generate.writers.prompts import answer_of, messages, prompt_digest
 from citerec.texts.read import read_tasks
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
 _EXAMPLE_URL = "http://localhost:8000/v1"
@@ -214,7 +214,7 @@ class ChatWriter:
         """How many texts end because they were too long."""
         return f"{self.cut:,} texts of this run were cut at {self._asked['max_tokens']:,} tokens." if self.cut else ""
 
-    def write(self, task: TextTask) -> Written:
+    def write(self, task: TextTask) -> Prediction:
         """A text, and for each sentence the sources that it was drawn from.
 
         Raises:
@@ -222,13 +222,13 @@ class ChatWriter:
         """
         return next(self.write_many([task]))
 
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order; several at once. The first error ends it: errors as for `write`."""
-        for written, cut in in_order(self._written, tasks, self._connection.threads):
+        for prediction, cut in in_order(self._predicted, tasks, self._connection.threads):
             self.cut += cut
-            yield written
+            yield prediction
 
-    def _written(self, task: TextTask) -> tuple[Written, bool]:
+    def _predicted(self, task: TextTask) -> tuple[Prediction, bool]:
         """A text, and whether it was too long."""
         answer, cut = self._answer(task)
         return traced(task, answer, self.name), cut

@@ -8,7 +8,7 @@ from typing import Any
 from citerec.generate.mentions import mentions
 from citerec.generate.writers.base import WRITERS, Kind, WriterPart
 from citerec.texts.sentences import sentences_of
-from citerec.texts.tasks import Sentence, Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 LEAD_SENTENCES = 3
 """How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
@@ -76,12 +76,12 @@ class ExtractiveWriter:
         self._pick = pick
         self._phrase = phrase or as_it_is
 
-    def write(self, task: TextTask) -> Written:
+    def write(self, task: TextTask) -> Prediction:
         """What it picks; nothing where it finds nothing to pick."""
         picked = self._pick(task)
         sentences = tuple(self._sentence(one, task) for one in picked)
         text = " ".join(sentence.text for sentence in sentences)
-        return Written(task, text, self.name, sentences, self.is_oracle)
+        return Prediction(task, text, self.name, sentences, self.is_oracle)
 
     def _sentence(self, picked: Picked, task: TextTask) -> Sentence:
         text = self._phrase(picked, task)
@@ -94,7 +94,7 @@ class ExtractiveWriter:
         ]
         return Sentence(text, picked.attributions, tuple(dict.fromkeys(others)))
 
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order."""
         return map(self.write, tasks)
 

@@ -17,7 +17,7 @@ from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model
 from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest
 from citerec.models.seq2seq import Encoded, Seq2seqModel
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 from citerec.texts.write import input_of
 
 # Tokens read at once, padding and beams included, and texts written at once.
@@ -147,7 +147,7 @@ class Seq2seqWriter:
         tokens = self.generation.max_input_tokens
         return f"{self.cut:,} of {self.read:,} inputs of this run were cut to {tokens:,} tokens." if self.cut else ""
 
-    def write(self, task: TextTask) -> Written:
+    def write(self, task: TextTask) -> Prediction:
         """A text, and for each sentence the sources that it was drawn from.
 
         Raises:
@@ -155,7 +155,7 @@ class Seq2seqWriter:
         """
         return next(self.write_many([task]))
 
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order, a batch at a time. Errors as for `write`."""
         remaining = iter(tasks)
         while part := list(itertools.islice(remaining, _rows(self._model, self.generation))):

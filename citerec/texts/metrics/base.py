@@ -12,7 +12,7 @@ import numpy.typing as npt
 from citerec.errors import InputError
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.registry import Registry
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 Floats = npt.NDArray[np.float64]
 References = Literal["best", "best-each", "mean", "first"]
@@ -89,7 +89,7 @@ class TextMetric(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """All that the values depend on, as JSON takes it."""
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Scores, texts × columns; NaN where one is not defined, such as without a target.
 
         Raises:
@@ -113,7 +113,7 @@ class CorpusMetric(Protocol):
     def settings(self) -> Mapping[str, Any]:
         """All that the values depend on, as JSON takes it."""
 
-    def summary(self, texts: Sequence[Written], on_progress: Progress) -> Mapping[str, Any]:
+    def summary(self, texts: Sequence[Prediction], on_progress: Progress) -> Mapping[str, Any]:
         """What is found, as JSON takes it: no NaN, no infinite number.
 
         Raises:

@@ -14,7 +14,7 @@ from citerec.groundwork.progress import Progress
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, over_references
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 if TYPE_CHECKING:
     from bert_score import BERTScorer
@@ -100,11 +100,11 @@ class BertScore:
             }
         return cls(scorer, settings, references)
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """F1, texts × 1; NaN without a target."""
-        pairs = [(written.text, target) for written in texts for target in written.task.targets]
+        pairs = [(prediction.text, target) for prediction in texts for target in prediction.task.targets]
         values = self.pairs(pairs, on_progress)
-        ends = np.cumsum([len(written.task.targets) for written in texts], dtype=int)
+        ends = np.cumsum([len(prediction.task.targets) for prediction in texts], dtype=int)
         rows = [over_references(part[:, None], self._references) for part in np.split(values, ends[:-1])]
         return np.array(rows[: len(texts)], np.float64).reshape(-1, 1)
 

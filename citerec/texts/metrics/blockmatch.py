@@ -18,7 +18,7 @@ from citerec.texts.metrics.base import (
     over_references,
 )
 from citerec.texts.metrics.rouge import KINDS, RougePairs, Score
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 
 class PairScore(Protocol):
@@ -89,10 +89,10 @@ class BlockMatch:
             "score": {"name": self._score.name, **self._score.settings},
         }
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """F1, precision, recall, of which the score's own highest value is the highest; NaN without a target."""
-        predicted = [blocks_of(written.text) for written in texts]
-        wanted = [[blocks_of(target) for target in written.task.targets] for written in texts]
+        predicted = [blocks_of(prediction.text) for prediction in texts]
+        wanted = [[blocks_of(target) for target in prediction.task.targets] for prediction in texts]
         pairs = [
             (block, reference)
             for blocks, targets in zip(predicted, wanted, strict=True)

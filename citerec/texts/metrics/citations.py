@@ -9,7 +9,7 @@ from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import cited_in
 from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, over_references
 from citerec.texts.metrics.rouge import Score
-from citerec.texts.tasks import Source, Written
+from citerec.texts.tasks import Prediction, Source
 
 
 def citation_score(text: str, target: str, sources: Sequence[Source]) -> Score:
@@ -50,12 +50,12 @@ class Citations:
         """References."""
         return {"references": self._references}
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Scores from 0 to 1; NaN without a target."""
         rows = []
-        for done, written in enumerate(texts, 1):
-            task = written.task
-            each = [citation_score(written.text, target, task.sources) for target in task.targets]
+        for done, prediction in enumerate(texts, 1):
+            task = prediction.task
+            each = [citation_score(prediction.text, target, task.sources) for target in task.targets]
             values = np.array([(score.f1, score.precision, score.recall) for score in each], np.float64)
             rows.append(over_references(values.reshape(-1, len(self.columns)), self._references))
             on_progress("citations", done, len(texts))

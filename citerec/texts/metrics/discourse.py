@@ -13,7 +13,7 @@ from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import TEXT_METRICS, MetricOptions, MetricPart
 from citerec.texts.sentences import sentences_by
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 if TYPE_CHECKING:
     from citerec.discourse.base import Tagger
@@ -49,7 +49,7 @@ class Discourse:
             "kl_divergence": "of the system's labels from the targets', in nats",
         }
 
-    def summary(self, texts: Sequence[Written], on_progress: Progress) -> Mapping[str, Any]:
+    def summary(self, texts: Sequence[Prediction], on_progress: Progress) -> Mapping[str, Any]:
         """The two distributions and their divergence.
 
         Returns:
@@ -59,12 +59,12 @@ class Discourse:
         """
         doing, steps = f"tagging ({self.name})", 2
         on_progress(doing, 0, steps)
-        targets = tuple(target for written in texts for target in written.task.targets)
+        targets = tuple(target for prediction in texts for target in prediction.task.targets)
         if targets not in self._shares:  # the same for every system
             self._shares[targets] = self._distribution(targets)
         wanted = self._shares[targets]
         on_progress(doing, 1, steps)
-        found = self._distribution([written.text for written in texts])
+        found = self._distribution([prediction.text for prediction in texts])
         on_progress(doing, steps, steps)
         from citerec.discourse.distribution import kl_divergence
 
@@ -79,8 +79,8 @@ class Discourse:
     def _distribution(self, texts: Sequence[str]) -> dict[str, float]:
         from citerec.discourse.distribution import distribution
 
-        written = [with_bare_spans(text) for text in texts if text.strip()]
-        return distribution(self._tagger, written) if written else {}
+        bare = [with_bare_spans(text) for text in texts if text.strip()]
+        return distribution(self._tagger, bare) if bare else {}
 
 
 def _open(name: str, options: MetricOptions) -> Discourse:

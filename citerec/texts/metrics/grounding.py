@@ -15,7 +15,7 @@ from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
 from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
 from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, terms_of
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 # Not inside a name: the 2 of "GPT-2" is part of a word, and judged with it.
 _NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
@@ -38,12 +38,12 @@ class Grounding:
         digest = hashlib.sha256("\n".join(sorted(STOP_WORDS)).encode()).hexdigest()
         return {"stop_words": f"citerec's {len(STOP_WORDS)} function words, sha256 {digest[:12]}"}
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Shares from 0 to 1, each word and number as often as it comes; NaN where there are none."""
         rows = []
-        for done, written in enumerate(texts, 1):
-            text = without_anchors(written.text)
-            given = [said_by(source) for source in written.task.sources]
+        for done, prediction in enumerate(texts, 1):
+            text = without_anchors(prediction.text)
+            given = [said_by(source) for source in prediction.task.sources]
             known_words = {term for source in given for term in terms_of(source)}
             known_numbers = {number for source in given for number in numbers(source)}
             rows.append([_share(content_terms(text), known_words), _share(numbers(text), known_numbers)])

@@ -9,7 +9,7 @@ from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
 from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
 from citerec.texts.sentences import sentences_by, sentences_of, words_of
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 
 class Length:
@@ -23,14 +23,14 @@ class Length:
         """What a word is, and what splits sentences."""
         return {"words": "letters and digits; hyphens inside; no citations", "sentences": sentences_by()}
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Counts; NaN for the compression of a text without words, or of nothing."""
         rows = []
-        for done, written in enumerate(texts, 1):
-            words = len(words_of(without_anchors(written.text)))
-            given = sum(len(words_of(source.text)) for source in written.task.sources)
+        for done, prediction in enumerate(texts, 1):
+            words = len(words_of(without_anchors(prediction.text)))
+            given = sum(len(words_of(source.text)) for source in prediction.task.sources)
             compression = given / words if words and given else np.nan
-            rows.append([words, len(sentences_of(written.text)), compression])
+            rows.append([words, len(sentences_of(prediction.text)), compression])
             on_progress("length", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
 

@@ -9,7 +9,7 @@ from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
 from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
 from citerec.texts.sentences import terms_of
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 NGRAMS = (1, 2, 3, 4)
 
@@ -41,12 +41,12 @@ class Novelty:
         """The n-grams, and of what."""
         return {"ngrams": list(NGRAMS), "of": "words in small letters, parted at hyphens; no citations"}
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Shares from 0 to 1; NaN where a text is shorter than n words."""
         rows = []
-        for done, written in enumerate(texts, 1):
-            sources = [text for source in written.task.sources for text in (source.title, source.text)]
-            rows.append(novelty(written.text, sources))
+        for done, prediction in enumerate(texts, 1):
+            sources = [text for source in prediction.task.sources for text in (source.title, source.text)]
+            rows.append(novelty(prediction.text, sources))
             on_progress("novelty", done, len(texts))
         return np.array(rows, np.float64).reshape(-1, len(self.columns))
 

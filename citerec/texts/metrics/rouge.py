@@ -22,7 +22,7 @@ from citerec.texts.metrics.base import (
     over_references,
 )
 from citerec.texts.sentences import sentences_by, sentences_of
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 RougeL = Literal["sentence", "summary"]
@@ -115,10 +115,11 @@ class Rouge:
             "measure": self._measure,
         }
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Scores from 0 to 1, texts × columns; NaN without a target."""
         pairs = [
-            (with_bare_spans(written.text), tuple(map(with_bare_spans, written.task.targets))) for written in texts
+            (with_bare_spans(prediction.text), tuple(map(with_bare_spans, prediction.task.targets)))
+            for prediction in texts
         ]
         score = functools.partial(_row, self._kinds, self._stemming, self._measure, self._references)
         rows = in_processes(score, pairs, self._workers, lambda done: on_progress("ROUGE", done, len(pairs)))

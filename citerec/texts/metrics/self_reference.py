@@ -8,7 +8,7 @@ import numpy as np
 
 from citerec.groundwork.progress import Progress
 from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
 """What CiteBench looks for (Funkquist et al. 2023, section 5.4)."""
@@ -32,10 +32,10 @@ class SelfReference:
         """The keywords."""
         return {"keywords": list(KEYWORDS)}
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """1 or 0."""
         on_progress("self-reference", len(texts), len(texts))
-        return np.array([[refers_to_itself(written.text)] for written in texts], np.float64).reshape(-1, 1)
+        return np.array([[refers_to_itself(prediction.text)] for prediction in texts], np.float64).reshape(-1, 1)
 
 
 TEXT_METRICS.register(MetricPart("self-reference", lambda _: SelfReference(), by_default=True, order=80))
