@@ -11,7 +11,7 @@ from citerec.discourse.paragraphs import scheme_of
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, quiet_libraries
-from citerec.models.loading import load_pretrained, torch_device
+from citerec.models.loading import load_pretrained, longest_input, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -85,7 +85,7 @@ class ClassifierTagger(OfManifest):
             id2label=dict(enumerate(manifest.labels)),
             label2id={label: number for number, label in enumerate(manifest.labels)},
         )
-        longest = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 8192)
+        longest = longest_input(model, tokenizer)
         if (manifest.max_tokens or MAX_TOKENS) > longest:
             raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Say --max-tokens {longest}")
         return cls(model.to(torch_device(device)), tokenizer, manifest, Path(find_model(manifest.base)).name)

