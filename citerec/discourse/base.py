@@ -1,6 +1,5 @@
 """What every tagger of sentences takes and gives, and what it says of itself."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -28,21 +27,13 @@ class Tagger(Protocol):
 
     Attributes:
         name: What results call it: the name of its folder, or of its model.
-        scheme: The scheme of its labels: "scicite", "acl-arc", "corwa", or another.
+        scheme: "scicite", "acl-arc", "corwa", or another; empty if it was made elsewhere for labels that are not known.
         labels: All labels that it can give, in the order of the columns of `probabilities`.
     """
 
-    @property
-    def name(self) -> str:
-        """What results call it."""
-
-    @property
-    def scheme(self) -> str:
-        """The scheme of its labels."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All labels that it can give."""
+    name: str
+    scheme: str
+    labels: tuple[str, ...]
 
     def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
         """How likely each label is for each sentence.
@@ -56,6 +47,7 @@ class Tagger(Protocol):
 
     def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
         """The likeliest label of each sentence, paragraph by paragraph; of equals the first in `labels`."""
+        return [tuple(self.labels[number] for number in rows.argmax(axis=1)) for rows in self.probabilities(paragraphs)]
 
 
 class TaggerManifest(BaseModel):
@@ -87,31 +79,3 @@ class TaggerManifest(BaseModel):
     def write(self, folder: Path) -> None:
         """Writes the manifest into the directory of a tagger."""
         (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
-
-
-class OfManifest(ABC):
-    """What all taggers have of their manifest, and of their probabilities.
-
-    Attributes:
-        manifest: What the tagger says of itself.
-    """
-
-    manifest: TaggerManifest
-
-    @property
-    def scheme(self) -> str:
-        """The scheme of its labels; empty where it was trained elsewhere on labels that are not known."""
-        return self.manifest.scheme
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All labels that it can give."""
-        return self.manifest.labels
-
-    @abstractmethod
-    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
-        """How likely each label is for each sentence; see `Tagger`."""
-
-    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The likeliest label of each sentence; of equals the first. See `Tagger`."""
-        return [tuple(self.labels[number] for number in rows.argmax(axis=1)) for rows in self.probabilities(paragraphs)]

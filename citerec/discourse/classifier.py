@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from citerec.discourse.base import OfManifest, Probabilities, TaggerManifest
+from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
 from citerec.discourse.paragraphs import scheme_of
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
@@ -26,20 +26,20 @@ Encoded = Mapping[str, list[int]]
 """What a model takes of one sentence, by name."""
 
 
-class ClassifierTagger(OfManifest):
+class ClassifierTagger(Tagger):
     """Reads each sentence together with its neighbours. To get one use `begin`, to train it, or `open`.
 
     Args:
-        model: A sequence classifier of transformers, whose labels stand in the order of the manifest.
+        model: A sequence classifier of transformers, its labels in the order of the manifest.
         tokenizer: Its tokenizer.
-        manifest: What it says of itself.
+        manifest: Its manifest.
         name: What results call it.
     """
 
     def __init__(self, model: Any, tokenizer: Any, manifest: TaggerManifest, name: str) -> None:
         self.model = model
         self.manifest = manifest
-        self.name = name
+        self.name, self.scheme, self.labels = name, manifest.scheme, manifest.labels
         self._tokenizer = tokenizer
 
     @classmethod
@@ -48,7 +48,7 @@ class ClassifierTagger(OfManifest):
 
         Args:
             found: A folder, or a name on the model hub.
-            manifest: Its manifest; none where it was made elsewhere, whose labels are then those of its configuration.
+            manifest: Its manifest; if it was made elsewhere None, and the labels are those of its configuration.
             device: Where; a GPU where there is one by default.
 
         Raises:

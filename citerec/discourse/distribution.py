@@ -10,19 +10,9 @@ from citerec.errors import InputError
 
 
 def distribution(tagger: Tagger, texts: Sequence[str]) -> dict[str, float]:
-    """The share of each label among the sentences of some texts.
+    """The share of each label of a tagger among the sentences of some texts; shares add up to 1.
 
-    Each text is split into sentences by pysbd and tagged as one paragraph.
-
-    Args:
-        tagger: Gives the labels.
-        texts: Citation texts.
-
-    Returns:
-        A share for each label of the tagger, in its order; they add up to 1.
-
-    Raises:
-        InputError: There is no sentence in the texts.
+    Each text is split into sentences by pysbd and tagged as one paragraph. An InputError if there is no sentence.
     """
     split = splitter()
     paragraphs = [[text[start:end] for start, end in split(text)] for text in texts]

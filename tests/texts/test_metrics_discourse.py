@@ -8,12 +8,12 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from citerec.discourse.base import Probabilities
+from citerec.discourse.base import Probabilities, Tagger
 from citerec.texts.metrics.discourse import Discourse
 from citerec.texts.tasks import Prediction, TextTask
 
 
-class FirstWord:
+class FirstWord(Tagger):
     """Labels a sentence by its first word: what a tagger gives can be read off the text."""
 
     name = "first-word"
