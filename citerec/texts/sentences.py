@@ -16,7 +16,7 @@ def sentences_of(text: str) -> tuple[str, ...]:
 
 
 def sentences_by() -> str:
-    """What `sentences_of` hangs on, for settings: the package and its version."""
+    """The package of `sentences_of` and its version, for settings."""
     return " ".join(splitter_identity(PYSBD))
 
 

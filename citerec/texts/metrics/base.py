@@ -1,6 +1,7 @@
 """What every metric of texts takes and gives, and the registry of them."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,7 @@ class Column:
         name: Its name.
         share: Whether it is a share from 0 to 1, which tables show ×100; files never do.
         better: Which values are better; None where a value only describes a text: there is no best length.
-        decimals: How many of its digits behind the point tables show.
+        decimals: How many decimals tables show.
         metric: The metric that it comes from; evaluation fills it in.
     """
 
@@ -55,7 +56,7 @@ class Column:
         return 100 * value if self.share else value
 
     def text(self, value: float | None, fewer: int = 0) -> str:
-        """A value in words; some decimals fewer where wanted."""
+        """A value as text, with so many decimals fewer."""
         if value is None or math.isnan(value):
             return "–"
         return f"{self.shown(value):,.{max(0, self.decimals - fewer)}f}"
@@ -72,53 +73,43 @@ class TextMetric(Protocol):
     """Scores texts one by one; means over them are what is reported.
 
     Attributes:
-        name: What it is asked for by, and what its settings stand under: "rouge", "blockmatch-rouge2".
+        name: Its name in options and in the settings of results: "rouge", "blockmatch-rouge2".
         columns: The values of a text: `rouge1`, `rouge2`, `rougeL`.
-        settings: All that the values depend on: they stand beside every score.
+        settings: All that the values depend on, as JSON takes it: they stand beside every score.
     """
 
-    @property
-    def name(self) -> str:
-        """What it is asked for by."""
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The values of a text."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All that the values depend on, as JSON takes it."""
+    name: str
+    columns: tuple[Column, ...]
+    settings: Mapping[str, Any]
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
-        """Scores, texts × columns; NaN where one is not defined, such as without a target.
+        """Scores, texts × columns; NaN where one is not defined, such as without a target."""
 
-        Raises:
-            ModelError: The model that the metric needs cannot be opened.
-        """
+
+class RowMetric(TextMetric):
+    """A metric that scores each text by itself."""
+
+    @abstractmethod
+    def row(self, prediction: Prediction) -> Sequence[float] | Floats:
+        """The values of one text, in the order of `columns`."""
+
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+        """Scores, texts × columns."""
+        rows = []
+        for done, prediction in enumerate(texts, 1):
+            rows.append(self.row(prediction))
+            on_progress(self.name, done, len(texts))
+        return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 
 class CorpusMetric(Protocol):
-    """Scores all texts of a system on a data set together: there is no value of one text.
+    """Scores all texts of a system on a data set together; `name` and `settings` as of `TextMetric`."""
 
-    Attributes:
-        name: What it is asked for by, and what its settings stand under: "intent".
-        settings: All that the values depend on: they stand beside every score.
-    """
-
-    @property
-    def name(self) -> str:
-        """What it is asked for by."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All that the values depend on, as JSON takes it."""
+    name: str
+    settings: Mapping[str, Any]
 
     def summary(self, texts: Sequence[Prediction], on_progress: Progress) -> Mapping[str, Any]:
-        """What is found, as JSON takes it: no NaN, no infinite number.
-
-        Raises:
-            ModelError: The model that the metric needs cannot be opened.
-        """
+        """What is found, as JSON takes it: no NaN, no infinite number."""
 
 
 @dataclass(frozen=True)
@@ -156,9 +147,9 @@ class MetricPart:
     """A metric as the registry knows it. It is one file of this package, or an entry point of `citerec.text_metrics`.
 
     Attributes:
-        name: What it is asked for by.
+        name: Its name.
         open: Opens it; heavy packages are imported there.
-        by_default: Whether it is computed where no metric is named.
+        by_default: Whether it is computed by default.
         needs_tagger: Whether it needs the folder of a tagger.
         order: Its place among the metrics: the lowest number comes first.
     """
@@ -179,14 +170,11 @@ def default_metrics() -> tuple[str, ...]:
 
 
 def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric], list[CorpusMetric]]:
-    """Metrics by name, models loaded.
+    """Metrics of texts and metrics of whole systems by names of `TEXT_METRICS`, models loaded.
 
     Args:
-        names: Of `TEXT_METRICS`; one that comes twice counts once.
+        names: The metrics; one that comes twice counts once.
         options: `MetricOptions`.
-
-    Returns:
-        Metrics of texts, and metrics of whole systems, each in the order of their names.
 
     Raises:
         InputError: There is no such metric, none at all, or no tagger for it.
@@ -223,17 +211,11 @@ def over_references(values: Floats, references: References, lead: int = 0) -> Fl
     Raises:
         InputError: There is no such way.
     """
-    if not len(values):
-        return np.full(values.shape[1], np.nan)
-    if references == "best":
-        row = values[int(np.argmax(values[:, lead]))]
-    elif references == "best-each":
-        row = values.max(axis=0)
-    elif references == "mean":
-        row = values.mean(axis=0)
-    elif references == "first":
-        row = values[0]
-    else:
+    if references not in get_args(References):
         known = ", ".join(get_args(References))
         raise InputError(f"there is no way over references {references!r}", f"Choose: {known}.")
-    return np.asarray(row, np.float64)
+    if not len(values):
+        return np.full(values.shape[1], np.nan)
+    if references in ("best-each", "mean"):
+        return np.asarray(values.max(axis=0) if references == "best-each" else values.mean(axis=0), np.float64)
+    return np.asarray(values[int(np.argmax(values[:, lead])) if references == "best" else 0], np.float64)

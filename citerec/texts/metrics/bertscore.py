@@ -13,7 +13,7 @@ from citerec.errors import ModelError
 from citerec.groundwork.progress import Progress
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, over_references
+from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, TextMetric, over_references
 from citerec.texts.tasks import Prediction
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _PART, _BATCH = 128, 32
 _BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
 
 
-class BertScore:
+class BertScore(TextMetric):
     """F1 of BERTScore of texts against their targets. Empty texts have 0, before it is rescaled.
 
     Attributes:
@@ -38,7 +38,7 @@ class BertScore:
     columns = (Column("bertscore"),)
 
     def __init__(self, scorer: "BERTScorer", settings: Mapping[str, Any], references: References) -> None:
-        self.settings: Mapping[str, Any] = settings
+        self.settings = settings
         self._scorer = scorer
         self._references: References = references
 

@@ -15,6 +15,7 @@ from citerec.texts.metrics.base import (
     MetricOptions,
     MetricPart,
     References,
+    TextMetric,
     over_references,
 )
 from citerec.texts.metrics.rouge import KINDS, RougePairs, Score
@@ -25,17 +26,12 @@ class PairScore(Protocol):
     """Compares pairs of texts.
 
     Attributes:
-        name: What the metric over it is called after: "rouge2", "bertscore".
+        name: Part of the metric's name: "rouge2", "bertscore".
         settings: All that the values depend on.
     """
 
-    @property
-    def name(self) -> str:
-        """What the metric over it is called after."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All that the values depend on."""
+    name: str
+    settings: Mapping[str, Any]
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """The score of each pair of prediction and reference."""
@@ -66,7 +62,7 @@ def match(scores: Floats) -> Score:
     return Score(total / predictions, total / references, 2 * total / (references + predictions))
 
 
-class BlockMatch:
+class BlockMatch(TextMetric):
     """Precision, recall and F1 of matched blocks.
 
     Args:
@@ -79,15 +75,8 @@ class BlockMatch:
         self._references: References = references
         self.name = f"blockmatch-{score.name}"
         self.columns = tuple(Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What a block is, references, and what compares two blocks."""
-        return {
-            "blocks": "lines",
-            "references": self._references,
-            "score": {"name": self._score.name, **self._score.settings},
-        }
+        compares = {"name": score.name, **score.settings}
+        self.settings = {"blocks": "lines", "references": references, "score": compares}
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """F1, precision, recall, of which the score's own highest value is the highest; NaN without a target."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from citerec.errors import InputError
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.base import TEXT_METRICS, MetricOptions, MetricPart
+from citerec.texts.metrics.base import TEXT_METRICS, CorpusMetric, MetricOptions, MetricPart
 from citerec.texts.sentences import sentences_by
 from citerec.texts.tasks import Prediction
 
@@ -22,7 +22,7 @@ INFINITE = "∞"
 """What stands in results for an infinite divergence: JSON has no number for it."""
 
 
-class Discourse:
+class Discourse(CorpusMetric):
     """Shares of labels over all texts of a system and over all their targets, and the divergence of the first.
 
     Args:
@@ -34,17 +34,12 @@ class Discourse:
     def __init__(self, name: str, tagger: "Tagger", identity: str = "") -> None:
         self.name = name
         self._tagger = tagger
-        self._identity = identity
         self._shares: dict[tuple[str, ...], dict[str, float]] = {}
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The tagger and its labels, what splits sentences, and the unit of the divergence."""
-        return {
-            "tagger": self._tagger.name,
-            **({"identity": self._identity} if self._identity else {}),
-            "scheme": self._tagger.scheme,
-            "labels": list(self._tagger.labels),
+        self.settings = {
+            "tagger": tagger.name,
+            **({"identity": identity} if identity else {}),
+            "scheme": tagger.scheme,
+            "labels": list(tagger.labels),
             "sentences": sentences_by(),
             "kl_divergence": "of the system's labels from the targets', in nats",
         }
@@ -53,9 +48,8 @@ class Discourse:
         """The two distributions and their divergence.
 
         Returns:
-            `targets` and `system`: label → share, empty where there is no sentence. `missing`: labels that targets have
-            and the system's texts lack. `kl_divergence`: a number; "∞" where one is missing; None without a sentence in
-            the targets.
+            `targets` and `system`: label → share, empty where there is no sentence. `missing`: labels of the targets
+            that the system's texts lack. `kl_divergence`: a number; "∞" if one is missing; None if targets are blank.
         """
         doing, steps = f"tagging ({self.name})", 2
         on_progress(doing, 0, steps)
