@@ -15,7 +15,7 @@ import orjson
 from citerec.errors import InputError, WriterError
 from citerec.generate.check import traced
 from citerec.generate.parallel import in_order
-from citerec.generate.writers.base import WRITERS, Kind, WriterPart, check_names, checked
+from citerec.generate.writers.base import WRITERS, Kind, Writer, WriterPart, check_names, checked
 from citerec.generate.writers.prompts import answer_of, messages, prompt_digest
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Prediction, TextTask
@@ -24,8 +24,6 @@ URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
 _EXAMPLE_URL = "http://localhost:8000/v1"
 # Room for an answer, and for what some models think before it: ours.
 _MAX_TOKENS: Mapping[Kind, int] = {"citation": 1024, "tldr": 512, "related-work": 4096}
-# Between these, models that reason put what they thought, where the server does not take it out.
-_THOUGHTS = ("<think>", "</think>")
 _SAID_LENGTH = 200
 _ANSWER = ("temperature", "seed", "max_tokens")
 _PATIENCE = ("timeout", "retries", "threads")
@@ -61,7 +59,7 @@ class ChatOptions:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach an endpoint, and with how much patience. None of it decides what is written.
+    """How to reach an endpoint, and with how much patience. Texts do not depend on it.
 
     Attributes:
         url: Its address, up to and with `/v1`.
@@ -104,7 +102,7 @@ class Connection:
 
     @property
     def place(self) -> str:
-        """The address, and the proxy of the environment through which it is reached, if there is one, for errors."""
+        """The address, and the proxy through which it is reached if the environment names one, for errors."""
         parts, proxies = _split(self.url), getproxies()
         proxy = proxies.get(parts.scheme) or proxies.get("all")
         if not proxy or self.local or proxy_bypass(parts.hostname or ""):
@@ -115,26 +113,22 @@ class Connection:
         return f"Connection(url={self.url!r})"
 
 
-class ChatWriter:
-    """Writes by asking a chat endpoint. Where it is and how it is asked comes from `from_environment`, or as here.
+class ChatWriter(Writer):
+    """Writes by asking a chat endpoint. To open one from the environment, use `from_environment`.
 
     Attributes:
-        name: The model.
-        settings: All that its texts depend on, as far as the endpoint lets us know.
         cut: How many of the texts given so far end because they were too long.
 
     Args:
         connection: How to reach it.
-        model: Which of its models.
-        kind: What it is to write.
+        model: One of its models.
+        kind: What it writes.
         options: How it is asked.
-        examples: Tasks with targets to learn from, in the prompt.
+        examples: Tasks with targets, for the prompt.
 
     Raises:
         InputError: An example has no target, or the environment names a proxy that cannot be used.
     """
-
-    is_oracle = False
 
     def __init__(
         self,
@@ -153,7 +147,7 @@ class ChatWriter:
         self._kind: Kind = kind
         self._examples = examples
         self._asked = {**asdict(options), "max_tokens": options.max_tokens or _MAX_TOKENS[kind]}
-        self.settings: Mapping[str, Any] = {
+        self.settings = {
             "writer": model,
             "url": connection.url,
             "kind": kind,
@@ -172,21 +166,21 @@ class ChatWriter:
         options: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Self:
-        """The writer that the environment describes.
+        """Opens the writer that environment variables name.
 
-        `CITEREC_CHAT_URL` says where the endpoint is, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL`
-        the model. Where the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` do; a key of OpenAI's is never
-        sent to an address of ours.
+        `CITEREC_CHAT_URL` is the endpoint, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL` the model.
+        If the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` are used; OpenAI's key is never sent to an
+        address of ours.
 
         Args:
-            task: What it is to write.
-            model: Which model; the environment's by default.
+            task: What it writes.
+            model: The model; the environment's by default.
             options: Those of `ChatOptions`; `timeout`, `retries`, `threads` of `Connection`; and `examples`, a file of
-                tasks with targets: few-shot. Texts will do; an empty one is as by default.
+                tasks with targets: few-shot. Values may be texts; an empty one means the default.
             more: Options by keyword.
 
         Raises:
-            InputError: Address or model is missing, there is no such option, or one is out of its range.
+            InputError: Address or model is missing, or an option is unknown or out of its range.
             SourceError: The file of examples cannot be read.
         """
         given = {**(options or {}), **more}
@@ -214,28 +208,20 @@ class ChatWriter:
         """How many texts end because they were too long."""
         return f"{self.cut:,} texts of this run were cut at {self._asked['max_tokens']:,} tokens." if self.cut else ""
 
-    def write(self, task: TextTask) -> Prediction:
-        """A text, and for each sentence the sources that it was drawn from.
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
+        """Texts for many tasks, in their order, several at once.
 
         Raises:
             WriterError: The endpoint cannot be reached, refuses, is too slow, or answers with nothing.
         """
-        return next(self.write_many([task]))
-
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
-        """Texts for many tasks, in their order; several at once. The first error ends it: errors as for `write`."""
         for prediction, cut in in_order(self._predicted, tasks, self._connection.threads):
             self.cut += cut
             yield prediction
 
     def _predicted(self, task: TextTask) -> tuple[Prediction, bool]:
-        """A text, and whether it was too long."""
-        answer, cut = self._answer(task)
-        return traced(task, answer, self.name), cut
-
-    def _answer(self, task: TextTask) -> tuple[str, bool]:
+        """A text, and whether it was cut."""
         said = self._said(task)
-        begins, ends = _THOUGHTS
+        begins, ends = "<think>", "</think>"  # of models that reason, if the server does not take their thoughts out
         try:
             choice = orjson.loads(said)["choices"][0]
             text = (choice["message"]["content"] or "").rpartition(ends)[2]
@@ -253,7 +239,7 @@ class ChatWriter:
                 if cut or still_thinking
                 else "Ask again, or another model.",
             )
-        return answer.strip(), cut
+        return traced(task, answer.strip(), self.name), cut
 
     def _said(self, task: TextTask) -> str:
         """The endpoint's answer, as it came."""

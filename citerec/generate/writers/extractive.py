@@ -1,12 +1,12 @@
 """Extractive writers: sentences of the sources, as they stand there."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from citerec.generate.mentions import mentions
-from citerec.generate.writers.base import WRITERS, Kind, WriterPart
+from citerec.generate.writers.base import WRITERS, Kind, Writer, WriterPart
 from citerec.texts.sentences import sentences_of
 from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
@@ -48,18 +48,16 @@ Pick = Callable[[TextTask], Sequence[Picked]]
 Phrase = Callable[[Picked, TextTask], str]
 
 
-class ExtractiveWriter:
+class ExtractiveWriter(Writer):
     """Writes what it picks out of the sources.
 
     Args:
-        name: What it is called.
-        pick: Picks the sentences, in the order in which they are to stand.
-        phrase: What becomes of a sentence; it stays as it is by default.
+        name: Its name.
+        pick: Picks the sentences, in the order of the text.
+        phrase: Rewrites a sentence; by default it stays as it is.
         is_oracle: Whether it looks at the targets.
         settings: What `pick` depends on.
     """
-
-    remark = ""
 
     def __init__(
         self,
@@ -72,7 +70,7 @@ class ExtractiveWriter:
     ) -> None:
         self.name = name
         self.is_oracle = is_oracle
-        self.settings: Mapping[str, Any] = {"writer": name, **(settings or {})}
+        self.settings = {"writer": name, **(settings or {})}
         self._pick = pick
         self._phrase = phrase or as_it_is
 
@@ -94,10 +92,6 @@ class ExtractiveWriter:
         ]
         return Sentence(text, picked.attributions, tuple(dict.fromkeys(others)))
 
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
-        """Texts for many tasks, in their order."""
-        return map(self.write, tasks)
-
 
 def source_sentences(source: Source) -> tuple[str, ...]:
     """The sentences of a source: as its data set has them, else split by rule."""
@@ -115,12 +109,7 @@ def lead(task: TextTask, sentences: int = LEAD_SENTENCES) -> list[Picked]:
 
 
 def lead_each(task: TextTask, sentences: int | None = 1) -> list[Picked]:
-    """The first sentences of each source: LEAD of OARelatedWork, EXT-LEAD of CiteSum where there is one source.
-
-    Args:
-        task: The task.
-        sentences: How many of each; all if None.
-    """
+    """The first sentences of each source (None: all): LEAD of OARelatedWork, EXT-LEAD of CiteSum for one source."""
     return [
         Picked(sentence, (number,))
         for number, source in enumerate(task.sources)
