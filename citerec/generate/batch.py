@@ -20,13 +20,7 @@ from citerec.texts.write import prediction_record
 
 @dataclass(slots=True)
 class Done:
-    """What became of the tasks.
-
-    Attributes:
-        texts: How many texts were written.
-        empty: How many of them are empty.
-        flagged: How many cite what they were not given.
-    """
+    """How many texts were written, how many of them are empty, and how many cite no source."""
 
     texts: int = 0
     empty: int = 0
@@ -34,19 +28,19 @@ class Done:
 
 
 def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = None, on_progress: Progress) -> Done:
-    """Writes a text for each task of a file. What was stopped goes on where it stopped.
+    """Writes a text for each task of a file; if it was stopped, it continues.
 
     Args:
         path: The tasks.
-        writer: Who writes.
-        out: JSON Lines: each task with its `prediction`, its `writer` and that one's `settings`, and what each sentence
-            was drawn from. It stands there once it is whole.
+        writer: The writer.
+        out: JSON Lines: each task with its `prediction`, its `writer`, the writer's `settings`, and its `sentences`. It
+            appears once it is whole.
         limit: How many tasks at most.
-        on_progress: Told of the texts.
+        on_progress: Called after each text.
 
     Raises:
         SourceError: The tasks cannot be read.
-        InputError: A record is no task, or the texts would take the place of the tasks, or of a folder.
+        InputError: A record is no task, or `out` is the file of the tasks or a folder.
         WriterError: The writer cannot write.
         BuildError: The file cannot be written, or another process writes it.
     """

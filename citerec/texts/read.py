@@ -41,15 +41,10 @@ def read_prediction_file(path: Path) -> Iterator[Prediction]:
 
 
 def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:
-    """A task from its JSON object, in CiteBench's shape or SciTLDR's.
-
-    Args:
-        record: The object.
-        default_id: What it is called where it has no id.
-        sources_needed: Whether it must have something to write from.
+    """A task from its JSON object, in CiteBench's shape or SciTLDR's, with `default_id` if it has no id.
 
     Raises:
-        RecordError: It has nothing to write from, or a field of a wrong type.
+        RecordError: It has no text to write from, if that is needed, or a field of a wrong type.
     """
     parts: dict[str, list[str]] = {"citing": [], "before": [], "after": []}
     sources = []
@@ -89,11 +84,7 @@ def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: 
 
 
 def parse_prediction(record: dict[str, Any], default_id: str = "") -> Prediction:
-    """A prediction from its JSON object.
-
-    Raises:
-        RecordError: It has no prediction, or a field of a wrong type.
-    """
+    """A prediction from its JSON object; a RecordError if it is none, or a field is of a wrong type."""
     if not isinstance(record.get("prediction"), str):
         raise RecordError("prediction is missing or is no text")
     return Prediction(
@@ -157,7 +148,7 @@ def _read(
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
-    """The records of a file, unread where they are lines, and where they stand."""
+    """The records of a file, unparsed if they are lines, each after its place."""
     lines = raw_lines(path)
     first = next(lines, None)
     if first is None:

@@ -1,4 +1,4 @@
-"""Sentences and words of the texts that are written and judged."""
+"""Sentences and words of texts."""
 
 import re
 
@@ -26,7 +26,7 @@ def said_by(source: Source) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as they are written: letters and digits, with what stands inside: don't, 2-gram, 0.50."""
+    """The words of a text as printed: letters and digits, with signs inside: don't, 2-gram, 0.50."""
     return _WORD.findall(text)
 
 
