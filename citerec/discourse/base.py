@@ -1,15 +1,13 @@
 """What every tagger of sentences takes and gives, and what it says of itself."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from citerec.groundwork.directories import Kind
-from citerec.models.loading import MANIFEST, MODEL_FILES
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 
 TAGGER_DIRECTORY = Kind(
     name="tagger",
@@ -50,7 +48,7 @@ class Tagger(Protocol):
         return [tuple(self.labels[number] for number in rows.argmax(axis=1)) for rows in self.probabilities(paragraphs)]
 
 
-class TaggerManifest(BaseModel):
+class TaggerManifest(ModelManifest):
     """`manifest.json` of a tagger.
 
     Attributes:
@@ -60,14 +58,10 @@ class TaggerManifest(BaseModel):
         labels: All of them, in order.
         max_tokens: How much a classifier reads.
         training: How it was trained: files, seed and so on.
-        dev: What it reached on dev; empty where nothing was held out.
+        dev: Its scores on dev; empty if nothing was held out.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["citerec-tagger"] = "citerec-tagger"
-    version: Literal[1] = 1
-    citerec: str = ""
     model: Literal["linear", "classifier"]
     base: str = ""
     scheme: str
@@ -75,7 +69,3 @@ class TaggerManifest(BaseModel):
     max_tokens: int | None = None
     training: Mapping[str, Any] = {}
     dev: Mapping[str, Any] = {}
-
-    def write(self, folder: Path) -> None:
-        """Writes the manifest into the directory of a tagger."""
-        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")

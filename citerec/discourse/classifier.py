@@ -10,8 +10,8 @@ from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
 from citerec.discourse.paragraphs import scheme_of
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
-from citerec.models.find import find_model, quiet_libraries
-from citerec.models.loading import load_pretrained, longest_input, torch_device
+from citerec.models.find import find_model
+from citerec.models.loading import load_pretrained, longest_input, save_pretrained, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -129,9 +129,7 @@ class ClassifierTagger(Tagger):
 
     def save(self, folder: Path) -> None:
         """Writes transformers' files and the manifest into a folder."""
-        with quiet_libraries():
-            self.model.save_pretrained(folder)
-        self._tokenizer.save_pretrained(folder)
+        save_pretrained(self.model, self._tokenizer, folder)
         self.manifest.write(folder)
 
 

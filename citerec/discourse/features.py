@@ -36,20 +36,12 @@ _CITATION = "cite"
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A sentence as the blocks read it.
+    """A sentence as the blocks read it."""
 
-    Attributes:
-        text: In small letters, without spaces about punctuation.
-        words: Of the text; digits are zeros.
-        masked: The same with each citation as one word that says its form.
-        form: Tokens about how it cites.
-        cites: Whether it does.
-    """
-
-    text: str
-    words: list[str]
-    masked: list[str]
-    form: list[str]
+    text: str  # in small letters, without spaces about punctuation
+    words: list[str]  # of the text; digits are zeros
+    masked: list[str]  # the same with each citation as one word for its form
+    form: list[str]  # tokens about how it cites
     cites: bool
 
 

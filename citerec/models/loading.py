@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError, first_fault
@@ -23,6 +23,20 @@ MODEL_FILES = frozenset({LEARNT, *_WRITTEN.split()})
 _ALIGNMENT = 64  # bytes: what torch's allocator keeps to on a CPU; on a GPU it keeps to more
 
 Read = TypeVar("Read", bound=BaseModel)
+
+
+class ModelManifest(BaseModel):
+    """`manifest.json` of a model that citerec trained; each kind adds its own fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: str
+    version: Literal[1] = 1
+    citerec: str = ""
+
+    def write(self, folder: Path) -> None:
+        """Writes the manifest into the directory of a model."""
+        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def torch_device(name: str | None) -> str:
@@ -96,6 +110,13 @@ def load_pretrained(
 def longest_input(model: Any, tokenizer: Any) -> int:
     """How many tokens a model of transformers can read."""
     return int(min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 8192))
+
+
+def save_pretrained(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Writes transformers' files of a model and its tokenizer into a folder."""
+    with quiet_libraries():
+        model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def read_model_manifest(folder: Path, kind: type[Read], what: str, again: str) -> Read | None:

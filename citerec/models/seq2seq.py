@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from citerec.errors import ModelError
 from citerec.models.find import find_model, model_identity, quiet_libraries
-from citerec.models.loading import load_pretrained, torch_device
+from citerec.models.loading import load_pretrained, save_pretrained, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -169,9 +169,7 @@ class Seq2seqModel:
 
     def save(self, folder: Any) -> None:
         """Writes transformers' files into a folder."""
-        with quiet_libraries():
-            self.model.save_pretrained(folder)
-        self._tokenizer.save_pretrained(folder)
+        save_pretrained(self.model, self._tokenizer, folder)
 
     def _padded(self, rows: Sequence[Sequence[int]], value: int) -> "torch.Tensor":
         import torch

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from citerec.errors import ModelError
 from citerec.groundwork.directories import Kind
 from citerec.models.batches import batches_by_length
-from citerec.models.find import find_model, model_identity, quiet_libraries
+from citerec.models.find import find_model, model_identity
 from citerec.models.loading import (
     MANIFEST,
     MODEL_FILES,
+    ModelManifest,
     load_pretrained,
     longest_input,
     read_model_manifest,
+    save_pretrained,
     torch_device,
 )
 from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions
@@ -40,8 +41,8 @@ _PAIRS_AT_ONCE = 1024
 Scores = npt.NDArray[np.float32]
 
 
-class Manifest(BaseModel):
-    """`manifest.json`: what a trained cross-encoder says of itself.
+class Manifest(ModelManifest):
+    """`manifest.json` of a trained cross-encoder.
 
     Attributes:
         base: The model with which training began.
@@ -51,20 +52,12 @@ class Manifest(BaseModel):
         dev: What it reached on the dev contexts, by metric.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["citerec-cross-encoder"] = "citerec-cross-encoder"
-    version: Literal[1] = 1
-    citerec: str = ""
     base: str = ""
     text: TextOptions = TextOptions()
     weight: float = 1.0
     training: Mapping[str, Any] = {}
     dev: Mapping[str, float] = {}
-
-    def write(self, folder: Path) -> None:
-        """Writes the manifest into the directory of a model."""
-        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 class CrossEncoder:
@@ -183,9 +176,7 @@ class CrossEncoder:
 
     def save(self, folder: Path, manifest: Manifest) -> None:
         """Writes transformers' files and the manifest into a folder."""
-        with quiet_libraries():
-            self.model.save_pretrained(folder)
-        self.tokenizer.tokenizer.save_pretrained(folder)
+        save_pretrained(self.model, self.tokenizer.tokenizer, folder)
         manifest.write(folder)
 
 

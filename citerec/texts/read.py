@@ -87,20 +87,17 @@ def parse_prediction(record: dict[str, Any], default_id: str = "") -> Prediction
     """A prediction from its JSON object; a RecordError if it is none, or a field is of a wrong type."""
     if not isinstance(record.get("prediction"), str):
         raise RecordError("prediction is missing or is no text")
+    settings = record.get("settings")
+    if settings is not None and not isinstance(settings, dict):
+        raise RecordError("settings is no object")
     return Prediction(
         task=parse_task(record, default_id, sources_needed=False),
         text=record["prediction"],
         writer=read_text(record, "writer") or "",
         sentences=tuple(map(_sentence, read_list(record, "sentences"))),
         is_oracle=record.get("knows_target") is True,
-        settings=_settings(record.get("settings")),
+        settings=settings or {},
     )
-
-
-def _settings(value: Any) -> dict[str, Any]:
-    if value is not None and not isinstance(value, dict):
-        raise RecordError("settings is no object")
-    return value or {}
 
 
 def _sentence(value: Any) -> Sentence:

@@ -248,39 +248,36 @@ class ChatWriter(Writer):
         # No task is an example to itself.
         examples = [example for example in self._examples if example.sources != task.sources]
         asked: Any = messages(task, self._kind, examples)
-        where, retries = self._connection.place, self._connection.retries
         try:
             answer = self._client.chat.completions.with_raw_response.create(
                 model=self.name, messages=asked, **self._asked
             )
             return str(answer.text)
-        except openai.APITimeoutError as error:
-            raise WriterError(
-                f"{where} did not answer within {self._connection.timeout:g} s, {_times(retries + 1)}",
-                "Give it more time, or fewer threads.",
-            ) from error
-        except openai.APIConnectionError as error:
-            raise WriterError(
-                f"no server answers at {where}, {_times(retries + 1)}", f"Start it, or set {URL}."
-            ) from error
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             # What it says may hold the key.
-            raise WriterError(
-                f"{where} refuses the key ({error.status_code})", f"Set {KEY} to one that it takes."
-            ) from None
-        except openai.RateLimitError as error:
-            raise WriterError(
-                f"{where} is too busy (429), {_times(retries + 1)}", "Ask later, or with fewer threads."
-            ) from error
-        except openai.NotFoundError as error:
-            raise WriterError(
-                f"{where} has no model {self.name}, or no chat ({self._told(error)})", f"Set {MODEL} and {URL}."
-            ) from error
-        except openai.APIStatusError as error:
-            raise WriterError(
-                f"{where} fails with {error.status_code}: {self._told(error)}",
-                "Give shorter sources if that is what it says; else see the server's log.",
-            ) from error
+            refused = f"{self._connection.place} refuses the key ({error.status_code})"
+            raise WriterError(refused, f"Set {KEY} to one that it takes.") from None
+        except (openai.APIConnectionError, openai.APIStatusError) as error:
+            raise WriterError(*self._failure(error)) from error
+
+    def _failure(self, error: Any) -> tuple[str, str]:
+        """What went wrong, and its remedy."""
+        import openai
+
+        where, retries = self._connection.place, self._connection.retries
+        asked = f"asked {retries + 1} times" if retries else "asked once"
+        match error:
+            case openai.APITimeoutError():
+                late = f"{where} did not answer within {self._connection.timeout:g} s, {asked}"
+                return late, "Give it more time, or fewer threads."
+            case openai.APIConnectionError():
+                return f"no server answers at {where}, {asked}", f"Start it, or set {URL}."
+            case openai.RateLimitError():
+                return f"{where} is too busy (429), {asked}", "Ask later, or with fewer threads."
+            case openai.NotFoundError():
+                return f"{where} has no model {self.name}, or no chat ({self._told(error)})", f"Set {MODEL} and {URL}."
+        remedy = "Give shorter sources if that is what it says; else see the server's log."
+        return f"{where} fails with {error.status_code}: {self._told(error)}", remedy
 
     def _told(self, error: Any) -> str:
         """The server's own words, short, in one line, and without the key."""
@@ -288,10 +285,6 @@ class ChatWriter(Writer):
         if self._connection.key:
             words = words.replace(self._connection.key, "…")
         return words[:_SAID_LENGTH]
-
-
-def _times(number: int) -> str:
-    return "asked once" if number == 1 else f"asked {number} times"
 
 
 def _split(url: str) -> SplitResult:

@@ -6,8 +6,6 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
-
 from citerec.errors import InputError, ModelError, WriterError
 from citerec.generate.check import traced
 from citerec.generate.writers.base import SEQ2SEQ, WRITERS, Kind, Writer, WriterPart, check_names
@@ -15,7 +13,7 @@ from citerec.generate.writers.generation import Generation, processed, recipe
 from citerec.groundwork.directories import Kind as DirectoryKind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model
-from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest
 from citerec.models.seq2seq import Encoded, Seq2seqModel
 from citerec.texts.tasks import Prediction, TextTask
 from citerec.texts.write import input_of
@@ -25,22 +23,19 @@ _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 262_144}
 _ROWS_AT_ONCE = {"cpu": 8, "cuda": 64}
 
 
-class WriterManifest(BaseModel):
-    """`manifest.json`: what a trained writer says of itself.
+class WriterManifest(ModelManifest):
+    """`manifest.json` of a trained writer.
 
     Attributes:
         base: The model with which training began, as it was asked for.
-        base_identity: What tells it from another, wherever it lay: `model_identity`.
+        base_identity: Its `model_identity`.
         writes: What it learnt to write.
         generation: How it writes by default.
         training: How it was trained.
-        dev: What it reached on the dev tasks, and what the base had reached.
+        dev: Its scores on the dev tasks, and those of the base.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["citerec-writer"] = "citerec-writer"
-    version: Literal[1] = 1
     citerec: str
     base: str
     base_identity: str
@@ -48,10 +43,6 @@ class WriterManifest(BaseModel):
     generation: Generation
     training: dict[str, Any]
     dev: dict[str, float]
-
-    def write(self, folder: Path) -> None:
-        """Writes the manifest into the directory of a writer."""
-        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 WRITER_DIRECTORY = DirectoryKind(

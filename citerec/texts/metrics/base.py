@@ -114,14 +114,9 @@ class CorpusMetric(Protocol):
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """What metrics are opened with.
+    """Options of `Rouge`, also in BlockMatch, of `over_references` and of `BertScore.open`.
 
     Attributes:
-        stemming: Of ROUGE, alone and in BlockMatch: `Rouge`.
-        rouge_l: The kind of ROUGE-L: `Rouge`. Of blocks always that of a sentence.
-        references: What counts where there are several targets: `over_references`.
-        bertscore_model: `BertScore.open`.
-        bertscore_layer: `BertScore.open`.
         taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
         workers: Processes for ROUGE; None for as many as there are processors.
     """
@@ -197,19 +192,14 @@ def over_references(values: Floats, references: References, lead: int = 0) -> Fl
     """The values of a text, one for each column, out of its values against each target.
 
     `best` is the way of SciTLDR's authors (`evaluate.py` of their repository): all values come from one target, that
-    with the highest leading value, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own way, takes each column's
-    highest value, whichever target gave it; it is never lower.
-
-    Args:
-        values: Targets × columns.
-        references: Which way.
-        lead: The leading column.
+    with the highest value in the column `lead`, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own way, takes each
+    column's highest value, whichever target gave it; it is never lower.
 
     Returns:
-        Columns; all NaN where there is no target.
+        Of targets × columns one row; all NaN if there is no target.
 
     Raises:
-        InputError: There is no such way.
+        InputError: `references` is none of `References`.
     """
     if references not in get_args(References):
         known = ", ".join(get_args(References))

@@ -23,12 +23,7 @@ from citerec.texts.tasks import Prediction
 
 
 class PairScore(Protocol):
-    """Compares pairs of texts.
-
-    Attributes:
-        name: Part of the metric's name: "rouge2", "bertscore".
-        settings: All that the values depend on.
-    """
+    """Compares pairs of texts. Its name is part of the metric's: "rouge2", "bertscore"."""
 
     name: str
     settings: Mapping[str, Any]
@@ -43,14 +38,10 @@ def blocks_of(text: str) -> list[str]:
 
 
 def match(scores: Floats) -> Score:
-    """The best assignment of blocks to each other, by the Hungarian algorithm.
+    """The best assignment of blocks, by the Hungarian algorithm, of scores (reference blocks × predicted blocks).
 
-    Args:
-        scores: Of each pair, reference blocks × predicted blocks.
-
-    Returns:
-        With t the highest sum of scores of pairs that use no block twice: t ÷ predicted blocks, t ÷ reference blocks,
-        and their harmonic mean; all 0 where either has no block.
+    With t the highest sum of scores of pairs that use no block twice: t ÷ predicted blocks, t ÷ reference blocks, and
+    their harmonic mean; all 0 if either has no block.
     """
     from scipy.optimize import linear_sum_assignment
 

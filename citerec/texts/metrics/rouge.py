@@ -33,13 +33,7 @@ _Pair = tuple[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Of a text against another, each from 0 to 1.
-
-    Attributes:
-        precision: Share of the prediction that the reference has.
-        recall: Share of the reference that the prediction has.
-        f1: Their harmonic mean.
-    """
+    """Precision, recall and F1 of a prediction against a reference, each from 0 to 1."""
 
     precision: float
     recall: float
@@ -47,16 +41,9 @@ class Score(NamedTuple):
 
 
 def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Sequence[str] = KINDS) -> dict[str, Score]:
-    """The scores of a text against another, exactly rouge-score's.
+    """The scores of a text against another by kind, exactly rouge-score's.
 
-    Args:
-        prediction: The text.
-        reference: The text that it should be like.
-        stemming: Whether words are stemmed (Porter).
-        kinds: `rouge1` to `rouge9`; `rougeL`; `rougeLsum`, for which each line of a text is a sentence.
-
-    Returns:
-        By kind.
+    Kinds are `rouge1` to `rouge9`, `rougeL`, and `rougeLsum`, for which each line of a text is a sentence.
     """
     scores = _scorer(tuple(kinds), stemming).score(reference, prediction)
     return {kind: Score(float(score[0]), float(score[1]), float(score[2])) for kind, score in scores.items()}
@@ -138,8 +125,8 @@ class GreedyRouge:
     Its scores are exactly those of `rouge(" ".join(chosen), reference)`, but only what a sentence adds is counted.
 
     Args:
-        reference: The text that it should be like.
-        sentences: What may be chosen.
+        reference: The text to compare with.
+        sentences: The sentences to choose from.
         n: Of the n-grams.
         stemming: Whether words are stemmed.
     """
