@@ -29,11 +29,7 @@ Encoded = Mapping[str, list[int]]
 class ClassifierTagger(Tagger):
     """Reads each sentence together with its neighbours. To get one use `begin`, to train it, or `open`.
 
-    Args:
-        model: A sequence classifier of transformers, its labels in the order of the manifest.
-        tokenizer: Its tokenizer.
-        manifest: Its manifest.
-        name: What results call it.
+    The model is a sequence classifier of transformers, its labels in the order of the manifest.
     """
 
     def __init__(self, model: Any, tokenizer: Any, manifest: TaggerManifest, name: str) -> None:

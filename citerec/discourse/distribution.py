@@ -25,15 +25,11 @@ def distribution(tagger: Tagger, texts: Sequence[str]) -> dict[str, float]:
 def kl_divergence(reference: Mapping[str, float], system: Mapping[str, float]) -> float:
     """The Kullback–Leibler divergence of a system's labels from those of the references, in nats.
 
-    The sum of p · ln(p / q) over the labels (Kullback and Leibler 1951), with 0 · ln 0 = 0, as CiteBench compares
-    outputs with true citation texts (Funkquist et al. 2023, section 4.3).
-
-    Args:
-        reference: Shares p in the references; a label that is not named has the share 0.
-        system: Shares q in what a system wrote.
+    The sum of p · ln(p / q) over the labels (Kullback and Leibler 1951), p in the references, q in the system's texts,
+    with 0 · ln 0 = 0, as CiteBench compares outputs with true citation texts (Funkquist et al. 2023, section 4.3).
 
     Returns:
-        0 for equal distributions; infinity where a label of the references is missing from the system's.
+        0 for equal distributions; infinity if a label with p > 0 has q = 0. Labels that are not named have the share 0.
     """
     total = 0.0
     for label, share in reference.items():

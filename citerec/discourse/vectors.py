@@ -18,11 +18,8 @@ _RARE = 2  # a token that fewer sentences have teaches nothing
 class Vectors:
     """Makes sparse vectors of tokens: 1 + ln(count), times ln((1 + n) / (1 + sentences with it)) + 1, to unit length.
 
-    As in scikit-learn's TfidfVectorizer with `sublinear_tf`; each block by itself, then times its weight.
-
-    Args:
-        vocabulary: The tokens of each block, in the order of the columns.
-        idf: The inverse document frequency of each token, blocks one after the other.
+    As in scikit-learn's TfidfVectorizer with `sublinear_tf`; each block by itself, then times its weight. `vocabulary`
+    has the tokens of each block in the order of the columns, `idf` the factor of each, blocks one after the other.
     """
 
     def __init__(self, vocabulary: Mapping[str, Sequence[str]], idf: npt.NDArray[np.float32]) -> None:

@@ -7,18 +7,14 @@ from citerec.generate.writers.base import Writer
 from citerec.records import Paper
 from citerec.texts.tasks import Source, TextTask
 
-FROM_CORPUS = "corpus"
-"""The origin of a TLDR that came with the paper, such as Semantic Scholar's."""
-
 
 @dataclass(frozen=True, slots=True)
 class Tldr:
     """A paper in a sentence.
 
     Attributes:
-        paper: The paper.
         text: The sentence; None if there is neither a TLDR nor an abstract.
-        origin: `corpus`, or the name of the writer.
+        origin: `corpus` if it came with the paper, else the name of the writer.
     """
 
     paper: Paper
@@ -35,7 +31,7 @@ def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Ite
         if paper.paper_id in texts:
             yield Tldr(paper, texts[paper.paper_id] or None, writer.name)
         else:
-            yield Tldr(paper, paper.tldr, FROM_CORPUS)
+            yield Tldr(paper, paper.tldr, "corpus")
 
 
 def tldr_task(paper: Paper) -> TextTask:

@@ -27,14 +27,11 @@ class Network(Protocol):
 
 
 class Reading(BaseModel):
-    """How an encoder reads texts.
+    """How an encoder reads texts; `tokenizer` is its `tokenizer.json`.
 
     Attributes:
-        dimension: Of its vectors.
         max_tokens: How much of a text it reads, special tokens included, as its authors set it.
-        limit: How much it could read; None where nothing says so.
-        truncation_side: Where a longer text is cut.
-        tokenizer: Its `tokenizer.json`.
+        limit: How much it could read; None if it is not known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

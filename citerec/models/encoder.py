@@ -20,9 +20,8 @@ class Encoder:
     """Turns texts into vectors of length one. Safe to call from several threads.
 
     Attributes:
-        name: What the model was asked for by.
-        identity: What tells it from another: `model_identity`.
-        dimension: Of its vectors.
+        name: The model, as it was asked for.
+        identity: Its `model_identity`.
         max_tokens: How much of a text it reads, special tokens included.
     """
 
@@ -41,7 +40,7 @@ class Encoder:
         """Loads an encoder.
 
         Args:
-            name: A folder, or a name: `find_model`.
+            name: As of `find_model`.
             backend: One of `ENCODERS`: `torch`, or `onnx-int8` for 8-bit weights on the CPU, made at the first call
                 and then opened without torch.
             device: Where torch runs it, such as `cpu` or `cuda:0`; the best there is by default.

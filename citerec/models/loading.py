@@ -80,11 +80,11 @@ def load_pretrained(
     """A model of transformers and its tokenizer: weights of 32 bits, no pickle, no code of the model's own.
 
     Args:
-        name: What the user calls it: a folder, or a name that `find_model` knows.
-        kind: The class of transformers that opens it: "AutoModelForSeq2SeqLM".
-        check: Looks at the configuration before weights are read; raises a ModelError where it is of no use.
-        seed: Of the weights that the files do not have, such as those of a new head.
-        changes: What the configuration is to say otherwise.
+        name: A folder, or a name: `find_model`.
+        kind: The class of transformers: "AutoModelForSeq2SeqLM".
+        check: Called with the configuration before weights are read; may raise a ModelError.
+        seed: Of weights that the files do not have, such as those of a new head.
+        changes: Changes to the configuration.
 
     Raises:
         ModelError: It cannot be found or loaded.

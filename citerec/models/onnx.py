@@ -15,6 +15,7 @@ import orjson
 
 from citerec.errors import CiterecError, ModelError
 from citerec.groundwork.processors import available_processors
+from citerec.models.find import first_line
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -32,13 +33,8 @@ class OnnxModel:
     """A quantised transformer, run by ONNX Runtime on one thread a call. Safe to call from several threads.
 
     Activations are scaled by the largest of the batch, so run each text alone: else its output depends a little on the
-    others. That costs nothing: one thread a text was as fast as many threads a batch (benchmarks/encode.py).
-
-    Args:
-        path: What `quantised` gave.
-
-    Raises:
-        ModelError: ONNX Runtime is missing, or the file is broken.
+    others. That costs nothing: one thread a text was as fast as many threads a batch (benchmarks/encode.py). Opening
+    the file of `quantised` raises a ModelError if ONNX Runtime is missing, or the file is broken.
     """
 
     def __init__(self, path: Path) -> None:
@@ -202,7 +198,7 @@ def _quantise(source: Path, target: Path) -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Exporter and quantiser warn of what is of no use to the user: packages not needed, advice not to be followed."""
+    """Hides warnings of exporter and quantiser, which are of no use to the user."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -225,5 +221,4 @@ def _onnx_failures(what: str, remedy: str) -> Iterator[None]:
             f"8-bit models need packages that are missing ({error.name})", "pip install 'citerec[onnx]'"
         ) from error
     except Exception as error:
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise ModelError(f"{what}: {said[:200]}", remedy) from error
+        raise ModelError(f"{what}: {first_line(error)}", remedy) from error

@@ -22,12 +22,7 @@ IGNORED = -100
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text as token ids.
-
-    Attributes:
-        ids: The ids, special tokens included.
-        cut: Whether it was too long, and its end is missing.
-    """
+    """The token ids of a text, special ones included, and whether it was too long and its end is missing."""
 
     ids: tuple[int, ...]
     cut: bool
@@ -37,9 +32,8 @@ class Seq2seqModel:
     """An encoder-decoder of transformers with its tokenizer. To open one, use `open`.
 
     Attributes:
-        name: What it was asked for by.
-        identity: What tells it from another: `model_identity`.
-        model: The torch module.
+        name: The model, as it was asked for.
+        identity: Its `model_identity`.
         family: `led`, `primera`, `bart`, `pegasus`, or what else transformers calls it.
         max_input_tokens: How much it reads, special tokens included; None for any length.
         max_output_tokens: How much it writes; None for any length.

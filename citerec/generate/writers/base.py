@@ -55,10 +55,8 @@ class WriterPart:
     """A writer as the registry knows it. It is one file of this package, or an entry point of `citerec.writers`.
 
     Attributes:
-        name: Its name.
         open: Opens it: `open(name, kind)`, with those of the options of `open_writer` by keyword that it takes. Heavy
             packages are imported there.
-        is_oracle: Whether it looks at the targets.
         default_for: The kinds of text that it writes by default.
         order: Its place among the writers: the lowest number comes first.
     """

@@ -33,15 +33,12 @@ _MOST_SECONDS, _MOST_THREADS, _MOST_NUMBER = 86_400, 256, 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """How a chat endpoint is asked.
+    """How a chat endpoint is asked; an InputError if a value is out of its range.
 
     Attributes:
         temperature: 0 for the likeliest words.
-        seed: Of what is drawn; not all servers heed it.
-        max_tokens: The longest answer; as the kind of text needs by default.
-
-    Raises:
-        InputError: A value is out of its range.
+        seed: Of sampling; not all servers use it.
+        max_tokens: The longest answer; by default as the kind of text needs.
     """
 
     temperature: float = 0.0
@@ -59,17 +56,14 @@ class ChatOptions:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach an endpoint, and with how much patience. Texts do not depend on it.
+    """How to reach an endpoint, and with how much patience; an InputError if a value is wrong. Texts do not depend on it.
 
     Attributes:
-        url: Its address, up to and with `/v1`.
-        key: Its key; empty where it needs none. It is sent to the endpoint and shown nowhere.
-        timeout: Seconds to wait for an answer, each time.
-        retries: How often to ask again: where it cannot be reached, is too slow, too busy (429) or fails (5xx).
-        threads: How many questions at once.
-
-    Raises:
-        InputError: The address is none, the key cannot be sent, or a number is out of its range.
+        url: Its address, with `/v1`.
+        key: Its key if it needs one. It is sent to the endpoint and shown nowhere.
+        timeout: Seconds to wait for an answer.
+        retries: How often to ask again if it cannot be reached, is too slow, too busy (429) or fails (5xx).
+        threads: How many requests at once.
     """
 
     url: str
@@ -120,10 +114,7 @@ class ChatWriter(Writer):
         cut: How many of the texts given so far end because they were too long.
 
     Args:
-        connection: How to reach it.
-        model: One of its models.
-        kind: What it writes.
-        options: How it is asked.
+        model: One of the endpoint's models.
         examples: Tasks with targets, for the prompt.
 
     Raises:

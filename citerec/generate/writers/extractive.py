@@ -33,12 +33,7 @@ _END = re.compile(r"([.?!]?)([\"'”’)\]]*)$")
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A sentence that a writer takes.
-
-    Attributes:
-        text: The sentence.
-        attributions: Numbers of the sources it stands in: several where it runs over the end of one.
-    """
+    """A sentence that a writer takes, and the numbers of its sources: several if it runs over the end of one."""
 
     text: str
     attributions: tuple[int, ...]
@@ -52,7 +47,6 @@ class ExtractiveWriter(Writer):
     """Writes what it picks out of the sources.
 
     Args:
-        name: Its name.
         pick: Picks the sentences, in the order of the text.
         phrase: Rewrites a sentence; by default it stays as it is.
         is_oracle: Whether it looks at the targets.

@@ -17,19 +17,17 @@ _MOST_PENALTY = 10  # the power to which lengths are raised: with much more, tha
 class Generation:
     """How a model writes. Lengths are in its own tokens, special ones and the prompt included.
 
+    An InputError if a value is out of its range.
+
     Attributes:
         max_input_tokens: How much it reads.
-        min_tokens: How much it writes at least.
-        max_tokens: How much it writes at most.
+        min_tokens, max_tokens: How much it writes.
         beams: Beams of beam search; 1 is greedy.
         length_penalty: With several beams, the greater, the longer the texts.
         no_repeat_ngram: How many tokens in a row may not come twice; 0 for any.
         early_stopping: Whether to end as soon as there are as many whole texts as beams.
         prompt: The beginning of each text: "This paper" (CiTES).
         post_processing: `ref` replaces a leading REF by "This paper" and removes all others (CiTES).
-
-    Raises:
-        InputError: A value is out of its range.
     """
 
     max_input_tokens: int
@@ -48,9 +46,8 @@ class Generation:
             if not value <= getattr(self, name) <= _MOST:
                 raise InputError(f"{name} is {getattr(self, name)}", f"Give at least {value}, at most {_MOST}.")
         if not -_MOST_PENALTY <= self.length_penalty <= _MOST_PENALTY:
-            raise InputError(
-                f"length_penalty is {self.length_penalty}", f"Give a number from -{_MOST_PENALTY} to {_MOST_PENALTY}."
-            )
+            remedy = f"Give a number from -{_MOST_PENALTY} to {_MOST_PENALTY}."
+            raise InputError(f"length_penalty is {self.length_penalty}", remedy)
         if self.min_tokens > self.max_tokens:
             raise InputError(f"min_tokens is {self.min_tokens}, max_tokens {self.max_tokens}", "Give less, or more.")
 

@@ -198,9 +198,8 @@ def generation_config(generation: Generation) -> Any:
 
 def _open(name: str, kind: Kind, device: str | None = None, options: Mapping[str, Any] | None = None) -> Seq2seqWriter:
     if name == SEQ2SEQ:
-        raise InputError(
-            "seq2seq needs a model", "Name one in its place: a folder, or a name such as facebook/bart-large."
-        )
+        remedy = "Name one in its place: a folder, or a name such as facebook/bart-large."
+        raise InputError("seq2seq needs a model", remedy)
     return Seq2seqWriter.open(name, task=kind, device=device, options=options)
 
 

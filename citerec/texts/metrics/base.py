@@ -26,10 +26,10 @@ class Column:
 
     Attributes:
         name: Its name.
-        share: Whether it is a share from 0 to 1, which tables show ×100; files never do.
-        better: Which values are better; None where a value only describes a text: there is no best length.
+        share: Whether it is a share from 0 to 1, which only tables show ×100.
+        better: Which values are better; None if a value only describes a text, such as its length.
         decimals: How many decimals tables show.
-        metric: The metric that it comes from; evaluation fills it in.
+        metric: Its metric; evaluation fills it in.
     """
 
     name: str
@@ -142,7 +142,6 @@ class MetricPart:
     """A metric as the registry knows it. It is one file of this package, or an entry point of `citerec.text_metrics`.
 
     Attributes:
-        name: Its name.
         open: Opens it; heavy packages are imported there.
         by_default: Whether it is computed by default.
         needs_tagger: Whether it needs the folder of a tagger.

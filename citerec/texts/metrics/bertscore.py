@@ -56,11 +56,10 @@ class BertScore(TextMetric):
 
         Args:
             model: A folder or a name (`find_model`); roberta-large by default.
-            layer: Which layer's vectors are compared, from 1; the one that the package's authors found best for the
-                model by default.
+            layer: The layer, from 1; by default the best by the package's authors.
             rescale: Whether scores are rescaled by the package's English baseline of the model.
-            references: What counts where there are several targets.
-            device: Where it runs, such as `cpu`; the first GPU, where there is one, by default.
+            references: As of `over_references`.
+            device: Where it runs, such as `cpu`; a GPU where there is one by default.
 
         Raises:
             ModelError: There is no such model or layer; nobody has tuned a layer, or measured a baseline, of it.

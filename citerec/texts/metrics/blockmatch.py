@@ -54,12 +54,7 @@ def match(scores: Floats) -> Score:
 
 
 class BlockMatch(TextMetric):
-    """Precision, recall and F1 of matched blocks.
-
-    Args:
-        score: Compares two blocks.
-        references: What counts where there are several targets, led by F1.
-    """
+    """F1, precision and recall of matched blocks, by a score of two blocks; `over_references` is led by F1."""
 
     def __init__(self, score: PairScore, *, references: References = "best") -> None:
         self._score = score

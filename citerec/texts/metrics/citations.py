@@ -26,11 +26,7 @@ def citation_score(text: str, target: str, sources: Sequence[Source]) -> Score:
 
 
 class Citations(RowMetric):
-    """F1, precision and recall of the papers that texts cite.
-
-    Args:
-        references: What counts where there are several targets, led by F1.
-    """
+    """F1, precision and recall of the papers that texts cite; `over_references` is led by F1."""
 
     name = "citations"
     columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))

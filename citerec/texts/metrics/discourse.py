@@ -18,17 +18,14 @@ from citerec.texts.tasks import Prediction
 if TYPE_CHECKING:
     from citerec.discourse.base import Tagger
 
-INFINITE = "∞"
-"""What stands in results for an infinite divergence: JSON has no number for it."""
-
 
 class Discourse(CorpusMetric):
     """Shares of labels over all texts of a system and over all their targets, and the divergence of the first.
 
     Args:
-        name: What it is asked for by: "intent", "corwa".
+        name: "intent" or "corwa".
         tagger: Gives the labels.
-        identity: Digest of the tagger's files, which tells it from others of its name; empty where it has none.
+        identity: Digest of the tagger's files, if there is one.
     """
 
     def __init__(self, name: str, tagger: "Tagger", identity: str = "") -> None:
@@ -66,7 +63,8 @@ class Discourse(CorpusMetric):
         return {
             "targets": wanted,
             "system": found,
-            "kl_divergence": None if not wanted else INFINITE if math.isinf(divergence) else divergence,
+            # JSON has no infinite number.
+            "kl_divergence": None if not wanted else "∞" if math.isinf(divergence) else divergence,
             "missing": [label for label, share in wanted.items() if share and not found.get(label)],
         }
 

@@ -53,13 +53,12 @@ class Rouge(TextMetric):
     """ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets.
 
     Args:
-        stemming: Whether words are stemmed (Porter). CiteBench does not; stemming moves ROUGE-1 and L by some three
-            points.
-        rouge_l: `sentence` takes a text as one sequence of words; `summary` takes it sentence by sentence and unites
-            what they share (column `rougeLsum`). Sentences are `citerec.texts.sentences.sentences_of`.
-        references: What counts where there are several targets: `over_references`, led by ROUGE-1.
-        measure: What of a score: CiteBench, CiteSum and SciTLDR report F1.
-        workers: Processes; None for as many as there are processors, 1 for none but this one.
+        stemming: Whether words are stemmed (Porter), as not in CiteBench: it moves ROUGE-1 and L by some three points.
+        rouge_l: `sentence` takes a text as one sequence of words; `summary` sentence by sentence (`sentences_of`), and
+            unites what they share (column `rougeLsum`).
+        references: As of `over_references`, led by ROUGE-1.
+        measure: CiteBench, CiteSum and SciTLDR report F1.
+        workers: Processes; None for as many as there are processors.
     """
 
     name = "rouge"
