@@ -20,7 +20,6 @@ class Encoder:
     """Turns texts into vectors of length one. Safe to call from several threads.
 
     Attributes:
-        name: The model, as it was asked for.
         identity: Its `model_identity`.
         max_tokens: How much of a text it reads, special tokens included.
     """

@@ -32,7 +32,6 @@ class Seq2seqModel:
     """An encoder-decoder of transformers with its tokenizer. To open one, use `open`.
 
     Attributes:
-        name: The model, as it was asked for.
         identity: Its `model_identity`.
         family: `led`, `primera`, `bart`, `pegasus`, or what else transformers calls it.
         max_input_tokens: How much it reads, special tokens included; None for any length.

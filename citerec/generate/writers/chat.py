@@ -56,7 +56,7 @@ class ChatOptions:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach an endpoint, and with how much patience; an InputError if a value is wrong. Texts do not depend on it.
+    """How to reach an endpoint; an InputError if a value is wrong. Texts do not depend on it.
 
     Attributes:
         url: Its address, with `/v1`.
