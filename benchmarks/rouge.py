@@ -20,12 +20,12 @@ from rouge_score.rouge_scorer import RougeScorer
 from citerec.texts.metrics.rouge import KINDS, Rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.sentences import sentences_of
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 SAMPLE = Path(__file__).parents[2] / "shared" / "data" / "text" / "citebench" / "sample.json"
 
 
-def records(count: int, seed: int) -> list[Written]:
+def records(count: int, seed: int) -> list[Prediction]:
     """Predictions of three sentences of cited abstracts, and targets as long as authors write them."""
     tasks = list(read_tasks(SAMPLE))
     targets = [sentences_of(task.targets[0]) for task in tasks]
@@ -36,7 +36,7 @@ def records(count: int, seed: int) -> list[Written]:
     for number in range(count):
         target = " ".join(chance.choices(of_targets, k=len(chance.choice(targets))))
         prediction = " ".join(chance.choices(of_sources, k=3))
-        made.append(Written(TextTask(str(number), (), targets=(target,)), prediction, "sampled"))
+        made.append(Prediction(TextTask(str(number), (), targets=(target,)), prediction, "sampled"))
     return made
 
 

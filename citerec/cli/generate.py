@@ -292,11 +292,13 @@ def _remark(writer: "Writer") -> None:
 
 
 def _warn(made: "Draft") -> None:
-    unknown = sorted({mark for sentence in made.written.sentences for mark in sentence.unknown})
+    unknown = sorted({mark for sentence in made.prediction.sentences for mark in sentence.unknown})
     if unknown:
-        note(f"{made.written.writer} cited {', '.join(unknown)}, which stands for no paper that it was given.", "red")
+        note(
+            f"{made.prediction.writer} cited {', '.join(unknown)}, which stands for no paper that it was given.", "red"
+        )
     if made.without_text and len(made.without_text) < len(made.papers):
         named = ", ".join(paper.paper_id for paper in made.without_text)
         note(f"Without text, so that nothing is based on them: {named}.")
-    if not made.written.text:
-        note(f"{made.written.writer} found nothing to write; another --writer may.")
+    if not made.prediction.text:
+        note(f"{made.prediction.writer} found nothing to write; another --writer may.")

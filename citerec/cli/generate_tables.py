@@ -20,7 +20,7 @@ def show_draft(draft: "Draft", *, sentence: str = "", bibtex: bool = True) -> No
     console = output()
     if sentence:
         console.print(Text(f"\n{sentence}", "italic"))
-    console.print(Text.assemble("\n", *_parts(draft), f"  — {draft.written.writer}\n"), soft_wrap=False)
+    console.print(Text.assemble("\n", *_parts(draft), f"  — {draft.prediction.writer}\n"), soft_wrap=False)
     table = Table(box=None, show_header=False, padding=(0, 1), pad_edge=False)
     table.add_column(style="bold yellow", no_wrap=True)
     table.add_column(ratio=1, overflow="fold")
@@ -38,9 +38,9 @@ def _parts(draft: "Draft") -> list[Any]:
     from citerec.generate.check import marked_sentence, placed
     from citerec.generate.mentions import mentions
 
-    sources = draft.written.task.sources
+    sources = draft.prediction.task.sources
     parts: list[Any] = []
-    for gap, sentence in placed(draft.written):
+    for gap, sentence in placed(draft.prediction):
         parts.append(gap)  # the paragraphs stay
         if sentence is None:
             break
@@ -63,10 +63,10 @@ def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
     from citerec.texts.write import sentence_record
 
     value: dict[str, Any] = {
-        "text": marked(draft.written),
-        "writer": draft.written.writer,
-        "settings": dict(draft.written.settings),
-        "sentences": [sentence_record(sentence) for sentence in draft.written.sentences],
+        "text": marked(draft.prediction),
+        "writer": draft.prediction.writer,
+        "settings": dict(draft.prediction.settings),
+        "sentences": [sentence_record(sentence) for sentence in draft.prediction.sentences],
         "papers": [
             {"number": number, "paper_id": json_id(paper.paper_id)}
             | {name: getattr(paper, name) for name in ("title", "authors", "year", "venue")}

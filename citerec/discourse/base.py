@@ -1,16 +1,13 @@
 """What every tagger of sentences takes and gives, and what it says of itself."""
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from citerec.groundwork.directories import Kind
-from citerec.models.loading import MANIFEST, MODEL_FILES
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 
 TAGGER_DIRECTORY = Kind(
     name="tagger",
@@ -28,21 +25,13 @@ class Tagger(Protocol):
 
     Attributes:
         name: What results call it: the name of its folder, or of its model.
-        scheme: The scheme of its labels: "scicite", "acl-arc", "corwa", or another.
+        scheme: "scicite", "acl-arc", "corwa", or another; empty if it was made elsewhere for labels that are not known.
         labels: All labels that it can give, in the order of the columns of `probabilities`.
     """
 
-    @property
-    def name(self) -> str:
-        """What results call it."""
-
-    @property
-    def scheme(self) -> str:
-        """The scheme of its labels."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All labels that it can give."""
+    name: str
+    scheme: str
+    labels: tuple[str, ...]
 
     def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
         """How likely each label is for each sentence.
@@ -56,9 +45,10 @@ class Tagger(Protocol):
 
     def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
         """The likeliest label of each sentence, paragraph by paragraph; of equals the first in `labels`."""
+        return [tuple(self.labels[number] for number in rows.argmax(axis=1)) for rows in self.probabilities(paragraphs)]
 
 
-class TaggerManifest(BaseModel):
+class TaggerManifest(ModelManifest):
     """`manifest.json` of a tagger.
 
     Attributes:
@@ -68,14 +58,10 @@ class TaggerManifest(BaseModel):
         labels: All of them, in order.
         max_tokens: How much a classifier reads.
         training: How it was trained: files, seed and so on.
-        dev: What it reached on dev; empty where nothing was held out.
+        dev: Its scores on dev; empty if nothing was held out.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["citerec-tagger"] = "citerec-tagger"
-    version: Literal[1] = 1
-    citerec: str = ""
     model: Literal["linear", "classifier"]
     base: str = ""
     scheme: str
@@ -83,35 +69,3 @@ class TaggerManifest(BaseModel):
     max_tokens: int | None = None
     training: Mapping[str, Any] = {}
     dev: Mapping[str, Any] = {}
-
-    def write(self, folder: Path) -> None:
-        """Writes the manifest into the directory of a tagger."""
-        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
-
-
-class OfManifest(ABC):
-    """What all taggers have of their manifest, and of their probabilities.
-
-    Attributes:
-        manifest: What the tagger says of itself.
-    """
-
-    manifest: TaggerManifest
-
-    @property
-    def scheme(self) -> str:
-        """The scheme of its labels; empty where it was trained elsewhere on labels that are not known."""
-        return self.manifest.scheme
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """All labels that it can give."""
-        return self.manifest.labels
-
-    @abstractmethod
-    def probabilities(self, paragraphs: Sequence[Sequence[str]]) -> list[Probabilities]:
-        """How likely each label is for each sentence; see `Tagger`."""
-
-    def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The likeliest label of each sentence; of equals the first. See `Tagger`."""
-        return [tuple(self.labels[number] for number in rows.argmax(axis=1)) for rows in self.probabilities(paragraphs)]

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from citerec.discourse.base import OfManifest, Probabilities, TaggerManifest
+from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
 from citerec.discourse.paragraphs import scheme_of
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
-from citerec.models.find import find_model, quiet_libraries
-from citerec.models.loading import load_pretrained, torch_device
+from citerec.models.find import find_model
+from citerec.models.loading import load_pretrained, longest_input, save_pretrained, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -26,20 +26,16 @@ Encoded = Mapping[str, list[int]]
 """What a model takes of one sentence, by name."""
 
 
-class ClassifierTagger(OfManifest):
+class ClassifierTagger(Tagger):
     """Reads each sentence together with its neighbours. To get one use `begin`, to train it, or `open`.
 
-    Args:
-        model: A sequence classifier of transformers, whose labels stand in the order of the manifest.
-        tokenizer: Its tokenizer.
-        manifest: What it says of itself.
-        name: What results call it.
+    The model is a sequence classifier of transformers, its labels in the order of the manifest.
     """
 
     def __init__(self, model: Any, tokenizer: Any, manifest: TaggerManifest, name: str) -> None:
         self.model = model
         self.manifest = manifest
-        self.name = name
+        self.name, self.scheme, self.labels = name, manifest.scheme, manifest.labels
         self._tokenizer = tokenizer
 
     @classmethod
@@ -48,7 +44,7 @@ class ClassifierTagger(OfManifest):
 
         Args:
             found: A folder, or a name on the model hub.
-            manifest: Its manifest; none where it was made elsewhere, whose labels are then those of its configuration.
+            manifest: Its manifest; if it was made elsewhere None, and the labels are those of its configuration.
             device: Where; a GPU where there is one by default.
 
         Raises:
@@ -85,7 +81,7 @@ class ClassifierTagger(OfManifest):
             id2label=dict(enumerate(manifest.labels)),
             label2id={label: number for number, label in enumerate(manifest.labels)},
         )
-        longest = min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 8192)
+        longest = longest_input(model, tokenizer)
         if (manifest.max_tokens or MAX_TOKENS) > longest:
             raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Say --max-tokens {longest}")
         return cls(model.to(torch_device(device)), tokenizer, manifest, Path(find_model(manifest.base)).name)
@@ -129,9 +125,7 @@ class ClassifierTagger(OfManifest):
 
     def save(self, folder: Path) -> None:
         """Writes transformers' files and the manifest into a folder."""
-        with quiet_libraries():
-            self.model.save_pretrained(folder)
-        self._tokenizer.save_pretrained(folder)
+        save_pretrained(self.model, self._tokenizer, folder)
         self.manifest.write(folder)
 
 

@@ -10,19 +10,9 @@ from citerec.errors import InputError
 
 
 def distribution(tagger: Tagger, texts: Sequence[str]) -> dict[str, float]:
-    """The share of each label among the sentences of some texts.
+    """The share of each label of a tagger among the sentences of some texts; shares add up to 1.
 
-    Each text is split into sentences by pysbd and tagged as one paragraph.
-
-    Args:
-        tagger: Gives the labels.
-        texts: Citation texts.
-
-    Returns:
-        A share for each label of the tagger, in its order; they add up to 1.
-
-    Raises:
-        InputError: There is no sentence in the texts.
+    Each text is split into sentences by pysbd and tagged as one paragraph. An InputError if there is no sentence.
     """
     split = splitter()
     paragraphs = [[text[start:end] for start, end in split(text)] for text in texts]
@@ -35,21 +25,17 @@ def distribution(tagger: Tagger, texts: Sequence[str]) -> dict[str, float]:
 def kl_divergence(reference: Mapping[str, float], system: Mapping[str, float]) -> float:
     """The Kullback–Leibler divergence of a system's labels from those of the references, in nats.
 
-    The sum of p · ln(p / q) over the labels (Kullback and Leibler 1951), with 0 · ln 0 = 0, as CiteBench compares
-    outputs with true citation texts (Funkquist et al. 2023, section 4.3).
-
-    Args:
-        reference: Shares p in the references; a label that is not named has the share 0.
-        system: Shares q in what a system wrote.
+    The sum of p · ln(p / q) over the labels (Kullback and Leibler 1951), p in the references, q in the system's texts,
+    with 0 · ln 0 = 0, as CiteBench compares outputs with true citation texts (Funkquist et al. 2023, section 4.3).
 
     Returns:
-        0 for equal distributions; infinity where a label of the references is missing from the system's.
+        0 for equal distributions; infinity if a label with p > 0 has q = 0. Labels that are not named have the share 0.
     """
     total = 0.0
     for label, share in reference.items():
         if share > 0:
-            written = system.get(label, 0.0)
-            if not written > 0:
+            found = system.get(label, 0.0)
+            if not found > 0:
                 return math.inf
-            total += share * math.log(share / written)
+            total += share * math.log(share / found)
     return max(0.0, total)  # the sum may fall below 0 by rounding only

@@ -1,7 +1,7 @@
 """What the linear tagger sees of a sentence: its words and characters, how it cites, and how its neighbours do.
 
-Tokens in five blocks, each weighed by itself. Citations are found by the citation parser and seen by their form, not by
-their names, wherever the wording around them counts; words and characters are also seen as they stand, names included.
+Tokens in five blocks, each weighted by itself. The citation parser finds citations. Where the wording around them
+counts, they are seen by their form; words and characters are also seen as they stand, names included.
 """
 
 import functools
@@ -36,29 +36,17 @@ _CITATION = "cite"
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A sentence as the blocks read it.
+    """A sentence as the blocks read it."""
 
-    Attributes:
-        text: In small letters, without spaces about punctuation.
-        words: Of the text; digits are zeros.
-        masked: The same with each citation as one word that says its form.
-        form: Tokens about how it cites.
-        cites: Whether it does.
-    """
-
-    text: str
-    words: list[str]
-    masked: list[str]
-    form: list[str]
+    text: str  # in small letters, without spaces about punctuation
+    words: list[str]  # of the text; digits are zeros
+    masked: list[str]  # the same with each citation as one word for its form
+    form: list[str]  # tokens about how it cites
     cites: bool
 
 
 def describe(paragraph: Sequence[str]) -> Iterator[Tokens]:
-    """Yields the tokens of each sentence of a paragraph, by block.
-
-    Args:
-        paragraph: Its sentences in order. What stands in no other order is another paragraph: neighbours count.
-    """
+    """Yields the tokens of each sentence of a paragraph, by block; neighbours count."""
     seen = [_see(sentence) for sentence in paragraph]
     for place, sentence in enumerate(seen):
         yield {
@@ -132,13 +120,14 @@ def _surroundings(words: Sequence[str]) -> list[str]:
         if away and 0 <= at + away < len(words)
     ]
     first = citations[0] if citations else len(words)
-    sides = [f"{'<' if at < first else '>'}{word}" for at, word in enumerate(words) if word in _lexicon().sides]
+    _, sided = _lexicon()
+    sides = [f"{'<' if at < first else '>'}{word}" for at, word in enumerate(words) if word in sided]
     return [*near, *sides, *(f"^{' '.join(words[:n])}" for n in range(1, _BEGINNING + 1))]
 
 
 def _cues(words: Sequence[str]) -> list[str]:
     """Citations and classes of cue words, without what stands between: alone, in a row, and with others between."""
-    classes = _lexicon().classes
+    classes, _ = _lexicon()
     found = [name for word in words for name in ([word] if word.startswith(f"{_CITATION}:") else classes.get(word, ()))]
     row = [name for at, name in enumerate(found) if at == 0 or name != found[at - 1]]
     return _grams(row, 3) + [f"{one}..{other}" for skip in _SKIPS for one, other in zip(row, row[skip:], strict=False)]
@@ -162,18 +151,12 @@ def _place(seen: Sequence[_Seen], at: int) -> list[str]:
     return [*place, since, *(f"since {token}" for token in form), *(f"{since} {token} {also}" for token in form)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Lexicon:
-    classes: Mapping[str, Sequence[str]]
-    sides: frozenset[str]
-
-
 @functools.cache
-def _lexicon() -> _Lexicon:
+def _lexicon() -> tuple[Mapping[str, Sequence[str]], frozenset[str]]:
     """The words of cues.toml: the classes of each, and those whose side counts."""
     read = tomllib.loads(resources.files("citerec.discourse").joinpath("cues.toml").read_text(encoding="utf-8"))
     classes: dict[str, list[str]] = {}
     for name, words in read["classes"].items():
         for word in words.split():
             classes.setdefault(word, []).append(name)
-    return _Lexicon(classes, frozenset(read["sides"]["words"].split()))
+    return classes, frozenset(read["sides"]["words"].split())

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from citerec.discourse.base import OfManifest, Probabilities, TaggerManifest
+from citerec.discourse.base import Probabilities, Tagger, TaggerManifest
 from citerec.discourse.features import BLOCKS, Tokens, describe
 from citerec.discourse.paragraphs import Paragraph
 from citerec.discourse.vectors import Vectors
@@ -30,14 +30,14 @@ _AT_ONCE = 500  # paragraphs whose vectors are held at once
 Floats = npt.NDArray[np.float64]
 
 
-class LinearTagger(OfManifest):
-    """Tags by one weight a token and label. To get one use `fit` or `open`.
+class LinearTagger(Tagger):
+    """Has one weight for each token and label. To get one use `fit` or `open`.
 
-    Each label against all others, the probabilities then made to add up to 1; labels of a paragraph form a chain in
-    which some follow others more often, and what is given are the marginals of the chain (forward and backward sums).
+    Each label is learnt against all others, and probabilities are normalised. Labels of a paragraph form a chain in
+    which some follow others more often; the probabilities given are the chain's marginals (forward and backward sums).
 
     Args:
-        manifest: What it says of itself.
+        manifest: Its manifest.
         vectors: Makes vectors of tokens.
         weights: labels × (tokens + 1), the last for the constant.
         following: labels × labels: ln of how much oftener the second follows the first than it comes at all.
@@ -53,7 +53,7 @@ class LinearTagger(OfManifest):
         name: str = "linear",
     ) -> None:
         self.manifest = manifest
-        self.name = name
+        self.name, self.scheme, self.labels = name, manifest.scheme, manifest.labels
         self._vectors = vectors
         self._weights = weights
         self._following = following
@@ -62,14 +62,7 @@ class LinearTagger(OfManifest):
     def fit(
         cls, paragraphs: Sequence[Paragraph], manifest: TaggerManifest, seed: int, on_progress: Progress = no_progress
     ) -> Self:
-        """Learns from labelled paragraphs. The same paragraphs and seed give the same weights.
-
-        Args:
-            paragraphs: With labels of the manifest, each at least once.
-            manifest: What the tagger is to say of itself.
-            seed: Of the order in which liblinear takes sentences.
-            on_progress: Called as the work goes on.
-        """
+        """Learns from paragraphs that have each label of the manifest. Same paragraphs, same seed: same weights."""
         # The place in a paragraph says nothing where all sentences stand alone.
         blocks = BLOCKS if any(len(p.sentences) > 1 for p in paragraphs) else BLOCKS[:-1]
         vectors, matrix = Vectors.learn(_described(paragraphs, on_progress), blocks)

@@ -42,9 +42,7 @@ class Paragraph:
 
 
 def read_paragraphs(path: Path) -> Iterator[Paragraph]:
-    """Yields the paragraphs of a file of SciCite, ACL-ARC or CORWA, told by what a line holds; plain or gzip.
-
-    CORWA's spans and cited papers are annotations too: they are not read.
+    """Yields the paragraphs of a file of SciCite, ACL-ARC or CORWA, plain or gzip; CORWA's spans are not read.
 
     Raises:
         SourceError: The file cannot be read, or is empty.

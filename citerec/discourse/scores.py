@@ -8,14 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class LabelScores:
-    """How well one label was given.
-
-    Attributes:
-        precision: Share of what was given it that has it; 0 where nothing was.
-        recall: Share of what has it that was given it; 0 where nothing has.
-        f1: Their harmonic mean; 0 where both are 0.
-        n: How many sentences have it.
-    """
+    """Precision, recall and F1 of a label, 0 if not defined, and the number `n` of sentences that have it."""
 
     precision: float
     recall: float
@@ -25,12 +18,12 @@ class LabelScores:
 
 @dataclass(frozen=True, slots=True)
 class TagScores:
-    """How well labels were given.
+    """Scores of predicted labels.
 
     Attributes:
         macro_f1: Mean F1 of the labels that a sentence has or was given: each counts the same.
-        accuracy: Share of the sentences that were given their label.
-        labels: The scores of each such label, by name in alphabetical order.
+        accuracy: Share of the sentences whose label is right.
+        labels: The scores of each such label, in alphabetical order.
     """
 
     macro_f1: float
@@ -50,12 +43,7 @@ class TagScores:
 
 
 def score_labels(gold: Sequence[str], given: Sequence[str]) -> TagScores:
-    """Scores labels that were given, as scikit-learn's `f1_score` with `average="macro"` and `zero_division=0`.
-
-    Args:
-        gold: The label that each sentence has; at least one.
-        given: The label that it was given.
-    """
+    """Scores given labels against gold ones, as scikit-learn's macro `f1_score` with `zero_division=0`."""
     have, got = Counter(gold), Counter(given)
     right = Counter(label for label, found in zip(gold, given, strict=True) if label == found)
     labels = {

@@ -10,12 +10,7 @@ from citerec.models.loading import read_model_manifest
 
 
 def open_tagger(path_or_name: str | Path, *, device: str | None = None) -> Tagger:
-    """Opens a trained tagger.
-
-    Args:
-        path_or_name: The folder that `citerec train tagger` made, or a sequence classifier of transformers: a folder,
-            or a name on the model hub.
-        device: Where a classifier runs; a GPU where there is one by default.
+    """Opens what `citerec train tagger` made, or a sequence classifier of transformers: a folder, or a hub name.
 
     Raises:
         ModelError: There is none, or it is damaged, or of another version.

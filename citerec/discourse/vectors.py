@@ -18,11 +18,8 @@ _RARE = 2  # a token that fewer sentences have teaches nothing
 class Vectors:
     """Makes sparse vectors of tokens: 1 + ln(count), times ln((1 + n) / (1 + sentences with it)) + 1, to unit length.
 
-    As in scikit-learn's TfidfVectorizer with `sublinear_tf`; each block by itself, then times its weight.
-
-    Args:
-        vocabulary: The tokens of each block, in the order of the columns.
-        idf: The inverse document frequency of each token, blocks one after the other.
+    As in scikit-learn's TfidfVectorizer with `sublinear_tf`; each block by itself, then times its weight. `vocabulary`
+    has the tokens of each block in the order of the columns, `idf` the factor of each, blocks one after the other.
     """
 
     def __init__(self, vocabulary: Mapping[str, Sequence[str]], idf: npt.NDArray[np.float32]) -> None:
@@ -32,15 +29,7 @@ class Vectors:
 
     @classmethod
     def learn(cls, sentences: Iterable[Tokens], blocks: Sequence[str]) -> tuple[Self, Any]:
-        """Learns the vocabulary of some sentences.
-
-        Args:
-            sentences: Their tokens.
-            blocks: Which blocks to use.
-
-        Returns:
-            The vectoriser, and what it makes of these sentences (as `matrix`).
-        """
+        """Learns the vocabulary of some sentences, in these blocks; also gives their vectors, as `matrix` does."""
         columns: dict[str, dict[str, int]] = {block: {} for block in blocks}
         counts = _counts(sentences, columns, grow=True)
         vocabulary, idf, kept = {}, [], {}
@@ -74,15 +63,13 @@ class Vectors:
 
 
 def _counts(sentences: Iterable[Tokens], columns: Mapping[str, dict[str, int]], *, grow: bool) -> dict[str, Any]:
-    """How often each sentence has each token: a CSR matrix a block. Tokens without a column get one, or are left out.
-
-    Tokens become numbers one sentence at a time: as texts, those of a training set would take a gigabyte.
-    """
+    """How often each sentence has each token: a CSR matrix a block. New tokens get a column, or are left out."""
     from scipy import sparse
 
     places: dict[str, list[int]] = {block: [] for block in columns}
     values: dict[str, list[int]] = {block: [] for block in columns}
     ends = {block: [0] for block in columns}
+    # One sentence at a time: as texts, the tokens of a training set would take a gigabyte.
     for tokens in sentences:
         for block, known in columns.items():
             for token, count in Counter(tokens[block]).items():

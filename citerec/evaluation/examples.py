@@ -14,7 +14,7 @@ from citerec.evaluation.statistics import Floats
 from citerec.records import MARKER
 from citerec.texts.anchors import anchors_of, cited_in
 from citerec.texts.metrics.base import Column
-from citerec.texts.tasks import Sentence, Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 MOST = 30
 DIFFER, HARDEST, AT_RANDOM = "systems differ most", "hardest for all", "drawn at random"
@@ -187,15 +187,15 @@ def _side_by_side(results: Figures, predictions: Predictions, one: Example) -> S
     )
 
 
-def _card(results: Figures, system: str, written: Written, place: int) -> Card:
-    sources = written.task.sources
-    text = cut(written.text, _LONGEST_TEXT) if written.text.strip() else ""
-    said_unknown = [name for one in written.sentences for name in one.unknown if name in written.text]
+def _card(results: Figures, system: str, prediction: Prediction, place: int) -> Card:
+    sources = prediction.task.sources
+    text = cut(prediction.text, _LONGEST_TEXT) if prediction.text.strip() else ""
+    said_unknown = [name for one in prediction.sentences for name in one.unknown if name in prediction.text]
     values = zip(results.columns, results.items.scores[system][place].tolist(), strict=True)
     return Card(
         system,
-        parts_of(text, written.sentences, sources),
-        list(dict.fromkeys([*sorted(cited_in(written.text, sources).outside), *said_unknown])),
+        parts_of(text, prediction.sentences, sources),
+        list(dict.fromkeys([*sorted(cited_in(prediction.text, sources).outside), *said_unknown])),
         [(column, value) for column, value in values if column.judges],
     )
 

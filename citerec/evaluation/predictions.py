@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from citerec.errors import InputError
-from citerec.texts.read import read_tasks, read_written
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.read import read_prediction_file, read_tasks
+from citerec.texts.tasks import Prediction, TextTask
 
 _CITING_ID = "citing_id"
 _OTHER_NAME = "Give one of the files another name: NAME=FILE."
@@ -57,7 +57,7 @@ class Predictions:
     """
 
     tasks: tuple[TextTask, ...]
-    systems: Mapping[str, tuple[Written, ...]]
+    systems: Mapping[str, tuple[Prediction, ...]]
     oracles: frozenset[str]
     asked: int
     missing: Mapping[str, int]
@@ -95,11 +95,11 @@ def read_predictions(files: Sequence[tuple[str | None, Path]], references: Path 
     for task in read_tasks(references) if references else ():
         tasks[_key(task)] = task
         known.setdefault(task.task_id, []).append(task)
-    systems: dict[str, dict[Key, Written]] = {}
+    systems: dict[str, dict[Key, Prediction]] = {}
     of_system: dict[str, dict[Path, None]] = {}
     for name, path in files:
         writers = set()
-        for prediction in read_written(path):
+        for prediction in read_prediction_file(path):
             if references:
                 prediction = _joined(prediction, known, path, references)
             key = _key(prediction.task)
@@ -144,7 +144,9 @@ def _called(key: Key) -> str:
     return f"{task_id} of {dataset}" if dataset else task_id
 
 
-def _joined(prediction: Written, known: Mapping[str, Iterable[TextTask]], path: Path, references: Path) -> Written:
+def _joined(
+    prediction: Prediction, known: Mapping[str, Iterable[TextTask]], path: Path, references: Path
+) -> Prediction:
     """A prediction with its task: that of its id and data set; where either names no data set, that of its id."""
     key = _key(prediction.task)
     of_id = list(known.get(key[1], ()))
@@ -162,7 +164,7 @@ def _joined(prediction: Written, known: Mapping[str, Iterable[TextTask]], path: 
     return replace(prediction, task=replace(found[0], sources=prediction.task.sources or found[0].sources))
 
 
-def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Written]]) -> Predictions:
+def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Prediction]]) -> Predictions:
     common = [key for key in tasks if all(key in texts for texts in systems.values())]
     if not common:
         raise InputError(

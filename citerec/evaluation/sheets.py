@@ -16,7 +16,7 @@ import orjson
 from citerec.errors import BuildError, InputError
 from citerec.evaluation.predictions import Predictions
 from citerec.groundwork.tables import Table, left, to_csv
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 SCALES: Mapping[str, tuple[str, ...]] = {
     "readability": (
@@ -168,7 +168,7 @@ def read_key(path: Path) -> Key:
 
 def _drawn(
     predictions: Predictions, tasks: int, raters: int, shared: int, random: np.random.Generator
-) -> Iterator[tuple[Item, Written]]:
+) -> Iterator[tuple[Item, Prediction]]:
     """The texts of all systems for tasks that are drawn, and whom each goes to."""
     by_dataset: dict[str, list[int]] = {}
     for place, task in enumerate(predictions.tasks):
@@ -183,7 +183,7 @@ def _drawn(
                 yield Item(system, dataset, text.task.task_id, rater, bool(text.task.targets)), text
 
 
-def _sheet(texts: Mapping[str, Written]) -> str:
+def _sheet(texts: Mapping[str, Prediction]) -> str:
     """A sheet as CSV: what raters see of each text, and empty cells for what they say."""
     table = Table(left(*_SHOWN, *SCALES, NOTE))
     for name, text in texts.items():

@@ -18,7 +18,7 @@ from citerec.groundwork.progress import Progress, no_progress
 from citerec.texts.anchors import cited_in
 from citerec.texts.metrics.base import Column, CorpusMetric, TextMetric, default_metrics
 from citerec.texts.metrics.citations import Citations
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 _TARGET = "target"
 
@@ -127,7 +127,11 @@ def grouping_of(datasets: Sequence[str], citing: Sequence[str]) -> Grouping:
 
 
 def _scores(
-    metrics: Sequence[TextMetric], texts: Sequence[Written], columns: Sequence[Column], of: str, on_progress: Progress
+    metrics: Sequence[TextMetric],
+    texts: Sequence[Prediction],
+    columns: Sequence[Column],
+    of: str,
+    on_progress: Progress,
 ) -> Floats:
     """Texts × columns, all metrics side by side; NaN for columns of metrics that are not asked."""
     scores = np.full((len(texts), len(columns)), np.nan)
@@ -138,7 +142,7 @@ def _scores(
 
 
 def _summaries(
-    metric: CorpusMetric, texts: Sequence[Written], grouping: Grouping, on_progress: Progress
+    metric: CorpusMetric, texts: Sequence[Prediction], grouping: Grouping, on_progress: Progress
 ) -> dict[str, Mapping[str, Any]]:
     return {
         name: metric.summary([text for text, inside in zip(texts, members, strict=True) if inside], on_progress)
@@ -154,7 +158,7 @@ def _target_scores(
     known = np.array([bool(task.targets) for task in predictions.tasks])
     if not describing or not known.any():
         return None
-    texts = [Written(task, task.targets[0] if task.targets else "", _TARGET) for task in predictions.tasks]
+    texts = [Prediction(task, task.targets[0] if task.targets else "", _TARGET) for task in predictions.tasks]
     scores = _scores(describing, texts, columns, f"{_TARGET}: ", on_progress)
     scores[~known] = np.nan
     return scores
@@ -184,5 +188,5 @@ def _silent(results: Results, predictions: Predictions, system: str) -> int:
     """How many texts have the best citation score for citing nothing."""
     f1 = next(number for number, column in enumerate(results.columns) if column.name == Citations.columns[0].name)
     best = zip(predictions.systems[system], results.items.scores[system][:, f1] == 1, strict=True)
-    found = [cited_in(written.text, written.task.sources) for written, is_best in best if is_best]
+    found = [cited_in(prediction.text, prediction.task.sources) for prediction, is_best in best if is_best]
     return sum(not cited.sources and not cited.outside for cited in found)

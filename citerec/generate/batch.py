@@ -15,18 +15,12 @@ from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import alone, beside, write_failures
 from citerec.texts.read import read_tasks
-from citerec.texts.write import written_record
+from citerec.texts.write import prediction_record
 
 
 @dataclass(slots=True)
 class Done:
-    """What became of the tasks.
-
-    Attributes:
-        texts: How many texts were written.
-        empty: How many of them are empty.
-        flagged: How many cite what they were not given.
-    """
+    """How many texts were written, how many of them are empty, and how many cite no source."""
 
     texts: int = 0
     empty: int = 0
@@ -34,19 +28,19 @@ class Done:
 
 
 def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = None, on_progress: Progress) -> Done:
-    """Writes a text for each task of a file. What was stopped goes on where it stopped.
+    """Writes a text for each task of a file; if it was stopped, it continues.
 
     Args:
         path: The tasks.
-        writer: Who writes.
-        out: JSON Lines: each task with its `prediction`, its `writer` and that one's `settings`, and what each sentence
-            was drawn from. It stands there once it is whole.
+        writer: The writer.
+        out: JSON Lines: each task with its `prediction`, its `writer`, the writer's `settings`, and its `sentences`. It
+            appears once it is whole.
         limit: How many tasks at most.
-        on_progress: Told of the texts.
+        on_progress: Called after each text.
 
     Raises:
         SourceError: The tasks cannot be read.
-        InputError: A record is no task, or the texts would take the place of the tasks, or of a folder.
+        InputError: A record is no task, or `out` is the file of the tasks or a folder.
         WriterError: The writer cannot write.
         BuildError: The file cannot be written, or another process writes it.
     """
@@ -76,8 +70,8 @@ def _write(path: Path, writer: Writer, partial: Path, limit: int | None, whole: 
     begun = whole_lines(partial)
     with partial.open("ab") as file:
         texts = writer.write_many(itertools.islice(read_tasks(path), begun, limit))
-        for number, written in enumerate(texts, begun + 1):
-            record = written_record(replace(written, settings=writer.settings))
+        for number, prediction in enumerate(texts, begun + 1):
+            record = prediction_record(replace(prediction, settings=writer.settings))
             file.write(orjson.dumps(record) + b"\n")
             on_progress("writing", number, whole)
 

@@ -1,36 +1,31 @@
-"""What stands behind a text that a model wrote: sentence by sentence, what it cites and what it was drawn from.
+"""Checks of texts that a model wrote: the citations and attributions of each sentence.
 
-It is no proof. It finds what is surely wrong: citations that stand for no source, and sentences of which hardly a word
-stands in what they cite.
+They prove nothing, but find what is surely wrong: citations of no source, and sentences that share hardly a word with
+what they cite.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 from citerec.generate.mentions import Mention, as_unknown, mentions, rewritten
 from citerec.texts.sentences import content_terms, said_by, sentences_of
-from citerec.texts.tasks import Sentence, Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 SUPPORTED = 0.2
 """Share of a sentence's content words that must stand in a source that it cites."""
 DRAWN = 0.5
-"""Share of them from which on a source counts as drawn from where the sentence cites none."""
+"""Share of them from which a source is an attribution of a sentence that cites none."""
 
 
-def traced(task: TextTask, text: str, writer: str) -> Written:
-    """What a model wrote, with the sources of each of its sentences.
+def traced(task: TextTask, text: str, writer: str) -> Prediction:
+    """The text of a model as a prediction, with the attributions of each sentence.
 
-    A sentence that cites was drawn from what it cites, if that is among the sources; `unsupported` are those of them in
-    which less than `SUPPORTED` of its content words stand. One that cites nothing was drawn from the sources in which
-    at least `DRAWN` of them stand: of all such, those with the most.
-
-    Args:
-        task: What it was written for.
-        text: What the model wrote.
-        writer: Who it is.
+    Attributions of a sentence that cites are the sources it cites; `unsupported` are those that hold less than
+    `SUPPORTED` of its content words. Of one that cites nothing, they are the sources that hold most of these words, if
+    at least `DRAWN`.
     """
     share_in = _shares(task.sources)
     sentences = tuple(_traced(sentence, task.sources, share_in) for sentence in sentences_of(text))
-    return Written(task, text, writer, sentences)
+    return Prediction(task, text, writer, sentences)
 
 
 def _traced(sentence: str, sources: Sequence[Source], share_in: Callable[[str], list[float]]) -> Sentence:
@@ -46,7 +41,7 @@ def _traced(sentence: str, sources: Sequence[Source], share_in: Callable[[str], 
 
 
 def _shares(sources: Sequence[Source]) -> Callable[[str], list[float]]:
-    """How much of a sentence's content words stands in each source; none of it where it has none."""
+    """Share of a sentence's content words that each source holds; 0 if it has none."""
     known = [set(content_terms(said_by(source))) for source in sources]
 
     def share_in(sentence: str) -> list[float]:
@@ -56,21 +51,23 @@ def _shares(sources: Sequence[Source]) -> Callable[[str], list[float]]:
     return share_in
 
 
-def placed(written: Written) -> Iterator[tuple[str, Sentence | None]]:
-    """The sentences of a text, each with what stands between it and the one before; then None, with what is left."""
+def placed(prediction: Prediction) -> Iterator[tuple[str, Sentence | None]]:
+    """The sentences of a text, each after the text between it and the one before; then the rest, with None."""
     done = 0
-    for sentence in written.sentences:
-        start = written.text.find(sentence.text, done)
+    for sentence in prediction.sentences:
+        start = prediction.text.find(sentence.text, done)
         if start >= 0:
-            yield written.text[done:start], sentence
+            yield prediction.text[done:start], sentence
             done = start + len(sentence.text)
-    yield written.text[done:], None
+    yield prediction.text[done:], None
 
 
-def marked(written: Written) -> str:
-    """A text as it may be shown: what cites something that was not given is marked, as `[0, ?7]`."""
-    sources = written.task.sources
-    return "".join(gap + (marked_sentence(sentence, sources) if sentence else "") for gap, sentence in placed(written))
+def marked(prediction: Prediction) -> str:
+    """A text as it may be shown: citations of no source are marked, as `[0, ?7]`."""
+    sources = prediction.task.sources
+    return "".join(
+        gap + (marked_sentence(sentence, sources) if sentence else "") for gap, sentence in placed(prediction)
+    )
 
 
 def marked_sentence(sentence: Sentence, sources: Sequence[Source]) -> str:

@@ -1,45 +1,33 @@
-"""Citation texts: what to write where `<REF>` stands, from the papers that were found for it."""
+"""Citation texts for the place of `<REF>`, from the papers that were found for it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from citerec.errors import WriterError
-from citerec.generate.sources import source_of
 from citerec.generate.writers.base import Writer
 from citerec.records import MARKER, Context, Paper
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, Source, TextTask
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A text that was drafted, and the papers that its numbers stand for.
+    """A text, and the papers that `[0]`, `[1]`, … in it stand for."""
 
-    Attributes:
-        written: The text; `[0]`, `[1]`, … in it are the papers, in their order.
-        papers: The papers that it was written from.
-    """
-
-    written: Written
+    prediction: Prediction
     papers: tuple[Paper, ...]
 
     @property
     def without_text(self) -> tuple[Paper, ...]:
-        """The papers from which nothing could be written: there is no abstract of them, or other text."""
-        sources = self.written.task.sources
+        """The papers that have no abstract or other text."""
+        sources = self.prediction.task.sources
         return tuple(paper for paper, source in zip(self.papers, sources, strict=True) if not source.text)
 
 
 def citation_task(context: Context, papers: Sequence[Paper], citing: Paper | None = None) -> TextTask:
-    """What there is to write a citation text from.
-
-    Args:
-        context: The sentence with `<REF>` and what stands beside it.
-        papers: The papers to cite.
-        citing: The paper that is written, where it is known.
-    """
+    """The task of writing a citation text for a context, from the papers to cite, and the citing paper if known."""
     return TextTask(
         task_id=context.context_id,
-        sources=tuple(map(source_of, papers)),
+        sources=tuple(map(Source.of, papers)),
         citing=(citing.abstract if citing else None) or "",
         before=" ".join(part for part in (context.before, context.text) if part),
         after=context.after,
@@ -47,11 +35,7 @@ def citation_task(context: Context, papers: Sequence[Paper], citing: Paper | Non
 
 
 def draft(task: TextTask, papers: Sequence[Paper], writer: Writer) -> Draft:
-    """A text of one task.
-
-    Raises:
-        WriterError: There is no text of any paper, or the writer cannot write.
-    """
+    """The writer's text for a task; a WriterError if no paper has a text, or the writer cannot write."""
     if not any(source.text for source in task.sources) and not task.citing:
         raise WriterError(
             "there is nothing to write from: no paper among those found has an abstract",

@@ -1,7 +1,7 @@
-"""Where a written text cites, in whatever style: by number, by name and year, or in a way that nobody can read."""
+"""Citations in predictions, in any style: by number, by name and year, or unreadable."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from citerec.contexts.callout import Spans, Style
@@ -21,13 +21,11 @@ _UNREADABLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A place at which a text cites.
+    """A place at which a text cites, from `start` to before `end`.
 
     Attributes:
-        start: Its first character.
-        end: The first character after it.
-        sources: Numbers of the sources that it stands for.
-        unknown: What else it stands for, as it is written; nothing that was given.
+        sources: Numbers of the sources that it cites.
+        unknown: What else it cites, as printed.
         shown: How it may be shown: what is unknown is marked, as in `[0, ?7]`.
     """
 
@@ -44,7 +42,9 @@ def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
     A name with a year stands for the sources of which it names an author, and for nothing where it names none.
     """
     found = [_by_anchor(text, anchor, sources) for anchor in anchors_of(text)]
-    for start, end, by_name in (*_callouts(text), *_unreadable(text)):
+    places = [(one.start, one.end, one.style in _BY_NAME) for one in find_callouts(text, believed=_STYLES)]
+    places += [(*one.span(), False) for one in _UNREADABLE.finditer(text)]
+    for start, end, by_name in places:
         if not Spans((mention.start, mention.end) for mention in found)(start, end):
             printed = text[start:end]
             named = _authored(printed, sources) if by_name else ()
@@ -54,13 +54,7 @@ def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
 
 
 def rewritten(text: str, found: Iterable[Mention], shown: Callable[[Mention], str]) -> str:
-    """A text with something else where it cites.
-
-    Args:
-        text: The text.
-        found: Where it cites, in order.
-        shown: What is to stand there.
-    """
+    """A text with each of its mentions, in order, replaced."""
     parts, done = [], 0
     for mention in found:
         parts += [text[done : mention.start], shown(mention)]
@@ -69,7 +63,7 @@ def rewritten(text: str, found: Iterable[Mention], shown: Callable[[Mention], st
 
 
 def as_unknown(printed: str) -> str:
-    """A citation as it is shown where it stands for nothing that was given."""
+    """How to show a citation of no source."""
     inside = printed[1:-1] if printed[0] in "([【" and printed[-1] in ")]】" else printed
     return f"[?{inside}]"
 
@@ -89,16 +83,6 @@ def _by_anchor(text: str, anchor: Anchor, sources: Sequence[Source]) -> Mention:
     else:
         shown = f"[?{', ?'.join(unknown)}]"
     return Mention(anchor.start, anchor.end, tuple(sorted(cited.sources)), unknown, shown)
-
-
-def _callouts(text: str) -> Iterator[tuple[int, int, bool]]:
-    for callout in find_callouts(text, believed=_STYLES):
-        yield callout.start, callout.end, callout.style in _BY_NAME
-
-
-def _unreadable(text: str) -> Iterator[tuple[int, int, bool]]:
-    for found in _UNREADABLE.finditer(text):
-        yield found.start(), found.end(), False
 
 
 def _authored(printed: str, sources: Sequence[Source]) -> tuple[int, ...]:

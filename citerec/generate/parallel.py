@@ -1,4 +1,4 @@
-"""Work that several threads do, such as asking a server: given in order, and never waited for without need."""
+"""Work in several threads, such as asking a server: results in order, and no waiting without need."""
 
 import contextlib
 import itertools
@@ -12,19 +12,16 @@ Made = TypeVar("Made")
 
 
 def in_order(work: Callable[[Item], Made], items: Iterable[Item], threads: int) -> Iterator[Made]:
-    """What some work makes of each item, in the order of the items.
+    """The results of some work on each item, in the order of the items.
 
-    The first error ends it, wherever in the order it stands; so do Ctrl-C and a caller that takes no more. What is then
-    under way is not waited for, not even at the end of the process: the threads are daemons, which those of
-    `concurrent.futures` are not.
+    The first error ends it, wherever in the order it stands; so do Ctrl-C and a caller that takes no more. Running work
+    is not waited for, not even at the end of the process: the threads are daemons, unlike those of
+    `concurrent.futures`.
 
     Args:
-        work: Called in several threads at once.
-        items: Read as they are needed: as many as are worked on, and as many again.
+        work: Called in several threads at once. Its error is raised after the results up to the first gap.
+        items: Read as needed, at most twice as many as threads ahead.
         threads: How many at most.
-
-    Raises:
-        BaseException: Whatever the work raises, after all that was made before it, up to the first gap, is given.
     """
     orders: queue.SimpleQueue[tuple[int, Item] | None] = queue.SimpleQueue()
     outcomes: queue.SimpleQueue[tuple[int, Made] | BaseException] = queue.SimpleQueue()

@@ -1,6 +1,6 @@
 """Related work: the four inputs of OARelatedWork (Docekal et al. 2024, section 3)."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -10,13 +10,12 @@ from citerec.contexts.sections import is_introduction, is_related_work
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
-from citerec.generate.sources import source_of
 from citerec.groundwork.progress import Note, no_note
 from citerec.records import Paper
 from citerec.texts.tasks import Source, TextTask
 
 _SHORTEST_ABSTRACT = 40
-"""Characters below which a text is rather the name of something that is not there."""
+"""Characters below which a text is rather a wrong id or file name."""
 
 Input = Literal["abstracts", "full", "full-cited", "full-target"]
 
@@ -28,24 +27,23 @@ def related_work_task(
     full_texts: Sequence[Path] = (),
     note: Note = no_note,
 ) -> TextTask:
-    """What there is to write related work from.
+    """The task of writing related work.
 
-    A paper whose full text is not among those given is there with its abstract, as in OARelatedWork, where four of
-    five cited papers have no other.
+    A paper without a full text is given by its abstract, as in OARelatedWork, where four of five cited papers are.
 
     Args:
         papers: The papers to cite; `[0]`, `[1]`, … in their order.
-        target: The paper that is written, where it is known.
+        target: The paper to write, if known.
         given: Which texts a writer sees: abstracts of all; full texts of all, without the target's own related work;
             of the cited papers; of the target.
         full_texts: S2ORC files or folders, for all but `abstracts`.
-        note: Told of each line of them that cannot be read.
+        note: Called for each line that cannot be read.
 
     Raises:
-        InputError: Full texts are asked for and none are given, or the target is needed and not told.
-        SourceError: They cannot be read, or hold none of the papers.
+        InputError: Full texts or the target are needed and missing.
+        SourceError: Full texts cannot be read, or hold none of the papers.
     """
-    sources = tuple(map(source_of, papers))
+    sources = tuple(map(Source.of, papers))
     abstract = (target.abstract if target else None) or ""
     if given == "abstracts":
         return TextTask("", sources, citing=abstract)
@@ -65,12 +63,12 @@ def related_work_task(
     if given == "full-target":
         assert target is not None
         return TextTask("", tuple(replace(source, text="") for source in sources), citing=found[target.paper_id])
-    sources = tuple(_with_text(source, found) for source in sources)
+    sources = tuple(replace(source, text=found.get(source.paper_id or "", source.text)) for source in sources)
     return TextTask("", sources, citing=found.get(target.paper_id, abstract) if target and given == "full" else "")
 
 
 def target_of(target: str | None, store: PaperStore) -> Paper | None:
-    """The paper that is written: one of the store, or what is known of one: its abstract, in a file or as text.
+    """The paper to write: one of the store, or an abstract, in a file or as text.
 
     Raises:
         InputError: It looks like an id or a file, and there is none.
@@ -87,20 +85,12 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
 
 
 def read_ids(papers: str) -> list[str]:
-    """Paper ids out of a list with commas, or out of a file with one a line.
-
-    Raises:
-        InputError: The file cannot be read, or there is no id.
-    """
+    """Paper ids from a list with commas, or a file with one a line; an InputError if there is none."""
     text = _read(Path(papers)) if _is_file(papers) else papers
     ids = [paper_id.strip() for line in text.splitlines() for paper_id in line.split(",") if paper_id.strip()]
     if not ids:
         raise InputError(f"there is no paper id in {papers!r}", "Give ids with commas between them, or a file.")
     return ids
-
-
-def _with_text(source: Source, texts: Mapping[str, str]) -> Source:
-    return replace(source, text=texts.get(source.paper_id or "", source.text))
 
 
 def _full_texts(paths: Sequence[Path], wanted: set[str], note: Note) -> Iterator[tuple[str, str]]:

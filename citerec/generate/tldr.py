@@ -3,13 +3,9 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from citerec.generate.sources import source_of
 from citerec.generate.writers.base import Writer
 from citerec.records import Paper
-from citerec.texts.tasks import TextTask
-
-FROM_CORPUS = "corpus"
-"""The origin of a TLDR that came with the paper, such as Semantic Scholar's."""
+from citerec.texts.tasks import Source, TextTask
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,9 +13,8 @@ class Tldr:
     """A paper in a sentence.
 
     Attributes:
-        paper: The paper.
-        text: The sentence; None where there is neither a TLDR nor an abstract.
-        origin: `corpus`, or the name of the writer.
+        text: The sentence; None if there is neither a TLDR nor an abstract.
+        origin: `corpus` if it came with the paper, else the name of the writer.
     """
 
     paper: Paper
@@ -28,26 +23,17 @@ class Tldr:
 
 
 def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Iterator[Tldr]:
-    """A TLDR of each paper, in order.
-
-    Args:
-        papers: The papers.
-        writer: Writes those that the corpus does not have, from the abstract.
-        anew: Whether it writes all of them.
-
-    Raises:
-        WriterError: It cannot write.
-    """
+    """A TLDR of each paper, in order: the corpus's own, else (or always, if `anew`) the writer's, from the abstract."""
     papers = list(papers)
     to_write = [paper for paper in papers if paper.abstract and (anew or not paper.tldr)]
-    written = {made.task.task_id: made.text for made in writer.write_many(map(tldr_task, to_write))}
+    texts = {made.task.task_id: made.text for made in writer.write_many(map(tldr_task, to_write))}
     for paper in papers:
-        if paper.paper_id in written:
-            yield Tldr(paper, written[paper.paper_id] or None, writer.name)
+        if paper.paper_id in texts:
+            yield Tldr(paper, texts[paper.paper_id] or None, writer.name)
         else:
-            yield Tldr(paper, paper.tldr, FROM_CORPUS)
+            yield Tldr(paper, paper.tldr, "corpus")
 
 
 def tldr_task(paper: Paper) -> TextTask:
     """What there is to write a TLDR from: the abstract."""
-    return TextTask(paper.paper_id, (source_of(paper),))
+    return TextTask(paper.paper_id, (Source.of(paper),))

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Network(Protocol):
-    """What makes vectors of token ids. Safe to call from several threads."""
+    """Makes vectors of token ids. Safe to call from several threads."""
 
-    batch_tokens: int  # what a batch may cost, padding included: `batches_by_length`
+    batch_tokens: int  # tokens of a batch at most, padding included: `batches_by_length`
     workers: int  # how many batches run at once
 
     def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
@@ -27,14 +27,11 @@ class Network(Protocol):
 
 
 class Reading(BaseModel):
-    """How an encoder reads texts.
+    """How an encoder reads texts; `tokenizer` is its `tokenizer.json`.
 
     Attributes:
-        dimension: Of its vectors.
         max_tokens: How much of a text it reads, special tokens included, as its authors set it.
-        limit: How much it could read; None where nothing says so.
-        truncation_side: Where a longer text is cut.
-        tokenizer: Its `tokenizer.json`.
+        limit: How much it could read; None if it is not known.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -47,11 +44,7 @@ class Reading(BaseModel):
 
     @classmethod
     def of(cls, name: str, model: "SentenceTransformer") -> "Reading":
-        """How a model reads.
-
-        Raises:
-            ModelError: It has no tokenizer that serves several threads: its wrapper does not.
-        """
+        """How a model reads; a ModelError if it has no tokenizer that several threads can use."""
         from tokenizers import Tokenizer
 
         backend = getattr(model.tokenizer, "backend_tokenizer", None)
@@ -67,11 +60,7 @@ class Reading(BaseModel):
         )
 
     def cutting(self, name: str, max_tokens: int | None) -> "Tokenizer":
-        """The tokenizer, cutting at so many tokens.
-
-        Args:
-            name: What the user calls the model.
-            max_tokens: How much of a text is read; what its authors set by default.
+        """The tokenizer, which cuts at so many tokens; by default at what the model's authors set.
 
         Raises:
             ModelError: The model cannot read so many, or they leave no room for a text.
@@ -92,13 +81,7 @@ class Reading(BaseModel):
 
 
 class Opened(NamedTuple):
-    """An encoder that was opened.
-
-    Attributes:
-        identity: What tells the model from another: `model_identity`.
-        reading: How it reads.
-        network: What runs it.
-    """
+    """An encoder that was opened: its `model_identity`, how it reads, and what runs it."""
 
     identity: str
     reading: Reading

@@ -4,13 +4,12 @@ from collections.abc import Iterator, Sequence
 
 
 def batches_by_length(lengths: Sequence[int], max_tokens: int, max_rows: int) -> Iterator[list[int]]:
-    """The positions of some texts in batches, longest first: if memory does not suffice, it fails at once.
+    """The positions of texts in batches, longest first: if memory does not suffice, it fails at once.
 
     Args:
         lengths: The length of each text, in tokens.
-        max_tokens: What a batch may cost, padding included: rows times its longest text. A text that is
-            longer than that makes a batch of its own.
-        max_rows: How many texts a batch may have.
+        max_tokens: Rows of a batch times its longest text, at most. A longer text is a batch of its own.
+        max_rows: Texts in a batch, at most.
 
     Yields:
         Positions in `lengths`; each is in one batch, those of equal length in their order.

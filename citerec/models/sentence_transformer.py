@@ -20,13 +20,10 @@ _GPU_BATCH_TOKENS = 65_536
 
 
 def open_sentence_transformer(name: str, device: str | None = None) -> "SentenceTransformer":
-    """A model as sentence-transformers knows it, by folder, wheel or hub id; safetensors only, no code of its own.
+    """A model of sentence-transformers, by folder, wheel or hub id; safetensors only, no code of its own.
 
-    An encoder without modules of sentence-transformers gets the pooling of its authors where that is [CLS], the mean
-    of its tokens else.
-
-    Raises:
-        ModelError: It cannot be found or loaded.
+    An encoder without modules of sentence-transformers gets the pooling of its authors if that is [CLS], else the mean
+    of its tokens. A ModelError if it cannot be found or loaded.
     """
     found = find_model(name)
     device = torch_device(device)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from citerec.errors import ModelError
 from citerec.models.find import find_model, model_identity, quiet_libraries
-from citerec.models.loading import load_pretrained, torch_device
+from citerec.models.loading import load_pretrained, save_pretrained, torch_device
 
 if TYPE_CHECKING:
     import torch
@@ -22,12 +22,7 @@ IGNORED = -100
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text as token ids.
-
-    Attributes:
-        ids: The ids, special tokens included.
-        cut: Whether it was too long, and its end is missing.
-    """
+    """The token ids of a text, special ones included, and whether it was too long and its end is missing."""
 
     ids: tuple[int, ...]
     cut: bool
@@ -37,9 +32,7 @@ class Seq2seqModel:
     """An encoder-decoder of transformers with its tokenizer. To open one, use `open`.
 
     Attributes:
-        name: What it was asked for by.
-        identity: What tells it from another: `model_identity`.
-        model: The torch module.
+        identity: Its `model_identity`.
         family: `led`, `primera`, `bart`, `pegasus`, or what else transformers calls it.
         max_input_tokens: How much it reads, special tokens included; None for any length.
         max_output_tokens: How much it writes; None for any length.
@@ -62,11 +55,7 @@ class Seq2seqModel:
 
     @classmethod
     def open(cls, name: str, *, device: str | None = None) -> Self:
-        """Loads a model: safetensors only, no code of its own.
-
-        Args:
-            name: A folder, or a name on the hub such as `allenai/led-base-16384`.
-            device: Where torch runs it; a GPU where there is one by default.
+        """Loads a model by a folder, or a name on the hub such as `allenai/led-base-16384`, on a GPU by default.
 
         Raises:
             InputError: There is no such device.
@@ -94,14 +83,10 @@ class Seq2seqModel:
         return "bfloat16" if self.device == "cuda" else "float32"
 
     def encode(self, documents: Sequence[str], max_tokens: int) -> Encoded:
-        """What the model reads.
+        """What the model reads of some documents: so many tokens in all, at most.
 
-        PRIMERA's documents are each cut to an equal share, and each is followed by a token that says so (Xiao et al.
-        2022). Other models read them as one text, cut at its end (Funkquist et al. 2023).
-
-        Args:
-            documents: The texts, in order.
-            max_tokens: How many tokens they may be together.
+        PRIMERA's documents are each cut to an equal share, and followed by a token of their own (Xiao et al. 2022).
+        Other models read them as one text, cut at its end (Funkquist et al. 2023).
         """
         if self._document_end is None:
             return self.encode_text(" ".join(documents), max_tokens)
@@ -177,9 +162,7 @@ class Seq2seqModel:
 
     def save(self, folder: Any) -> None:
         """Writes transformers' files into a folder."""
-        with quiet_libraries():
-            self.model.save_pretrained(folder)
-        self._tokenizer.save_pretrained(folder)
+        save_pretrained(self.model, self._tokenizer, folder)
 
     def _padded(self, rows: Sequence[Sequence[int]], value: int) -> "torch.Tensor":
         import torch

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
 
 from citerec.errors import ModelError
 from citerec.groundwork.directories import Kind
 from citerec.models.batches import batches_by_length
-from citerec.models.find import find_model, model_failures, model_identity, only_local, quiet_libraries
-from citerec.models.loading import MANIFEST, MODEL_FILES, aligned, read_model_manifest, safely, torch_device
+from citerec.models.find import find_model, model_identity
+from citerec.models.loading import (
+    MANIFEST,
+    MODEL_FILES,
+    ModelManifest,
+    load_pretrained,
+    longest_input,
+    read_model_manifest,
+    save_pretrained,
+    torch_device,
+)
 from citerec.rerank.cross_encoder_text import Encoded, Pair, PairTokenizer, TextOptions
 
 if TYPE_CHECKING:
@@ -24,21 +32,17 @@ if TYPE_CHECKING:
 KIND = "citerec-cross-encoder"
 DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
 
-MODEL_DIRECTORY = Kind(
-    name="cross-encoder",
-    kind=KIND,
-    manifest=MANIFEST,
-    names=MODEL_FILES | {MANIFEST, "onnx"},
-)
+MODEL_DIRECTORY = Kind(name="cross-encoder", kind=KIND, manifest=MANIFEST, names=MODEL_FILES | {MANIFEST, "onnx"})
 
+_KIND = "AutoModelForSequenceClassification"
 _TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
 _PAIRS_AT_ONCE = 1024
 
 Scores = npt.NDArray[np.float32]
 
 
-class Manifest(BaseModel):
-    """`manifest.json`: what a trained cross-encoder says of itself.
+class Manifest(ModelManifest):
+    """`manifest.json` of a trained cross-encoder.
 
     Attributes:
         base: The model with which training began.
@@ -48,20 +52,12 @@ class Manifest(BaseModel):
         dev: What it reached on the dev contexts, by metric.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["citerec-cross-encoder"] = "citerec-cross-encoder"
-    version: Literal[1] = 1
-    citerec: str = ""
     base: str = ""
     text: TextOptions = TextOptions()
     weight: float = 1.0
     training: Mapping[str, Any] = {}
     dev: Mapping[str, float] = {}
-
-    def write(self, folder: Path) -> None:
-        """Writes the manifest into the directory of a model."""
-        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 class CrossEncoder:
@@ -97,30 +93,28 @@ class CrossEncoder:
             ModelError: There is none; it is broken, of another version or no trained cross-encoder; or packages for
                 8 bits are missing.
         """
-        found = find_model(str(path_or_name))
-        manifest = _read_manifest(Path(found))
-        with model_failures(str(path_or_name)), quiet_libraries():
-            from transformers import AutoConfig, AutoModelForSequenceClassification
 
-            local = only_local(found)
-            config = AutoConfig.from_pretrained(found, local_files_only=local, trust_remote_code=False)
+        def check(config: Any) -> None:
             trained = any("SequenceClassification" in name for name in config.architectures or ())
             if not trained or config.num_labels != 1:
                 raise ModelError(
                     f"{path_or_name} is no trained cross-encoder",
                     f"Train one from it: citerec train reranker --base {path_or_name} …",
                 )
-            tokenizer = _tokenizer(found, config, manifest.text, local=local)
-            model = AutoModelForSequenceClassification.from_pretrained(
-                found, config=config, use_safetensors=True, local_files_only=local, trust_remote_code=False
-            )
+
+        found = find_model(str(path_or_name))
+        again = "Train it again: citerec train reranker …"
+        # One that was made elsewhere has no manifest.
+        manifest = read_model_manifest(Path(found), Manifest, "a cross-encoder", again) or Manifest()
+        model, loaded = load_pretrained(str(path_or_name), _KIND, check=check)
+        tokenizer = _tokenizer(found, model, loaded, manifest.text)
         if backend == "torch":
-            return cls(aligned(model.to(torch_device(device)).eval()), tokenizer, manifest)
-        from citerec.models.onnx import Exportable, OnnxModel, called_by_position, quantised
+            return cls(model.to(torch_device(device)).eval(), tokenizer, manifest)
+        from citerec.models.onnx import OnnxModel, called_by_position, quantised
 
         inputs, output = tokenizer.inputs, "logits"
         logits = called_by_position(model, inputs, output)
-        file = quantised(lambda: Exportable(logits), model_identity(found), inputs=inputs, output=output)
+        file = quantised(lambda: (logits, {}), model_identity(found), inputs=inputs, output=output)
         return cls(model, tokenizer, manifest, OnnxModel(file))
 
     @classmethod
@@ -136,21 +130,9 @@ class CrossEncoder:
         Raises:
             ModelError: There is none, it cannot be loaded, or it cannot read so many tokens.
         """
-        found = find_model(base)
-        with model_failures(base), quiet_libraries():
-            import torch
-            from transformers import AutoConfig, AutoModelForSequenceClassification
-
-            local = only_local(found)
-            config = AutoConfig.from_pretrained(found, num_labels=1, local_files_only=local, trust_remote_code=False)
-            tokenizer = _tokenizer(found, config, options, local=local)
-            torch.manual_seed(seed)
-            model = AutoModelForSequenceClassification.from_pretrained(
-                found,
-                config=config,
-                **safely(local=local),
-            )
-        return cls(aligned(model.to(torch_device(device))), tokenizer, Manifest(base=base, text=options))
+        model, loaded = load_pretrained(base, _KIND, seed=seed, num_labels=1)
+        tokenizer = _tokenizer(base, model, loaded, options)
+        return cls(model.to(torch_device(device)), tokenizer, Manifest(base=base, text=options))
 
     def scores(self, pairs: Sequence[Pair]) -> Scores:
         """How well each candidate fits its context.
@@ -194,24 +176,14 @@ class CrossEncoder:
 
     def save(self, folder: Path, manifest: Manifest) -> None:
         """Writes transformers' files and the manifest into a folder."""
-        with quiet_libraries():
-            self.model.save_pretrained(folder)
-        self.tokenizer.tokenizer.save_pretrained(folder)
+        save_pretrained(self.model, self.tokenizer.tokenizer, folder)
         manifest.write(folder)
 
 
-def _read_manifest(folder: Path) -> Manifest:
-    again = "Train it again: citerec train reranker …"
-    return read_model_manifest(folder, Manifest, "a cross-encoder", again) or Manifest()  # one made elsewhere
-
-
-def _tokenizer(found: str, config: Any, options: TextOptions, *, local: bool) -> PairTokenizer:
-    from transformers import AutoTokenizer
-
-    tokenizer = AutoTokenizer.from_pretrained(found, config=config, local_files_only=local, trust_remote_code=False)
-    longest = min(tokenizer.model_max_length, getattr(config, "max_position_embeddings", None) or 8192)
+def _tokenizer(name: str, model: Any, tokenizer: Any, options: TextOptions) -> PairTokenizer:
+    longest = longest_input(model, tokenizer)
     if options.max_tokens > longest:
         raise ModelError(
-            f"{found} reads {longest} tokens at most, not {options.max_tokens}", f"Say --max-tokens {longest}"
+            f"{name} reads {longest} tokens at most, not {options.max_tokens}", f"Say --max-tokens {longest}"
         )
     return PairTokenizer(tokenizer, options.max_tokens)

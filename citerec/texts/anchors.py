@@ -1,4 +1,4 @@
-"""Citations in texts that are written: `[0]`, `[1, 2]`, `[3-5]`, `<cite> ID <sep> TITLE … </cite>`.
+"""Citations in predictions: `[0]`, `[1, 2]`, `[3-5]`, `<cite> ID <sep> TITLE … </cite>`.
 
 CiteBench numbers the cited papers of a text and writes `#OTHEREFR` for those outside its input (Funkquist et al. 2023,
 appendix A.1); OARelatedWork spells them out between tags (Docekal et al. 2024, section 4); CiteSum writes `REF`.
@@ -26,15 +26,12 @@ _NAMELESS = {"", "unk", "<unk>", "unknown", "none", "?"}
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A place at which a text cites.
+    """A place at which a text cites, from `start` to before `end`.
 
     Attributes:
-        start: Where it begins.
-        end: Where it ends.
-        numbers: Numbers of the sources that it names, ranges spelt out.
-        paper_id: Identifier that it names, of `<cite>`; or numbers as they are written, where a range of them is wider
-            than any citation.
-        title: Title that it names, of `<cite>`.
+        numbers: Numbers of sources in it, ranges spelt out.
+        paper_id: Identifier in `<cite>`; or numbers as printed, if a range of them is wider than any citation.
+        title: Title in `<cite>`.
     """
 
     start: int
@@ -50,7 +47,7 @@ class Cited:
 
     Attributes:
         sources: Numbers of the sources; of several sources that are one paper, the first.
-        outside: What else it cites, as it is named: "[7]", "W12345", "1-9999". Nothing stands behind it.
+        outside: What else it cites: "[7]", "W12345", "1-9999".
     """
 
     sources: frozenset[int]
@@ -76,14 +73,7 @@ def anchors_of(text: str) -> Iterator[Anchor]:
 
 
 def cited_in(text: str, sources: Sequence[Source]) -> Cited:
-    """Which sources a text cites, and what else.
-
-    Citations whose paper nobody knows, `#OTHEREFR` and the like, are neither.
-
-    Args:
-        text: What was written.
-        sources: What it could be written from.
-    """
+    """What a text cites. Citations of papers that nobody knows, `#OTHEREFR` and the like, do not count."""
     first: dict[str, int] = {}
     of_number = [
         first.setdefault(f"id {source.paper_id}", number) if source.paper_id else number
@@ -109,7 +99,7 @@ def cited_in(text: str, sources: Sequence[Source]) -> Cited:
 
 
 def without_anchors(text: str) -> str:
-    """A text without its citations, for whatever counts its words."""
+    """A text without its citations, to count its words."""
     parts, done = [], 0
     for anchor in anchors_of(text):
         parts.append(text[done : anchor.start])
@@ -120,8 +110,8 @@ def without_anchors(text: str) -> str:
 def with_bare_spans(text: str) -> str:
     """A text with `<cite>` and `<ref>` for `<cite> … </cite>` and `<ref> … </ref>`.
 
-    What stands in a citation is no text of the writer's: OARelatedWork takes it out before any metric but that of
-    citations (section 4). Numbers in brackets stay, as in CiteBench.
+    OARelatedWork removes the text of citations before any metric but that of citations (section 4). Numbers in brackets
+    stay, as in CiteBench.
     """
     return _SPAN.sub(r"<\1>", text)
 

@@ -1,4 +1,4 @@
-"""Tasks and written texts from files: CiteBench's records, SciTLDR's, our own predictions (docs/formats.md)."""
+"""Tasks and predictions from files: CiteBench's records, SciTLDR's, our own (docs/formats.md)."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ import orjson
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.corpus.values import optional_id, read_list, read_strings, read_text
 from citerec.errors import InputError, SourceError
-from citerec.texts.tasks import Sentence, Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 Made = TypeVar("Made")
 
@@ -18,9 +18,9 @@ _TAGGED = re.compile(r"\s*<(abs|ctx_b|ctx_a)>(.*)</\1>\s*", re.DOTALL)
 _ATTRIBUTES = {"abs": "citing", "ctx_b": "before", "ctx_a": "after"}
 _OF_TASK = {"id", "dataset", "input", "target", "sources", "source"}
 _OF_SOURCE = {"paper_id", "title", "authors"}
-_OF_WRITTEN = {"prediction", "writer", "settings", "sentences", "knows_target"}
+_OF_PREDICTION = {"prediction", "writer", "settings", "sentences", "knows_target"}
 _TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/formats.md.'
-_WRITTEN = 'A written text is a task with "prediction": "…": docs/formats.md.'
+_PREDICTION = 'A prediction is a task with "prediction": "…": docs/formats.md.'
 
 
 def read_tasks(path: Path) -> Iterator[TextTask]:
@@ -33,21 +33,18 @@ def read_tasks(path: Path) -> Iterator[TextTask]:
     return _read(path, parse_task, _name_of, _TASK)
 
 
-def read_written(path: Path) -> Iterator[Written]:
-    """Yields the written texts of a file: tasks that have a `prediction`. Errors as for `read_tasks`."""
-    return _read(path, parse_written, lambda written: (*_name_of(written.task), written.writer), _WRITTEN)
+def read_prediction_file(path: Path) -> Iterator[Prediction]:
+    """Yields the predictions of a file: tasks that have a `prediction`. Errors as for `read_tasks`."""
+    return _read(
+        path, parse_prediction, lambda prediction: (*_name_of(prediction.task), prediction.writer), _PREDICTION
+    )
 
 
 def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: bool = True) -> TextTask:
-    """A task from its JSON object, in CiteBench's shape or SciTLDR's.
-
-    Args:
-        record: The object.
-        default_id: What it is called where it has no id.
-        sources_needed: Whether it must have something to write from.
+    """A task from its JSON object, in CiteBench's shape or SciTLDR's, with `default_id` if it has no id.
 
     Raises:
-        RecordError: It has nothing to write from, or a field of a wrong type.
+        RecordError: It has no text to write from, if that is needed, or a field of a wrong type.
     """
     parts: dict[str, list[str]] = {"citing": [], "before": [], "after": []}
     sources = []
@@ -75,7 +72,7 @@ def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: 
         ]
     if sources_needed and not any(source.text for source in sources):
         raise RecordError("input has no cited text to write from")
-    known = _OF_TASK | _OF_WRITTEN | ({"title"} if "source" in record else set())
+    known = _OF_TASK | _OF_PREDICTION | ({"title"} if "source" in record else set())
     return TextTask(
         task_id=optional_id(record, "id") or (paper_id if "source" in record else None) or default_id,
         sources=tuple(sources),
@@ -86,28 +83,21 @@ def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: 
     )
 
 
-def parse_written(record: dict[str, Any], default_id: str = "") -> Written:
-    """A written text from its JSON object.
-
-    Raises:
-        RecordError: It has no prediction, or a field of a wrong type.
-    """
+def parse_prediction(record: dict[str, Any], default_id: str = "") -> Prediction:
+    """A prediction from its JSON object; a RecordError if it is none, or a field is of a wrong type."""
     if not isinstance(record.get("prediction"), str):
         raise RecordError("prediction is missing or is no text")
-    return Written(
+    settings = record.get("settings")
+    if settings is not None and not isinstance(settings, dict):
+        raise RecordError("settings is no object")
+    return Prediction(
         task=parse_task(record, default_id, sources_needed=False),
         text=record["prediction"],
         writer=read_text(record, "writer") or "",
         sentences=tuple(map(_sentence, read_list(record, "sentences"))),
         is_oracle=record.get("knows_target") is True,
-        settings=_settings(record.get("settings")),
+        settings=settings or {},
     )
-
-
-def _settings(value: Any) -> dict[str, Any]:
-    if value is not None and not isinstance(value, dict):
-        raise RecordError("settings is no object")
-    return value or {}
 
 
 def _sentence(value: Any) -> Sentence:
@@ -155,7 +145,7 @@ def _read(
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
-    """The records of a file, unread where they are lines, and where they stand."""
+    """The records of a file, unparsed if they are lines, each after its place."""
     lines = raw_lines(path)
     first = next(lines, None)
     if first is None:

@@ -1,4 +1,4 @@
-"""Sentences and words of the texts that are written and judged."""
+"""Sentences and words of texts."""
 
 import re
 
@@ -16,7 +16,7 @@ def sentences_of(text: str) -> tuple[str, ...]:
 
 
 def sentences_by() -> str:
-    """What `sentences_of` hangs on, for settings: the package and its version."""
+    """The package of `sentences_of` and its version, for settings."""
     return " ".join(splitter_identity(PYSBD))
 
 
@@ -26,7 +26,7 @@ def said_by(source: Source) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as they are written: letters and digits, with what stands inside: don't, 2-gram, 0.50."""
+    """The words of a text as printed: letters and digits, with signs inside: don't, 2-gram, 0.50."""
     return _WORD.findall(text)
 
 

@@ -1,8 +1,10 @@
-"""What is to be written, from what, and what a writer made of it."""
+"""Tasks of writing, their sources, and predictions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+from citerec.records import Paper
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,12 +12,12 @@ class Source:
     """A text to write from: a cited paper, as the writer sees it.
 
     Attributes:
-        text: Its abstract, or all of its text; the title stands before it only where the data set has it so.
-        paper_id: Which paper it is, where that is known.
-        title: Its title, where that is known.
-        sentences: Its sentences, where the data set has it split; else they are split when they are needed.
-        authors: Who wrote it, given name first, where that is known.
-        extra: What else the record says of it; it is written out again.
+        text: Its abstract, or all of its text; with the title before it only if the data set has it so.
+        paper_id: Its id, if it is known.
+        title: Its title, if it is known.
+        sentences: Its sentences, if the data set has them; else they are split when needed.
+        authors: Its authors, given name first, if they are known.
+        extra: Other fields of the record, kept for output.
     """
 
     text: str
@@ -25,22 +27,27 @@ class Source:
     authors: tuple[str, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
+    @classmethod
+    def of(cls, paper: Paper) -> "Source":
+        """A paper with its abstract, empty if it has none."""
+        return cls(paper.abstract or "", paper.paper_id, paper.title, authors=paper.authors)
+
 
 @dataclass(frozen=True, slots=True)
 class TextTask:
     """A text to write: a citation text, a TLDR, a section of related work.
 
-    `[0]`, `[1]`, … in what is written stand for the sources in their order (docs/formats.md).
+    `[0]`, `[1]`, … in the text stand for the sources in their order (docs/formats.md).
 
     Attributes:
         task_id: Identifier, unique in its data set.
         sources: The cited papers.
-        citing: The abstract of the citing paper, or its full text; empty where it is not known.
-        before: What stands before the text to write.
-        after: What stands after it.
-        targets: What authors wrote in its place; several where the data set has several.
-        dataset: Name of the data set; results are given for each.
-        extra: Fields of the record that citerec does not know; they are written out again.
+        citing: The abstract of the citing paper, or its full text; empty if it is not known.
+        before: The text before the one to write.
+        after: The text after it.
+        targets: What authors wrote there.
+        dataset: Name of the data set.
+        extra: Other fields of the record, kept for output.
     """
 
     task_id: str
@@ -55,13 +62,13 @@ class TextTask:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence that was written, and what stands behind it.
+    """A sentence of a prediction.
 
     Attributes:
         text: The sentence.
-        attributions: Numbers of the sources that it was drawn from, in order.
-        unknown: Citations in it that stand for no source, as they are written: "[7]". Never to be shown as fact.
-        unsupported: Numbers of the sources that it cites, though hardly a word of it stands there.
+        attributions: Numbers of the sources behind it, in order.
+        unknown: Citations in it that match no source, as printed: "[7]". Never to be shown as fact.
+        unsupported: Numbers of sources that it cites, though hardly a word of it stands there.
     """
 
     text: str
@@ -71,16 +78,16 @@ class Sentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """What a writer wrote for a task.
+class Prediction:
+    """The text that a writer made for a task.
 
     Attributes:
         task: The task.
-        text: All of it.
-        writer: Who wrote it: "lead", "allenai/led-base-16384".
-        sentences: Its sentences in order, each with its sources; empty where nobody has looked yet.
+        text: The text.
+        writer: Name of the writer: "lead", "allenai/led-base-16384".
+        sentences: Its sentences in order, with attributions; empty if they are not known.
         is_oracle: Whether the writer saw the targets: an upper bound, not a system.
-        settings: All that the writer's texts depend on, as JSON takes it; empty where that is not known.
+        settings: All that the writer's texts depend on, as JSON takes it; empty if not known.
     """
 
     task: TextTask

@@ -1,8 +1,8 @@
-"""Tasks and written texts as JSON objects in CiteBench's shape (docs/formats.md)."""
+"""Tasks and predictions as JSON objects in CiteBench's shape (docs/formats.md)."""
 
 from typing import Any
 
-from citerec.texts.tasks import Sentence, TextTask, Written
+from citerec.texts.tasks import Prediction, Sentence, TextTask
 
 
 def input_of(task: TextTask) -> list[str]:
@@ -37,7 +37,7 @@ def task_record(task: TextTask) -> dict[str, Any]:
 
 
 def sentence_record(sentence: Sentence) -> dict[str, Any]:
-    """The JSON object of a sentence of a written text."""
+    """The JSON object of a sentence of a prediction."""
     return {
         "text": sentence.text,
         "drawn_from": sentence.attributions,
@@ -46,11 +46,11 @@ def sentence_record(sentence: Sentence) -> dict[str, Any]:
     }
 
 
-def written_record(written: Written) -> dict[str, Any]:
-    """The JSON object of a written text, as `citerec.texts.read.parse_written` reads it back."""
-    record = {**task_record(written.task), "prediction": written.text, "writer": written.writer}
-    if written.sentences:
-        record["sentences"] = list(map(sentence_record, written.sentences))
-    if written.settings:
-        record["settings"] = dict(written.settings)
-    return {**record, "knows_target": True} if written.is_oracle else record
+def prediction_record(prediction: Prediction) -> dict[str, Any]:
+    """The JSON object of a prediction, as `citerec.texts.read.parse_prediction` reads it back."""
+    record = {**task_record(prediction.task), "prediction": prediction.text, "writer": prediction.writer}
+    if prediction.sentences:
+        record["sentences"] = list(map(sentence_record, prediction.sentences))
+    if prediction.settings:
+        record["settings"] = dict(prediction.settings)
+    return {**record, "knows_target": True} if prediction.is_oracle else record

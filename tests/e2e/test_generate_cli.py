@@ -13,8 +13,8 @@ from citerec.generate.batch import write_batch
 from citerec.generate.writers.extractive import ExtractiveWriter, lead
 from citerec.groundwork.progress import no_progress
 from citerec.groundwork.resume import Journal
-from citerec.texts.read import read_written
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.read import read_prediction_file
+from citerec.texts.tasks import Prediction, TextTask
 from tests.conftest import Citerec, write_lines
 
 SENTENCE = "Attention alone, without recurrence or convolution, suffices to translate well <REF>."
@@ -153,7 +153,7 @@ def test_a_batch_that_was_stopped_goes_on(tmp_path: Path) -> None:
     asked: list[str] = []
 
     class Failing(ExtractiveWriter):
-        def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+        def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
             for task in tasks:
                 asked.append(task.task_id)
                 if asked == ["a", "b", "c"]:
@@ -169,7 +169,7 @@ def test_a_batch_that_was_stopped_goes_on(tmp_path: Path) -> None:
     assert not out.exists()
     assert write_batch(tasks, writer, out, on_progress=no_progress).texts == 4
     assert asked == ["a", "b", "c", "c", "d"]
-    assert [record.task.task_id for record in read_written(out)] == list("abcd")
+    assert [record.task.task_id for record in read_prediction_file(out)] == list("abcd")
     assert not list(tmp_path.glob(".*.work"))
     with FileLock(tmp_path / ".out.jsonl.lock"), pytest.raises(BuildError, match="another process writes"):
         write_batch(tasks, other, out, on_progress=no_progress)

@@ -112,11 +112,11 @@ def writer(endpoint: Endpoint, **changes: Any) -> ChatWriter:
 def test_it_writes_and_says_what_each_sentence_was_drawn_from(endpoint: Endpoint) -> None:
     endpoint.answer = lambda *_: completion("BM25 was proposed for search [0]. Nobody knows [7].")
     chat = writer(endpoint)
-    written = chat.write(TASK)
-    assert written.text == "BM25 was proposed for search [0]. Nobody knows [7]."
-    assert (written.writer, written.task, written.is_oracle) == ("tiny", TASK, False)
-    assert written.sentences[0].attributions == (0,)
-    assert [sentence.unknown for sentence in written.sentences] == [(), ("[7]",)]
+    prediction = chat.write(TASK)
+    assert prediction.text == "BM25 was proposed for search [0]. Nobody knows [7]."
+    assert (prediction.writer, prediction.task, prediction.is_oracle) == ("tiny", TASK, False)
+    assert prediction.sentences[0].attributions == (0,)
+    assert [sentence.unknown for sentence in prediction.sentences] == [(), ("[7]",)]
 
 
 def test_what_is_sent(endpoint: Endpoint) -> None:
@@ -301,10 +301,10 @@ def test_many_tasks_are_asked_at_once_and_come_in_order(endpoint: Endpoint) -> N
             taken += 1
             yield TextTask(str(number), (Source(f"Paper number {number}."),))
 
-    written = writer(endpoint, threads=3).write_many(tasks())
-    first = next(written)
+    predictions = writer(endpoint, threads=3).write_many(tasks())
+    first = next(predictions)
     assert taken < 20
-    texts = [first.text, *(one.text for one in written)]
+    texts = [first.text, *(one.text for one in predictions)]
     assert texts == [f"Text {number} [0]." for number in range(20)]
     assert most == 3
 
@@ -314,8 +314,8 @@ def test_an_error_among_many_stops_the_rest(endpoint: Endpoint) -> None:
     tasks = [TextTask(str(number), TASK.sources) for number in range(50)]
     given = []
     with pytest.raises(WriterError, match="fails with 400"):
-        for written in writer(endpoint, threads=1, retries=0).write_many(tasks):
-            given.append(written.task.task_id)
+        for prediction in writer(endpoint, threads=1, retries=0).write_many(tasks):
+            given.append(prediction.task.task_id)
     assert given == ["0", "1"]
     assert len(endpoint.asked) < 6
 
@@ -345,8 +345,8 @@ def test_no_error_waits_for_slow_answers_and_what_came_before_it_is_given(endpoi
     endpoint.answer = answer
     try:
         with pytest.raises(WriterError, match="fails with 400"):
-            for written in writer(endpoint, threads=4, retries=0).write_many(NUMBERED):
-                given.append(written.text)
+            for prediction in writer(endpoint, threads=4, retries=0).write_many(NUMBERED):
+                given.append(prediction.text)
         assert not waited_for.is_set()
     finally:
         ended.set()
@@ -363,8 +363,8 @@ def test_who_takes_no_more_waits_for_nothing(endpoint: Endpoint) -> None:
 
     endpoint.answer = answer
     try:
-        for written in writer(endpoint, threads=4).write_many(NUMBERED):
-            assert written.text == "Yes."
+        for prediction in writer(endpoint, threads=4).write_many(NUMBERED):
+            assert prediction.text == "Yes."
             break
         assert not waited_for.is_set()
     finally:

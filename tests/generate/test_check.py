@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.generate.check import marked, traced
-from citerec.texts.tasks import Sentence, Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 TASK = TextTask(
     "t",
@@ -76,8 +76,8 @@ def test_paragraphs_stay() -> None:
 
 
 def test_what_was_taken_over_with_a_number_of_ours_is_marked() -> None:
-    written = Written(TASK, "Trees fall [1].", "lead", (Sentence("Trees fall [1].", (0,), ("[1]",)),))
-    assert marked(written) == "Trees fall [?1]."
+    prediction = Prediction(TASK, "Trees fall [1].", "lead", (Sentence("Trees fall [1].", (0,), ("[1]",)),))
+    assert marked(prediction) == "Trees fall [?1]."
 
 
 def test_a_citation_of_a_paper_that_says_nothing_of_it_is_flagged() -> None:
@@ -93,7 +93,7 @@ def test_a_sentence_that_cites_nothing_is_traced_by_its_words() -> None:
 
 @given(st.text(st.sampled_from("ab [],0127.-"), max_size=40))
 def test_what_is_marked_is_what_is_unknown(text: str) -> None:
-    written = traced(TASK, text, "model")
-    assert ("?" in marked(written)) == any(one.unknown for one in written.sentences)
-    assert all(number < 2 for one in written.sentences for number in one.attributions)
-    assert marked(written).replace("[?", "[").replace(" ?", " ").replace(" ", "").count("[") == text.count("[")
+    prediction = traced(TASK, text, "model")
+    assert ("?" in marked(prediction)) == any(one.unknown for one in prediction.sentences)
+    assert all(number < 2 for one in prediction.sentences for number in one.attributions)
+    assert marked(prediction).replace("[?", "[").replace(" ?", " ").replace(" ", "").count("[") == text.count("[")

@@ -41,11 +41,11 @@ TASK = TextTask(
     ],
 )
 def test_what_each_takes(name: str, sentences: list[tuple[str, tuple[int, ...]]]) -> None:
-    written = open_writer(name, "citation").write(TASK)
-    assert [(sentence.text, sentence.attributions) for sentence in written.sentences] == sentences
-    assert written.text == " ".join(text for text, _ in sentences)
-    assert written.writer == name
-    assert written.is_oracle == ("oracle" in name)
+    prediction = open_writer(name, "citation").write(TASK)
+    assert [(sentence.text, sentence.attributions) for sentence in prediction.sentences] == sentences
+    assert prediction.text == " ".join(text for text, _ in sentences)
+    assert prediction.writer == name
+    assert prediction.is_oracle == ("oracle" in name)
 
 
 def test_the_surest_sentence_is_taken() -> None:

@@ -77,7 +77,7 @@ def test_lines_that_cannot_be_read_are_told(texts: list[Path]) -> None:
 def test_a_full_text_needs_no_abstract(texts: list[Path]) -> None:
     papers = [Paper("1", "One"), Paper("2", "Two")]
     made = draft(related_work_task(papers, None, "full-cited", texts), papers, open_writer("lead-each", "related-work"))
-    assert made.written.text == "All of one [0]."
+    assert made.prediction.text == "All of one [0]."
     assert made.without_text == (papers[1],)
     with pytest.raises(WriterError, match="nothing to write from"):
         draft(related_work_task(papers), papers, open_writer("lead-each", "related-work"))

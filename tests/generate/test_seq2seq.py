@@ -61,13 +61,13 @@ def opened(folders: dict[str, Path]) -> Open:
 @pytest.mark.parametrize("name", KINDS)
 def test_it_writes_the_same_each_time_and_in_order(opened: Open, name: str) -> None:
     writer = opened(name, min_tokens=8, max_tokens=16, beams=3)
-    written = list(writer.write_many(iter(TASKS)))
-    assert [one.task for one in written] == TASKS
-    assert {one.writer for one in written} == {name}
+    predictions = list(writer.write_many(iter(TASKS)))
+    assert [one.task for one in predictions] == TASKS
+    assert {one.writer for one in predictions} == {name}
     again = opened(name, min_tokens=8, max_tokens=16, beams=3)
-    assert [one.text for one in written] == [one.text for one in again.write_many(TASKS)]
-    assert [one.text for one in written] == [again.write(task).text for task in TASKS]
-    assert all(one.text for one in written)
+    assert [one.text for one in predictions] == [one.text for one in again.write_many(TASKS)]
+    assert [one.text for one in predictions] == [again.write(task).text for task in TASKS]
+    assert all(one.text for one in predictions)
     assert writer.read == len(TASKS)
 
 
@@ -106,9 +106,9 @@ def test_greedy_writing_is_the_likeliest_token_each_time(folders: dict[str, Path
         with torch.inference_mode():
             logits = model.model(**model.tensors([read.ids]), decoder_input_ids=torch.tensor([ids])).logits[0, -1]
         ids.append(int(logits.argmax()) if last is None or len(ids) < 11 else last)
-    (written,) = Seq2seqWriter(model, "citation", plain.changed({"prompt": "This paper"})).write_many(TASKS[:1])
-    assert written.text == model.decode(ids)
-    assert written.text.startswith("This paper")
+    (prediction,) = Seq2seqWriter(model, "citation", plain.changed({"prompt": "This paper"})).write_many(TASKS[:1])
+    assert prediction.text == model.decode(ids)
+    assert prediction.text.startswith("This paper")
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -212,10 +212,10 @@ def test_habits_in_the_files_of_a_model_do_not_count(folders: dict[str, Path], t
 
 
 def test_citations_of_nothing_are_flagged(opened: Open) -> None:
-    written = opened("bart", prompt="we study cats [0] and dogs [9]", max_tokens=12).write(TASKS[0])
-    assert written.text.startswith("we study cats [0] and dogs [9]")
-    assert "[9]" in written.sentences[0].unknown
-    assert 0 in written.sentences[0].attributions
+    prediction = opened("bart", prompt="we study cats [0] and dogs [9]", max_tokens=12).write(TASKS[0])
+    assert prediction.text.startswith("we study cats [0] and dogs [9]")
+    assert "[9]" in prediction.sentences[0].unknown
+    assert 0 in prediction.sentences[0].attributions
 
 
 @pytest.mark.parametrize(

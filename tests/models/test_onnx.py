@@ -9,14 +9,14 @@ import pytest
 from citerec.errors import ModelError
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER, model_identity
-from citerec.models.onnx import MANIFEST, MODEL, Exportable, OnnxModel, called_by_position, quantised
+from citerec.models.onnx import MANIFEST, MODEL, OnnxModel, called_by_position, quantised
 from tests.models.conftest import save_tiny
 from tests.models.test_encoder import TEXTS
 
 
 def kept(model: Any, identity: str, cache: Path) -> Path:
     inputs, output = ("input_ids", "attention_mask"), "last_hidden_state"
-    load = lambda: Exportable(called_by_position(model, inputs, output), {"beside": b"it"})  # noqa: E731
+    load = lambda: (called_by_position(model, inputs, output), {"beside": b"it"})  # noqa: E731
     return quantised(load, identity, inputs=inputs, output=output, cache=cache)
 
 
@@ -114,7 +114,7 @@ def test_a_classifier_of_pairs(tmp_path: Path) -> None:
     model = BertForSequenceClassification.from_pretrained(folder).eval()
     names = ("input_ids", "attention_mask", "token_type_ids")
     path = quantised(
-        lambda: Exportable(called_by_position(model, names, "logits")),
+        lambda: (called_by_position(model, names, "logits"), {}),
         model_identity(str(folder)),
         inputs=names,
         output="logits",

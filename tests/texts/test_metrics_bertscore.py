@@ -13,7 +13,7 @@ from citerec.errors import ModelError
 from citerec.models.find import find_model, quiet_libraries
 from citerec.texts.metrics.bertscore import BertScore
 from citerec.texts.metrics.blockmatch import BlockMatch
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 from tests.tiny_models import write_tiny_scibert
 
 MINILM = "all-MiniLM-L6-v2"
@@ -61,7 +61,7 @@ def test_best_of_several_targets(minilm: BertScore) -> None:
     targets = tuple(reference for _, reference in PAIRS[:2])
     tasks = [TextTask("a", (), targets=targets), TextTask("b", ()), TextTask("c", (), targets=targets[1:])]
     told: list[tuple[str, int, int]] = []
-    scores = minilm.scores([Written(task, PAIRS[0][0], "w") for task in tasks], lambda *now: told.append(now))
+    scores = minilm.scores([Prediction(task, PAIRS[0][0], "w") for task in tasks], lambda *now: told.append(now))
     each = minilm.pairs(PAIRS[:2], quietly)
     assert scores.shape == (3, 1) and math.isnan(scores[1, 0])
     assert scores[[0, 2], 0] == pytest.approx([each[0], each[1]], abs=1e-6)
@@ -72,7 +72,7 @@ def test_best_of_several_targets(minilm: BertScore) -> None:
 def test_blocks_are_matched_by_it(minilm: BertScore) -> None:
     metric = BlockMatch(minilm)
     text, target = f"{PAIRS[0][0]}\n{PAIRS[1][1]}", f"{PAIRS[1][1]}\n{PAIRS[0][1]}"
-    f1, precision, recall = metric.scores([Written(TextTask("t", (), targets=(target,)), text, "w")], quietly)[0]
+    f1, precision, recall = metric.scores([Prediction(TextTask("t", (), targets=(target,)), text, "w")], quietly)[0]
     parser = minilm.pairs(PAIRS[:1], quietly)[0]
     assert f1 == precision == recall == pytest.approx((1 + parser) / 2, abs=1e-6)
     assert metric.settings["score"] == {"name": "bertscore", **minilm.settings}

@@ -15,7 +15,7 @@ from citerec.groundwork.progress import Progress
 from citerec.texts.metrics.base import Floats
 from citerec.texts.metrics.blockmatch import BlockMatch, blocks_of, match
 from citerec.texts.metrics.rouge import RougePairs, rouge
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 MATRICES = arrays(float, st.tuples(st.integers(1, 4), st.integers(1, 4)), elements=st.floats(0, 1, width=32))
 
@@ -37,7 +37,7 @@ def quietly(doing: str, done: int, whole: int) -> None:
 
 def score(text: str, *targets: str, references: Any = "best") -> list[float]:
     metric = BlockMatch(SharedWords(), references=references)
-    return metric.scores([Written(TextTask("t", (), targets=targets), text, "w")], quietly)[0].tolist()
+    return metric.scores([Prediction(TextTask("t", (), targets=targets), text, "w")], quietly)[0].tolist()
 
 
 def test_by_hand() -> None:
@@ -104,7 +104,7 @@ def test_over_rouge_each_pair_is_rouge() -> None:
     metric = BlockMatch(RougePairs("rouge2"))
     text, target = "a b c d\ne f g", "e f h\nx\na b c"
     pairs = [[rouge(one, other)["rouge2"].f1 for one in text.split("\n")] for other in target.split("\n")]
-    found = metric.scores([Written(TextTask("t", (), targets=(target,)), text, "w")], quietly)[0]
+    found = metric.scores([Prediction(TextTask("t", (), targets=(target,)), text, "w")], quietly)[0]
     expected = match(np.array(pairs))
     assert found.tolist() == [expected.f1, expected.precision, expected.recall]
     assert expected.precision == pytest.approx((pairs[0][1] + pairs[2][0]) / 2)

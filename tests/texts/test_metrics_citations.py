@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.texts.metrics.citations import Citations, citation_score
-from citerec.texts.tasks import Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Source, TextTask
 
 SOURCES = tuple(Source(f"text {number}", f"W{number}", f"Title {number}") for number in range(4))
 
@@ -49,7 +49,7 @@ def test_f1_is_the_harmonic_mean(cited: set[int], wanted: set[int]) -> None:
 
 def test_over_texts() -> None:
     task = TextTask("t", SOURCES, targets=("[0]", "[1]"))
-    texts = [Written(task, "[1]", "w"), Written(TextTask("u", SOURCES), "[1]", "w")]
+    texts = [Prediction(task, "[1]", "w"), Prediction(TextTask("u", SOURCES), "[1]", "w")]
     best, first = (Citations(references=way).scores(texts, lambda *_: None) for way in ("best", "first"))
     assert best[0].tolist() == [1, 1, 1]
     assert first[0].tolist() == [0, 0, 0]

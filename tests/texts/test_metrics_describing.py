@@ -14,13 +14,13 @@ from citerec.texts.metrics.length import Length
 from citerec.texts.metrics.novelty import NGRAMS, Novelty, novelty
 from citerec.texts.metrics.self_reference import SelfReference, refers_to_itself
 from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, sentences_of, terms_of, words_of
-from citerec.texts.tasks import Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Source, TextTask
 
 PARSER = Source("It parses 1,000 sentences in 0.50 seconds.", "W0", "A fast parser", authors=("Ada Lee",))
 
 
 def score(metric: TextMetric, text: str, *sources: Source) -> list[float]:
-    return metric.scores([Written(TextTask("t", sources), text, "w")], lambda *_: None)[0].tolist()
+    return metric.scores([Prediction(TextTask("t", sources), text, "w")], lambda *_: None)[0].tolist()
 
 
 @pytest.mark.parametrize(

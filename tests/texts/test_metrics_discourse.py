@@ -8,12 +8,12 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-from citerec.discourse.base import Probabilities
+from citerec.discourse.base import Probabilities, Tagger
 from citerec.texts.metrics.discourse import Discourse
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 
-class FirstWord:
+class FirstWord(Tagger):
     """Labels a sentence by its first word: what a tagger gives can be read off the text."""
 
     name = "first-word"
@@ -30,10 +30,11 @@ class FirstWord:
 
 
 def summary(*texts: tuple[str, tuple[str, ...]]) -> dict[str, object]:
-    written = [
-        Written(TextTask(str(number), (), targets=targets), text, "w") for number, (text, targets) in enumerate(texts)
+    predictions = [
+        Prediction(TextTask(str(number), (), targets=targets), text, "w")
+        for number, (text, targets) in enumerate(texts)
     ]
-    return dict(Discourse("intent", FirstWord()).summary(written, lambda *_: None))
+    return dict(Discourse("intent", FirstWord()).summary(predictions, lambda *_: None))
 
 
 def test_by_hand() -> None:

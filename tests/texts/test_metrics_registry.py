@@ -15,7 +15,7 @@ from citerec.discourse.base import TaggerManifest
 from citerec.discourse.linear import LinearTagger
 from citerec.errors import InputError
 from citerec.texts.metrics.base import TEXT_METRICS, Column, References, open_metrics, over_references
-from citerec.texts.tasks import Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Source, TextTask
 from tests.conftest import ROOT
 from tests.discourse.toy import sentences
 
@@ -26,7 +26,11 @@ def test_every_metric_opens_and_scores_each_of_its_columns() -> None:
     names = [name for name, part in TEXT_METRICS.items() if not part.needs_tagger]
     metrics, corpus_metrics = open_metrics(names, bertscore_model="all-MiniLM-L6-v2", bertscore_layer=6)
     assert [metric.name for metric in metrics] == names and corpus_metrics == []
-    texts = [Written(TASK, "A tree parser [0].", "w"), Written(TASK, "", "w"), Written(TextTask("u", ()), "", "w")]
+    texts = [
+        Prediction(TASK, "A tree parser [0].", "w"),
+        Prediction(TASK, "", "w"),
+        Prediction(TextTask("u", ()), "", "w"),
+    ]
     columns: list[Column] = []
     for metric in metrics:
         assert metric.scores(texts, lambda *_: None).shape == (3, len(metric.columns))
@@ -49,7 +53,7 @@ def taggers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.mark.parametrize("name", list(TEXT_METRICS))
 def test_every_metric_keeps_the_contract(name: str, taggers: dict[str, Path]) -> None:
-    texts = [Written(TASK, "A tree parser [0]. It parses 3 trees.", "w"), Written(TASK, "", "w")]
+    texts = [Prediction(TASK, "A tree parser [0]. It parses 3 trees.", "w"), Prediction(TASK, "", "w")]
     options = {"bertscore_model": "all-MiniLM-L6-v2", "bertscore_layer": 6, "workers": 1, "taggers": taggers}
     found = []
     for _ in range(2):
@@ -61,7 +65,7 @@ def test_every_metric_keeps_the_contract(name: str, taggers: dict[str, Path]) ->
         found += [one.scores(texts, lambda *_: None).tobytes() for one in metrics]
         for one in metrics:
             assert one.scores([], lambda *_: None).shape == (0, len(one.columns))
-            assert np.isnan(one.scores([Written(TextTask("u", ()), "", "w")], lambda *_: None)).any() or not any(
+            assert np.isnan(one.scores([Prediction(TextTask("u", ()), "", "w")], lambda *_: None)).any() or not any(
                 column.judges for column in one.columns
             )
         for one in corpus_metrics:

@@ -15,13 +15,13 @@ from citerec.errors import InputError
 from citerec.texts.metrics.rouge import KINDS, GreedyRouge, Rouge, RougePairs, rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.sentences import sentences_of
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 WORDS = st.text("abAB é0 .-\n", max_size=40) | st.text(max_size=30)
 
 
-def written(text: str, *targets: str) -> Written:
-    return Written(TextTask("t", (), targets=targets), text, "w")
+def prediction(text: str, *targets: str) -> Prediction:
+    return Prediction(TextTask("t", (), targets=targets), text, "w")
 
 
 def quietly(doing: str, done: int, whole: int) -> None:
@@ -29,11 +29,11 @@ def quietly(doing: str, done: int, whole: int) -> None:
 
 
 @pytest.fixture(scope="module")
-def leads(shared: Path) -> list[Written]:
+def leads(shared: Path) -> list[Prediction]:
     """The first three sentences of what each of CiteBench's 50 tasks cites."""
     tasks = read_tasks(shared / "text" / "citebench" / "sample.json")
     texts = [
-        Written(task, " ".join(sentences_of(" ".join(source.text for source in task.sources))[:3]), "lead")
+        Prediction(task, " ".join(sentences_of(" ".join(source.text for source in task.sources))[:3]), "lead")
         for task in tasks
     ]
     assert len(texts) == 50
@@ -43,7 +43,7 @@ def leads(shared: Path) -> list[Written]:
 @pytest.mark.shared
 @pytest.mark.parametrize("stemming", [False, True])
 @pytest.mark.parametrize("measure", ["f1", "precision", "recall"])
-def test_records_of_citebench_score_as_by_rouge_score(leads: list[Written], stemming: bool, measure: str) -> None:
+def test_records_of_citebench_score_as_by_rouge_score(leads: list[Prediction], stemming: bool, measure: str) -> None:
     scorer = RougeScorer(list(KINDS), use_stemmer=stemming)
     theirs = [scorer.score(text.task.targets[0], text.text) for text in leads]
     field = {"f1": "fmeasure"}.get(measure, measure)
@@ -53,7 +53,7 @@ def test_records_of_citebench_score_as_by_rouge_score(leads: list[Written], stem
 
 
 @pytest.mark.shared
-def test_summary_level_is_rouge_lsum_of_lines(leads: list[Written]) -> None:
+def test_summary_level_is_rouge_lsum_of_lines(leads: list[Prediction]) -> None:
     scorer = RougeScorer(["rouge1", "rouge2", "rougeLsum"])
     metric = Rouge(rouge_l="summary", workers=1)
     ours = metric.scores(leads[:10], quietly)
@@ -66,9 +66,9 @@ def test_summary_level_is_rouge_lsum_of_lines(leads: list[Written]) -> None:
 
 
 @pytest.mark.shared
-def test_two_processes_give_the_same_and_tell_how_far_they_are(leads: list[Written]) -> None:
+def test_two_processes_give_the_same_and_tell_how_far_they_are(leads: list[Prediction]) -> None:
     told: list[tuple[str, int, int]] = []
-    texts = [written(text.text[start : start + 60], *text.task.targets) for text in leads for start in range(20)]
+    texts = [prediction(text.text[start : start + 60], *text.task.targets) for text in leads for start in range(20)]
     two = Rouge(workers=2).scores(texts, lambda *now: told.append(now))
     assert np.array_equal(two, Rouge(workers=1).scores(texts, quietly))
     assert told[0] == ("ROUGE", 0, 1000) and told[-1] == ("ROUGE", 1000, 1000)
@@ -105,14 +105,14 @@ def test_several_targets(references: Any, expected: Callable[..., Any]) -> None:
     text, targets = "a b c d", ("d c b a", "a b x y z")
     each = [np.array([score.f1 for score in rouge(text, target).values()]) for target in targets]
     assert each[0][0] > each[1][0] and each[0][1] < each[1][1]
-    ours = Rouge(references=references).scores([written(text, *targets)], quietly)
+    ours = Rouge(references=references).scores([prediction(text, *targets)], quietly)
     assert np.allclose(ours[0], expected(*each), rtol=0, atol=1e-15)
-    last_is_better = Rouge(references=references).scores([written("a b x y z", *targets)], quietly)
+    last_is_better = Rouge(references=references).scores([prediction("a b x y z", *targets)], quietly)
     assert (last_is_better[0, 0] == 1) == references.startswith("best")
 
 
 def test_without_target_there_is_no_score_and_without_text_it_is_zero() -> None:
-    scores = Rouge().scores([written("a b"), written("", "a b"), written("a b", "")], quietly)
+    scores = Rouge().scores([prediction("a b"), prediction("", "a b"), prediction("a b", "")], quietly)
     assert np.isnan(scores[0]).all()
     assert not scores[1:].any()
     assert Rouge().scores([], quietly).shape == (0, 3)
@@ -120,7 +120,7 @@ def test_without_target_there_is_no_score_and_without_text_it_is_zero() -> None:
 
 def test_what_stands_in_a_citation_tag_is_no_text() -> None:
     target = "Parsing was begun <cite> W1 <sep> A title of seven words <sep> Lee </cite> long ago."
-    scores = Rouge().scores([written("Parsing was begun <cite> long ago.", target)], quietly)
+    scores = Rouge().scores([prediction("Parsing was begun <cite> long ago.", target)], quietly)
     assert scores.tolist() == [[1, 1, 1]]
 
 

@@ -1,4 +1,4 @@
-"""Tasks and written texts go into files and come back; what is no task is told with its place."""
+"""Tasks and predictions go into files and come back; what is no task is told with its place."""
 
 import json
 from pathlib import Path
@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError, SourceError
-from citerec.texts.read import parse_task, parse_written, read_tasks, read_written
-from citerec.texts.tasks import Sentence, Source, TextTask, Written
-from citerec.texts.write import input_of, task_record, written_record
+from citerec.texts.read import parse_prediction, parse_task, read_prediction_file, read_tasks
+from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
+from citerec.texts.write import input_of, prediction_record, task_record
 from tests.conftest import write_lines
 
 RECORD = {
@@ -70,9 +70,9 @@ def test_tasks_come_back(task: TextTask) -> None:
 
 
 @given(tasks, texts, st.lists(st.builds(Sentence, texts, st.just((0,)), st.just(("[7]",)))).map(tuple), st.booleans())
-def test_written_texts_come_back(task: TextTask, text: str, sentences: tuple[Sentence, ...], knows: bool) -> None:
-    written = Written(task, text, "lead", sentences, knows, {"beams": 4})
-    assert parse_written(json.loads(json.dumps(written_record(written)))) == written
+def test_predictions_come_back(task: TextTask, text: str, sentences: tuple[Sentence, ...], knows: bool) -> None:
+    prediction = Prediction(task, text, "lead", sentences, knows, {"beams": 4})
+    assert parse_prediction(json.loads(json.dumps(prediction_record(prediction)))) == prediction
 
 
 def test_a_json_list_is_read_as_its_records(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_a_json_list_is_read_as_its_records(tmp_path: Path) -> None:
 
 
 def test_predictions_made_elsewhere_need_no_input(tmp_path: Path) -> None:
-    (written,) = read_written(write_lines(tmp_path / "p.jsonl", [{"id": "a", "prediction": "So [0]."}]))
-    assert (written.task.task_id, written.text, written.task.sources) == ("a", "So [0].", ())
+    (prediction,) = read_prediction_file(write_lines(tmp_path / "p.jsonl", [{"id": "a", "prediction": "So [0]."}]))
+    assert (prediction.task.task_id, prediction.text, prediction.task.sources) == ("a", "So [0].", ())
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_files_of_nothing_and_repeats(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not JSON"):
         list(read_tasks(tmp_path / "cut.json"))
     with pytest.raises(InputError, match="prediction is missing"):
-        list(read_written(write_lines(tmp_path / "tasks.jsonl", [RECORD])))
+        list(read_prediction_file(write_lines(tmp_path / "tasks.jsonl", [RECORD])))
 
 
 def test_real_files(shared: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a paper says of itself, said of its authors: "We propose X" becomes "Salton and Buckley [0] propose X"."""
+"""Sentences of abstracts in the third person: "We propose X" becomes "Salton and Buckley [0] propose X"."""
 
 import re
 
@@ -16,16 +16,9 @@ _OPENING = re.compile(
 _THIS_PAPER = re.compile(rf"(?:this|the present|our) ({_KIND})(?= (?:[a-z]+ly )?[a-z]+(?:s|ed)\b)", re.IGNORECASE)
 # "I" stands for the author at the beginning only: further on it may be a number. "US" is a country.
 _SELF = re.compile(r"^I(?= [a-z])|\b(?:[wW]e|us|[oO]ur|[mM]y)\b")
-_PRONOUNS = {
-    "we": "they",
-    "our": "their",
-    "ours": "theirs",
-    "us": "them",
-    "ourselves": "themselves",
-    "my": "their",
-    "me": "them",
-    "myself": "themselves",
-}
+_FIRST = "we our ours us ourselves my me myself"
+_THIRD = "they their theirs them themselves their them themselves"
+_PRONOUNS = dict(zip(_FIRST.split(), _THIRD.split(), strict=True))
 _PRONOUN = re.compile(rf"\b(?:{'|'.join(_PRONOUNS)})\b", re.IGNORECASE)
 
 # What authors do, in the plural. Of one author only these get an ending: any other word may be no verb.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from citerec.errors import InputError, first_fault
 from citerec.groundwork.registry import Registry
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -20,40 +20,34 @@ SEQ2SEQ = "seq2seq"
 
 
 class Writer(Protocol):
-    """Writes texts.
+    """Writes texts. A writer needs `write` or `write_many`: each calls the other by default.
 
     Attributes:
-        name: What tables and files call it: "lexrank", "allenai/led-base-16384".
+        name: Its name in tables and files: "lexrank", "allenai/led-base-16384".
         settings: All that its texts depend on, as JSON takes it.
-        is_oracle: Whether it looks at what the author wrote: an upper bound, not a system.
-        remark: What is to be told of the texts written so far.
+        is_oracle: Whether it looks at the targets: an upper bound, not a system.
     """
 
-    @property
-    def name(self) -> str:
-        """What tables and files call it."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All that its texts depend on."""
-
-    @property
-    def is_oracle(self) -> bool:
-        """Whether it looks at the targets."""
+    name: str
+    settings: Mapping[str, Any]
+    is_oracle: bool = False
 
     @property
     def remark(self) -> str:
-        """What is to be told of the texts written so far, such as inputs that were cut; mostly nothing."""
+        """What users should know of the texts written so far, such as inputs that were cut; mostly nothing."""
+        return ""
 
-    def write(self, task: TextTask) -> Written:
-        """A text, and for each sentence the sources that it was drawn from.
+    def write(self, task: TextTask) -> Prediction:
+        """A text, and for each sentence its attributions.
 
         Raises:
             WriterError: It cannot write: no model, no answer, no target where it needs one.
         """
+        return next(iter(self.write_many([task])))
 
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order; several at once where that is faster. Errors as for `write`."""
+        return map(self.write, tasks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +55,9 @@ class WriterPart:
     """A writer as the registry knows it. It is one file of this package, or an entry point of `citerec.writers`.
 
     Attributes:
-        name: What it is asked for by.
         open: Opens it: `open(name, kind)`, with those of the options of `open_writer` by keyword that it takes. Heavy
             packages are imported there.
-        is_oracle: Whether it looks at the targets: an upper bound, not a system.
-        default_for: The kinds of text that it writes where no writer is named.
+        default_for: The kinds of text that it writes by default.
         order: Its place among the writers: the lowest number comes first.
     """
 
@@ -85,7 +77,7 @@ WRITERS: Registry[WriterPart] = Registry(
 
 
 def default_writer(kind: Kind) -> str:
-    """The name of the writer of a kind of text where none is named: it needs no model."""
+    """The name of the default writer of a kind of text: it needs no model."""
     return next(name for name, part in WRITERS.items() if kind in part.default_for)
 
 
@@ -103,15 +95,15 @@ def open_writer(
     Args:
         name: One of `WRITERS`, or a model for seq2seq: a folder, or a name on the hub such as
             `allenai/led-base-16384`.
-        kind: What it is to write.
-        words: How long, for writers that must be told; as long as the target, else `graphs.WORDS`, by default.
+        kind: What it writes.
+        words: Length of its texts, for writers that take it; by default as the target, else `graphs.WORDS`.
         device: Where a model runs; a GPU where there is one by default.
-        chat_model: What `chat` asks for; what the environment says by default.
-        options: The writer's own, such as those of `Seq2seqWriter.open` and `ChatWriter.from_environment`; texts will
-            do.
+        chat_model: The model of `chat`; the environment's by default.
+        options: The writer's own, such as those of `Seq2seqWriter.open` and `ChatWriter.from_environment`; values may
+            be texts.
 
     Raises:
-        InputError: There is no such writer or option, or the chat endpoint is not told.
+        InputError: There is no such writer or option, or no chat endpoint.
         ModelError: The model cannot be opened.
     """
     is_model = name not in WRITERS and ("/" in name or Path(name).is_dir())
@@ -126,16 +118,7 @@ def open_writer(
 
 
 def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Options:
-    """A dataclass of options, each value made of its type.
-
-    Args:
-        kind: The dataclass.
-        values: Its values by name; texts will do for numbers.
-        whose: Whose options they are, for errors.
-
-    Raises:
-        InputError: There is no such option, or a value is out of its range.
-    """
+    """A dataclass of options from values by name; texts are converted. An InputError if one is unknown or wrong."""
     from pydantic import TypeAdapter, ValidationError
 
     check_names(values, [option.name for option in fields(kind)], whose)
@@ -146,21 +129,13 @@ def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Optio
 
 
 def check_names(given: Iterable[str], known: Sequence[str], whose: str) -> None:
-    """Whether all options that are given are known.
-
-    Raises:
-        InputError: There is no such option.
-    """
+    """Raises an InputError if an option is unknown."""
     if unknown := sorted(set(given) - set(known)):
         raise InputError(f"there is no option {unknown[0]!r} of {whose}", f"Give {', '.join(known)}.")
 
 
 def assignments(texts: Iterable[str]) -> dict[str, str]:
-    """Options from KEY=VALUE, as a command line has them.
-
-    Raises:
-        InputError: One has no `=`.
-    """
+    """Options from KEY=VALUE of a command line; an InputError if one has no `=`."""
     pairs = [text.partition("=") for text in texts]
     if wrong := [key for key, sign, _ in pairs if not sign]:
         raise InputError(f"{wrong[0]!r} sets no option", "Give KEY=VALUE, for example beams=4.")

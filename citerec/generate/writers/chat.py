@@ -15,17 +15,15 @@ import orjson
 from citerec.errors import InputError, WriterError
 from citerec.generate.check import traced
 from citerec.generate.parallel import in_order
-from citerec.generate.writers.base import WRITERS, Kind, WriterPart, check_names, checked
+from citerec.generate.writers.base import WRITERS, Kind, Writer, WriterPart, check_names, checked
 from citerec.generate.writers.prompts import answer_of, messages, prompt_digest
 from citerec.texts.read import read_tasks
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 
 URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
 _EXAMPLE_URL = "http://localhost:8000/v1"
 # Room for an answer, and for what some models think before it: ours.
 _MAX_TOKENS: Mapping[Kind, int] = {"citation": 1024, "tldr": 512, "related-work": 4096}
-# Between these, models that reason put what they thought, where the server does not take it out.
-_THOUGHTS = ("<think>", "</think>")
 _SAID_LENGTH = 200
 _ANSWER = ("temperature", "seed", "max_tokens")
 _PATIENCE = ("timeout", "retries", "threads")
@@ -35,15 +33,12 @@ _MOST_SECONDS, _MOST_THREADS, _MOST_NUMBER = 86_400, 256, 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """How a chat endpoint is asked.
+    """How a chat endpoint is asked; an InputError if a value is out of its range.
 
     Attributes:
         temperature: 0 for the likeliest words.
-        seed: Of what is drawn; not all servers heed it.
-        max_tokens: The longest answer; as the kind of text needs by default.
-
-    Raises:
-        InputError: A value is out of its range.
+        seed: Of sampling; not all servers use it.
+        max_tokens: The longest answer; by default as the kind of text needs.
     """
 
     temperature: float = 0.0
@@ -61,17 +56,14 @@ class ChatOptions:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """How to reach an endpoint, and with how much patience. None of it decides what is written.
+    """How to reach an endpoint; an InputError if a value is wrong. Texts do not depend on it.
 
     Attributes:
-        url: Its address, up to and with `/v1`.
-        key: Its key; empty where it needs none. It is sent to the endpoint and shown nowhere.
-        timeout: Seconds to wait for an answer, each time.
-        retries: How often to ask again: where it cannot be reached, is too slow, too busy (429) or fails (5xx).
-        threads: How many questions at once.
-
-    Raises:
-        InputError: The address is none, the key cannot be sent, or a number is out of its range.
+        url: Its address, with `/v1`.
+        key: Its key if it needs one. It is sent to the endpoint and shown nowhere.
+        timeout: Seconds to wait for an answer.
+        retries: How often to ask again if it cannot be reached, is too slow, too busy (429) or fails (5xx).
+        threads: How many requests at once.
     """
 
     url: str
@@ -104,7 +96,7 @@ class Connection:
 
     @property
     def place(self) -> str:
-        """The address, and the proxy of the environment through which it is reached, if there is one, for errors."""
+        """The address, and the proxy through which it is reached if the environment names one, for errors."""
         parts, proxies = _split(self.url), getproxies()
         proxy = proxies.get(parts.scheme) or proxies.get("all")
         if not proxy or self.local or proxy_bypass(parts.hostname or ""):
@@ -115,26 +107,19 @@ class Connection:
         return f"Connection(url={self.url!r})"
 
 
-class ChatWriter:
-    """Writes by asking a chat endpoint. Where it is and how it is asked comes from `from_environment`, or as here.
+class ChatWriter(Writer):
+    """Writes by asking a chat endpoint. To open one from the environment, use `from_environment`.
 
     Attributes:
-        name: The model.
-        settings: All that its texts depend on, as far as the endpoint lets us know.
         cut: How many of the texts given so far end because they were too long.
 
     Args:
-        connection: How to reach it.
-        model: Which of its models.
-        kind: What it is to write.
-        options: How it is asked.
-        examples: Tasks with targets to learn from, in the prompt.
+        model: One of the endpoint's models.
+        examples: Tasks with targets, for the prompt.
 
     Raises:
         InputError: An example has no target, or the environment names a proxy that cannot be used.
     """
-
-    is_oracle = False
 
     def __init__(
         self,
@@ -153,7 +138,7 @@ class ChatWriter:
         self._kind: Kind = kind
         self._examples = examples
         self._asked = {**asdict(options), "max_tokens": options.max_tokens or _MAX_TOKENS[kind]}
-        self.settings: Mapping[str, Any] = {
+        self.settings = {
             "writer": model,
             "url": connection.url,
             "kind": kind,
@@ -172,21 +157,21 @@ class ChatWriter:
         options: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Self:
-        """The writer that the environment describes.
+        """Opens the writer that environment variables name.
 
-        `CITEREC_CHAT_URL` says where the endpoint is, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL`
-        the model. Where the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` do; a key of OpenAI's is never
-        sent to an address of ours.
+        `CITEREC_CHAT_URL` is the endpoint, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL` the model.
+        If the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` are used; OpenAI's key is never sent to an
+        address of ours.
 
         Args:
-            task: What it is to write.
-            model: Which model; the environment's by default.
+            task: What it writes.
+            model: The model; the environment's by default.
             options: Those of `ChatOptions`; `timeout`, `retries`, `threads` of `Connection`; and `examples`, a file of
-                tasks with targets: few-shot. Texts will do; an empty one is as by default.
+                tasks with targets: few-shot. Values may be texts; an empty one means the default.
             more: Options by keyword.
 
         Raises:
-            InputError: Address or model is missing, there is no such option, or one is out of its range.
+            InputError: Address or model is missing, or an option is unknown or out of its range.
             SourceError: The file of examples cannot be read.
         """
         given = {**(options or {}), **more}
@@ -214,28 +199,20 @@ class ChatWriter:
         """How many texts end because they were too long."""
         return f"{self.cut:,} texts of this run were cut at {self._asked['max_tokens']:,} tokens." if self.cut else ""
 
-    def write(self, task: TextTask) -> Written:
-        """A text, and for each sentence the sources that it was drawn from.
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
+        """Texts for many tasks, in their order, several at once.
 
         Raises:
             WriterError: The endpoint cannot be reached, refuses, is too slow, or answers with nothing.
         """
-        return next(self.write_many([task]))
-
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
-        """Texts for many tasks, in their order; several at once. The first error ends it: errors as for `write`."""
-        for written, cut in in_order(self._written, tasks, self._connection.threads):
+        for prediction, cut in in_order(self._predicted, tasks, self._connection.threads):
             self.cut += cut
-            yield written
+            yield prediction
 
-    def _written(self, task: TextTask) -> tuple[Written, bool]:
-        """A text, and whether it was too long."""
-        answer, cut = self._answer(task)
-        return traced(task, answer, self.name), cut
-
-    def _answer(self, task: TextTask) -> tuple[str, bool]:
+    def _predicted(self, task: TextTask) -> tuple[Prediction, bool]:
+        """A text, and whether it was cut."""
         said = self._said(task)
-        begins, ends = _THOUGHTS
+        begins, ends = "<think>", "</think>"  # of models that reason, if the server does not take their thoughts out
         try:
             choice = orjson.loads(said)["choices"][0]
             text = (choice["message"]["content"] or "").rpartition(ends)[2]
@@ -253,7 +230,7 @@ class ChatWriter:
                 if cut or still_thinking
                 else "Ask again, or another model.",
             )
-        return answer.strip(), cut
+        return traced(task, answer.strip(), self.name), cut
 
     def _said(self, task: TextTask) -> str:
         """The endpoint's answer, as it came."""
@@ -262,39 +239,36 @@ class ChatWriter:
         # No task is an example to itself.
         examples = [example for example in self._examples if example.sources != task.sources]
         asked: Any = messages(task, self._kind, examples)
-        where, retries = self._connection.place, self._connection.retries
         try:
             answer = self._client.chat.completions.with_raw_response.create(
                 model=self.name, messages=asked, **self._asked
             )
             return str(answer.text)
-        except openai.APITimeoutError as error:
-            raise WriterError(
-                f"{where} did not answer within {self._connection.timeout:g} s, {_times(retries + 1)}",
-                "Give it more time, or fewer threads.",
-            ) from error
-        except openai.APIConnectionError as error:
-            raise WriterError(
-                f"no server answers at {where}, {_times(retries + 1)}", f"Start it, or set {URL}."
-            ) from error
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
             # What it says may hold the key.
-            raise WriterError(
-                f"{where} refuses the key ({error.status_code})", f"Set {KEY} to one that it takes."
-            ) from None
-        except openai.RateLimitError as error:
-            raise WriterError(
-                f"{where} is too busy (429), {_times(retries + 1)}", "Ask later, or with fewer threads."
-            ) from error
-        except openai.NotFoundError as error:
-            raise WriterError(
-                f"{where} has no model {self.name}, or no chat ({self._told(error)})", f"Set {MODEL} and {URL}."
-            ) from error
-        except openai.APIStatusError as error:
-            raise WriterError(
-                f"{where} fails with {error.status_code}: {self._told(error)}",
-                "Give shorter sources if that is what it says; else see the server's log.",
-            ) from error
+            refused = f"{self._connection.place} refuses the key ({error.status_code})"
+            raise WriterError(refused, f"Set {KEY} to one that it takes.") from None
+        except (openai.APIConnectionError, openai.APIStatusError) as error:
+            raise WriterError(*self._failure(error)) from error
+
+    def _failure(self, error: Any) -> tuple[str, str]:
+        """What went wrong, and its remedy."""
+        import openai
+
+        where, retries = self._connection.place, self._connection.retries
+        asked = f"asked {retries + 1} times" if retries else "asked once"
+        match error:
+            case openai.APITimeoutError():
+                late = f"{where} did not answer within {self._connection.timeout:g} s, {asked}"
+                return late, "Give it more time, or fewer threads."
+            case openai.APIConnectionError():
+                return f"no server answers at {where}, {asked}", f"Start it, or set {URL}."
+            case openai.RateLimitError():
+                return f"{where} is too busy (429), {asked}", "Ask later, or with fewer threads."
+            case openai.NotFoundError():
+                return f"{where} has no model {self.name}, or no chat ({self._told(error)})", f"Set {MODEL} and {URL}."
+        remedy = "Give shorter sources if that is what it says; else see the server's log."
+        return f"{where} fails with {error.status_code}: {self._told(error)}", remedy
 
     def _told(self, error: Any) -> str:
         """The server's own words, short, in one line, and without the key."""
@@ -302,10 +276,6 @@ class ChatWriter:
         if self._connection.key:
             words = words.replace(self._connection.key, "…")
         return words[:_SAID_LENGTH]
-
-
-def _times(number: int) -> str:
-    return "asked once" if number == 1 else f"asked {number} times"
 
 
 def _split(url: str) -> SplitResult:

@@ -1,14 +1,14 @@
 """Extractive writers: sentences of the sources, as they stand there."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from citerec.generate.mentions import mentions
-from citerec.generate.writers.base import WRITERS, Kind, WriterPart
+from citerec.generate.writers.base import WRITERS, Kind, Writer, WriterPart
 from citerec.texts.sentences import sentences_of
-from citerec.texts.tasks import Sentence, Source, TextTask, Written
+from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 LEAD_SENTENCES = 3
 """How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
@@ -33,12 +33,7 @@ _END = re.compile(r"([.?!]?)([\"'”’)\]]*)$")
 
 @dataclass(frozen=True, slots=True)
 class Picked:
-    """A sentence that a writer takes.
-
-    Attributes:
-        text: The sentence.
-        attributions: Numbers of the sources it stands in: several where it runs over the end of one.
-    """
+    """A sentence that a writer takes, and the numbers of its sources: several if it runs over the end of one."""
 
     text: str
     attributions: tuple[int, ...]
@@ -48,18 +43,15 @@ Pick = Callable[[TextTask], Sequence[Picked]]
 Phrase = Callable[[Picked, TextTask], str]
 
 
-class ExtractiveWriter:
+class ExtractiveWriter(Writer):
     """Writes what it picks out of the sources.
 
     Args:
-        name: What it is called.
-        pick: Picks the sentences, in the order in which they are to stand.
-        phrase: What becomes of a sentence; it stays as it is by default.
+        pick: Picks the sentences, in the order of the text.
+        phrase: Rewrites a sentence; by default it stays as it is.
         is_oracle: Whether it looks at the targets.
         settings: What `pick` depends on.
     """
-
-    remark = ""
 
     def __init__(
         self,
@@ -72,16 +64,16 @@ class ExtractiveWriter:
     ) -> None:
         self.name = name
         self.is_oracle = is_oracle
-        self.settings: Mapping[str, Any] = {"writer": name, **(settings or {})}
+        self.settings = {"writer": name, **(settings or {})}
         self._pick = pick
         self._phrase = phrase or as_it_is
 
-    def write(self, task: TextTask) -> Written:
+    def write(self, task: TextTask) -> Prediction:
         """What it picks; nothing where it finds nothing to pick."""
         picked = self._pick(task)
         sentences = tuple(self._sentence(one, task) for one in picked)
         text = " ".join(sentence.text for sentence in sentences)
-        return Written(task, text, self.name, sentences, self.is_oracle)
+        return Prediction(task, text, self.name, sentences, self.is_oracle)
 
     def _sentence(self, picked: Picked, task: TextTask) -> Sentence:
         text = self._phrase(picked, task)
@@ -93,10 +85,6 @@ class ExtractiveWriter:
             if not mention.sources or mention.unknown or not set(mention.sources) <= set(ours)
         ]
         return Sentence(text, picked.attributions, tuple(dict.fromkeys(others)))
-
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
-        """Texts for many tasks, in their order."""
-        return map(self.write, tasks)
 
 
 def source_sentences(source: Source) -> tuple[str, ...]:
@@ -115,12 +103,7 @@ def lead(task: TextTask, sentences: int = LEAD_SENTENCES) -> list[Picked]:
 
 
 def lead_each(task: TextTask, sentences: int | None = 1) -> list[Picked]:
-    """The first sentences of each source: LEAD of OARelatedWork, EXT-LEAD of CiteSum where there is one source.
-
-    Args:
-        task: The task.
-        sentences: How many of each; all if None.
-    """
+    """The first sentences of each source (None: all): LEAD of OARelatedWork, EXT-LEAD of CiteSum for one source."""
     return [
         Picked(sentence, (number,))
         for number, source in enumerate(task.sources)

@@ -17,19 +17,17 @@ _MOST_PENALTY = 10  # the power to which lengths are raised: with much more, tha
 class Generation:
     """How a model writes. Lengths are in its own tokens, special ones and the prompt included.
 
+    An InputError if a value is out of its range.
+
     Attributes:
         max_input_tokens: How much it reads.
-        min_tokens: How much it writes at least.
-        max_tokens: How much it writes at most.
-        beams: Beginnings that are gone on with at once; 1 for the likeliest token each time.
-        length_penalty: Above 0, the greater, the longer the texts that are preferred; for several beams.
+        min_tokens, max_tokens: How much it writes.
+        beams: Beams of beam search; 1 is greedy.
+        length_penalty: With several beams, the greater, the longer the texts.
         no_repeat_ngram: How many tokens in a row may not come twice; 0 for any.
         early_stopping: Whether to end as soon as there are as many whole texts as beams.
-        prompt: With what each text begins: "This paper" (CiTES).
-        post_processing: `ref` makes "This paper" of a leading REF and takes out all others (CiTES).
-
-    Raises:
-        InputError: A value is out of its range.
+        prompt: The beginning of each text: "This paper" (CiTES).
+        post_processing: `ref` replaces a leading REF by "This paper" and removes all others (CiTES).
     """
 
     max_input_tokens: int
@@ -48,18 +46,13 @@ class Generation:
             if not value <= getattr(self, name) <= _MOST:
                 raise InputError(f"{name} is {getattr(self, name)}", f"Give at least {value}, at most {_MOST}.")
         if not -_MOST_PENALTY <= self.length_penalty <= _MOST_PENALTY:
-            raise InputError(
-                f"length_penalty is {self.length_penalty}", f"Give a number from -{_MOST_PENALTY} to {_MOST_PENALTY}."
-            )
+            remedy = f"Give a number from -{_MOST_PENALTY} to {_MOST_PENALTY}."
+            raise InputError(f"length_penalty is {self.length_penalty}", remedy)
         if self.min_tokens > self.max_tokens:
             raise InputError(f"min_tokens is {self.min_tokens}, max_tokens {self.max_tokens}", "Give less, or more.")
 
     def changed(self, changes: Mapping[str, Any]) -> "Generation":
-        """The same but for some options, whose values may be texts: "4", "true"; an empty one is None: no prompt.
-
-        Raises:
-            InputError: There is no such option, or a value is out of its range.
-        """
+        """The same but for some options; values may be texts, an empty one is None: no prompt. See `checked`."""
         values = {name: None if value == "" else value for name, value in changes.items()}
         return checked(Generation, {**asdict(self), **values}, "a seq2seq writer")
 
@@ -93,12 +86,7 @@ _LENGTHS: Mapping[Kind, Mapping[str, Any]] = {"tldr": {"min_tokens": 10, "max_to
 
 
 def recipe(family: str, kind: Kind) -> Generation:
-    """The published recipe for a kind of model and of text, as near as there is one: docs/writing.md.
-
-    Args:
-        family: What `Seq2seqModel.family` says.
-        kind: What is to be written.
-    """
+    """The recipe for a `Seq2seqModel.family` and a kind of text, as published if it was: docs/writing.md."""
     return replace(_FAMILIES.get(family, _OTHER), **_LENGTHS.get(kind, {}))
 
 

@@ -10,9 +10,9 @@ from citerec.generate.writers.extractive import LEAD_SENTENCES, ExtractiveWriter
 from citerec.texts.tasks import TextTask
 
 TEXTRANK_SHARE = 0.2
-"""Share of the sentences that summa takes if nothing else is said."""
+"""Share of the sentences that summa takes by default."""
 WORDS = 150
-"""How many words a text has of which nothing is said."""
+"""Words of a text by default."""
 LEXRANK_THRESHOLD = 0.1
 """Cosine from which two sentences are alike (Erkan and Radev, JAIR 2004, section 5.1)."""
 _DAMPING = 0.85
@@ -42,10 +42,7 @@ def textrank(task: TextTask, share: float = TEXTRANK_SHARE) -> list[Picked]:
 def textrank_each(task: TextTask, words: int | None = None) -> list[Picked]:
     """TextRank of each source apart, each with its share of the words (OARelatedWork, section 6.1.3).
 
-    Args:
-        task: The task.
-        words: How many in all; those of the first target by default, which OARelatedWork gives to every system, or
-            `WORDS` where there is none.
+    As many words as the first target by default, as in OARelatedWork; `WORDS` if there is none.
     """
     words = words or (len(task.targets[0].split()) if task.targets else WORDS)
     share = max(1, round(words / max(1, len(task.sources))))

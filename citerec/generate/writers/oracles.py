@@ -1,4 +1,4 @@
-"""Extractive upper bounds: they look at the target. What no extractive writer can do better, not systems."""
+"""Extractive oracles: they look at the target. They are upper bounds of extractive writers, not systems."""
 
 import functools
 from typing import Literal
@@ -13,15 +13,8 @@ def ext_oracle(task: TextTask, by: Literal["rouge1", "rouge2"] = "rouge2", *, st
     """EXT-ORACLE: the sentence with the highest ROUGE F1 against the nearest of the targets.
 
     CiteSum (Mao et al. 2022, section 3.1) goes by ROUGE-2; the authors of SciTLDR, whose published row CiteSum repeats,
-    went by ROUGE-1. Between equals the other of the two decides, then the order of the sources.
-
-    Args:
-        task: The task.
-        by: Which ROUGE decides.
-        stemming: Whether words are stemmed.
-
-    Raises:
-        WriterError: The task has no target.
+    went by ROUGE-1. Between equals the other of the two decides, then the order of the sources. A WriterError if the
+    task has no target.
     """
     kinds = (by, "rouge1" if by == "rouge2" else "rouge2")
 
@@ -37,10 +30,7 @@ def greedy_oracle(task: TextTask) -> list[Picked]:
     """Greedy Oracle: sentence after sentence, that which raises ROUGE-2 F1 most, until none does.
 
     As Nallapati et al. (AAAI 2017, section 3.1.1) choose; OARelatedWork, section 6.1.2, by ROUGE-2. Against the target
-    that is reached best. The sentences come in the order of the sources.
-
-    Raises:
-        WriterError: The task has no target.
+    that is reached best. The sentences come in the order of the sources. A WriterError if the task has no target.
     """
     candidates = all_sentences(task)
     found = [_greedy([candidate.text for candidate in candidates], target) for target in _targets(task)]
@@ -71,13 +61,7 @@ def _targets(task: TextTask) -> tuple[str, ...]:
     return task.targets
 
 
+_by_rouge1 = functools.partial(ext_oracle, by="rouge1", stemming=True)
 register("ext-oracle", ext_oracle, 200, is_oracle=True, by="rouge2", stemming=False)
-register(
-    "ext-oracle-rouge1",
-    functools.partial(ext_oracle, by="rouge1", stemming=True),
-    210,
-    is_oracle=True,
-    by="rouge1",
-    stemming=True,
-)
+register("ext-oracle-rouge1", _by_rouge1, 210, is_oracle=True, by="rouge1", stemming=True)
 register("greedy-oracle", greedy_oracle, 220, is_oracle=True, by="rouge2", stemming=False)

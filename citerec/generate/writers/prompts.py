@@ -1,26 +1,12 @@
-"""What a chat model is told: what to write, from which numbered sources, with examples where there are some."""
+"""Prompts of the chat writer: what to write, from which numbered sources, with examples if there are any."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from typing import TypedDict
 
 import orjson
 
 from citerec.generate.writers.base import Kind
 from citerec.texts.tasks import Source, TextTask
-
-
-class Message(TypedDict):
-    """A message of a chat.
-
-    Attributes:
-        role: `system`, `user` or `assistant`.
-        content: What it says.
-    """
-
-    role: str
-    content: str
-
 
 _RULES = (
     "Write from the sources alone: add no fact, number or name that they do not have. "
@@ -55,28 +41,21 @@ _ASK: Mapping[Kind, str] = {
 _STANDARD = TextTask("0", (Source("text", title="title"),), "citing", "before", "after", ("target",))
 
 
-def messages(task: TextTask, kind: Kind, examples: Sequence[TextTask] = ()) -> list[Message]:
-    """A chat that asks for the text of a task.
-
-    Args:
-        task: The task.
-        kind: What is to be written.
-        examples: Tasks with targets, given before it as asked and answered: `answer_of`.
-    """
-    asked = [Message(role="system", content=_SYSTEM[kind])]
+def messages(task: TextTask, kind: Kind, examples: Sequence[TextTask] = ()) -> list[dict[str, str]]:
+    """A chat that asks for the text of a task: messages with `role` and `content`, examples before the question."""
+    said = [("system", _SYSTEM[kind])]
     for example in examples:
-        asked.append(Message(role="user", content=_question(example, kind)))
-        asked.append(Message(role="assistant", content=answer_of(example)))
-    return [*asked, Message(role="user", content=_question(task, kind))]
+        said += [("user", _question(example, kind)), ("assistant", answer_of(example))]
+    return [{"role": role, "content": content} for role, content in [*said, ("user", _question(task, kind))]]
 
 
 def answer_of(example: TextTask) -> str:
-    """What an example has for an answer: its first target that is not blank; nothing where it has none."""
+    """The first target of an example that is not blank; empty if it has none."""
     return next((target for target in example.targets if target.strip()), "")
 
 
 def prompt_digest(kind: Kind, examples: Sequence[TextTask] = ()) -> str:
-    """What tells one prompt from another, for settings: other words or other examples, another digest."""
+    """A digest of the prompt's words and examples, for settings."""
     return "sha256:" + hashlib.sha256(orjson.dumps(messages(_STANDARD, kind, examples))).hexdigest()[:32]
 
 

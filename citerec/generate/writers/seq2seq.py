@@ -6,18 +6,16 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
-
 from citerec.errors import InputError, ModelError, WriterError
 from citerec.generate.check import traced
-from citerec.generate.writers.base import SEQ2SEQ, WRITERS, Kind, WriterPart, check_names
+from citerec.generate.writers.base import SEQ2SEQ, WRITERS, Kind, Writer, WriterPart, check_names
 from citerec.generate.writers.generation import Generation, processed, recipe
 from citerec.groundwork.directories import Kind as DirectoryKind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model
-from citerec.models.loading import MANIFEST, MODEL_FILES, read_model_manifest
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest
 from citerec.models.seq2seq import Encoded, Seq2seqModel
-from citerec.texts.tasks import TextTask, Written
+from citerec.texts.tasks import Prediction, TextTask
 from citerec.texts.write import input_of
 
 # Tokens read at once, padding and beams included, and texts written at once.
@@ -25,22 +23,19 @@ _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 262_144}
 _ROWS_AT_ONCE = {"cpu": 8, "cuda": 64}
 
 
-class WriterManifest(BaseModel):
-    """`manifest.json`: what a trained writer says of itself.
+class WriterManifest(ModelManifest):
+    """`manifest.json` of a trained writer.
 
     Attributes:
         base: The model with which training began, as it was asked for.
-        base_identity: What tells it from another, wherever it lay: `model_identity`.
+        base_identity: Its `model_identity`.
         writes: What it learnt to write.
         generation: How it writes by default.
         training: How it was trained.
-        dev: What it reached on the dev tasks, and what the base had reached.
+        dev: Its scores on the dev tasks, and those of the base.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["citerec-writer"] = "citerec-writer"
-    version: Literal[1] = 1
     citerec: str
     base: str
     base_identity: str
@@ -48,10 +43,6 @@ class WriterManifest(BaseModel):
     generation: Generation
     training: dict[str, Any]
     dev: dict[str, float]
-
-    def write(self, folder: Path) -> None:
-        """Writes the manifest into the directory of a writer."""
-        (folder / MANIFEST).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 WRITER_DIRECTORY = DirectoryKind(
@@ -62,26 +53,18 @@ WRITER_DIRECTORY = DirectoryKind(
 )
 
 
-class Seq2seqWriter:
+class Seq2seqWriter(Writer):
     """Writes with an encoder-decoder. To open one, use `open`.
 
     Attributes:
         name: The model, as it was asked for; of a folder, its name.
-        settings: All that its texts depend on.
         generation: How it writes.
-        read: How many tasks it has read so far, since it was opened.
+        read: How many tasks it has read so far.
         cut: How many of them were too long, and were read without their end.
 
-    Args:
-        model: The model.
-        kind: What it is to write.
-        generation: How.
-
     Raises:
-        ModelError: It cannot read or write so much.
+        ModelError: The model cannot read or write so much.
     """
-
-    is_oracle = False
 
     def __init__(self, model: Seq2seqModel, kind: Kind, generation: Generation) -> None:
         for option, limit in (("max_input_tokens", model.max_input_tokens), ("max_tokens", model.max_output_tokens)):
@@ -94,7 +77,7 @@ class Seq2seqWriter:
             raise ModelError(f"the prompt is longer than {generation.max_tokens} tokens", "Raise max_tokens.")
         self.name = Path(model.name).name if Path(model.name).is_dir() else model.name
         self.generation = generation
-        self.settings: Mapping[str, Any] = {
+        self.settings = {
             "writer": self.name,
             "model": model.identity,
             "family": model.family,
@@ -117,24 +100,24 @@ class Seq2seqWriter:
     ) -> Self:
         """Opens a writer: what `citerec train writer` made, or a model of transformers.
 
-        It writes as it was trained to for this task, else as published for this kind of model, as far as the model
-        goes.
+        It writes as it was trained for this task, else as published for its family, as far as the model can.
 
         Args:
             name: A folder, or a name on the hub such as `allenai/led-base-16384`.
-            task: What it is to write.
+            task: What it writes.
             device: Where torch runs it; a GPU where there is one by default.
-            options: Options of `Generation` that are to be others; texts will do: `Generation.changed`.
+            options: Changes to its `Generation`; values may be texts: `Generation.changed`.
             more: Options by keyword.
 
         Raises:
             ModelError: It cannot be found or loaded, does not write, or has no room for so many tokens.
-            InputError: There is no such option or device, or a value is out of its range.
+            InputError: An option or the device is unknown, or a value is out of its range.
         """
         changes = {**(options or {}), **more}
         check_names(changes, [option.name for option in fields(Generation)], "a seq2seq writer")
         model = Seq2seqModel.open(name, device=device)
-        manifest = _read_manifest(Path(find_model(name)))
+        folder, again = Path(find_model(name)), "Train it again: citerec train writer …"
+        manifest = read_model_manifest(folder, WriterManifest, "a writer", again)
         if manifest and manifest.writes == task:
             generation = manifest.generation
         else:
@@ -147,16 +130,8 @@ class Seq2seqWriter:
         tokens = self.generation.max_input_tokens
         return f"{self.cut:,} of {self.read:,} inputs of this run were cut to {tokens:,} tokens." if self.cut else ""
 
-    def write(self, task: TextTask) -> Written:
-        """A text, and for each sentence the sources that it was drawn from.
-
-        Raises:
-            WriterError: The memory of the GPU does not suffice.
-        """
-        return next(self.write_many([task]))
-
-    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Written]:
-        """Texts for many tasks, in their order, a batch at a time. Errors as for `write`."""
+    def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
+        """Texts for many tasks, in their order, a batch at a time; a WriterError if a batch does not fit on the GPU."""
         remaining = iter(tasks)
         while part := list(itertools.islice(remaining, _rows(self._model, self.generation))):
             inputs = [encode_task(self._model, task, self.generation.max_input_tokens) for task in part]
@@ -177,16 +152,9 @@ def write_texts(
     generation: Generation,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> list[str]:
-    """What a model writes about some inputs, in their order.
+    """What a model, not in training mode, writes about inputs of `encode_task`, in their order.
 
-    Args:
-        model: The model; it must not be in training mode.
-        inputs: From `encode_task`.
-        generation: How it writes.
-        on_progress: Called with how many texts are written.
-
-    Raises:
-        WriterError: The memory of the GPU does not suffice.
+    Calls `on_progress` with the number of texts so far. A WriterError if the memory of the GPU does not suffice.
     """
     import torch
 
@@ -228,15 +196,10 @@ def generation_config(generation: Generation) -> Any:
     )
 
 
-def _read_manifest(folder: Path) -> WriterManifest | None:
-    return read_model_manifest(folder, WriterManifest, "a writer", "Train it again: citerec train writer …")
-
-
 def _open(name: str, kind: Kind, device: str | None = None, options: Mapping[str, Any] | None = None) -> Seq2seqWriter:
     if name == SEQ2SEQ:
-        raise InputError(
-            "seq2seq needs a model", "Name one in its place: a folder, or a name such as facebook/bart-large."
-        )
+        remedy = "Name one in its place: a folder, or a name such as facebook/bart-large."
+        raise InputError("seq2seq needs a model", remedy)
     return Seq2seqWriter.open(name, task=kind, device=device, options=options)
 
 

@@ -1,6 +1,7 @@
 """What every metric of texts takes and gives, and the registry of them."""
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from citerec.errors import InputError
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.registry import Registry
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 Floats = npt.NDArray[np.float64]
 References = Literal["best", "best-each", "mean", "first"]
@@ -25,10 +26,10 @@ class Column:
 
     Attributes:
         name: Its name.
-        share: Whether it is a share from 0 to 1, which tables show ×100; files never do.
-        better: Which values are better; None where a value only describes a text: there is no best length.
-        decimals: How many of its digits behind the point tables show.
-        metric: The metric that it comes from; evaluation fills it in.
+        share: Whether it is a share from 0 to 1, which only tables show ×100.
+        better: Which values are better; None if a value only describes a text, such as its length.
+        decimals: How many decimals tables show.
+        metric: Its metric; evaluation fills it in.
     """
 
     name: str
@@ -55,7 +56,7 @@ class Column:
         return 100 * value if self.share else value
 
     def text(self, value: float | None, fewer: int = 0) -> str:
-        """A value in words; some decimals fewer where wanted."""
+        """A value as text, with so many decimals fewer."""
         if value is None or math.isnan(value):
             return "–"
         return f"{self.shown(value):,.{max(0, self.decimals - fewer)}f}"
@@ -72,65 +73,50 @@ class TextMetric(Protocol):
     """Scores texts one by one; means over them are what is reported.
 
     Attributes:
-        name: What it is asked for by, and what its settings stand under: "rouge", "blockmatch-rouge2".
+        name: Its name in options and in the settings of results: "rouge", "blockmatch-rouge2".
         columns: The values of a text: `rouge1`, `rouge2`, `rougeL`.
-        settings: All that the values depend on: they stand beside every score.
+        settings: All that the values depend on, as JSON takes it: they stand beside every score.
     """
 
-    @property
-    def name(self) -> str:
-        """What it is asked for by."""
+    name: str
+    columns: tuple[Column, ...]
+    settings: Mapping[str, Any]
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """The values of a text."""
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+        """Scores, texts × columns; NaN where one is not defined, such as without a target."""
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All that the values depend on, as JSON takes it."""
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
-        """Scores, texts × columns; NaN where one is not defined, such as without a target.
+class RowMetric(TextMetric):
+    """A metric that scores each text by itself."""
 
-        Raises:
-            ModelError: The model that the metric needs cannot be opened.
-        """
+    @abstractmethod
+    def row(self, prediction: Prediction) -> Sequence[float] | Floats:
+        """The values of one text, in the order of `columns`."""
+
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
+        """Scores, texts × columns."""
+        rows = []
+        for done, prediction in enumerate(texts, 1):
+            rows.append(self.row(prediction))
+            on_progress(self.name, done, len(texts))
+        return np.array(rows, np.float64).reshape(-1, len(self.columns))
 
 
 class CorpusMetric(Protocol):
-    """Scores all texts of a system on a data set together: there is no value of one text.
+    """Scores all texts of a system on a data set together; `name` and `settings` as of `TextMetric`."""
 
-    Attributes:
-        name: What it is asked for by, and what its settings stand under: "intent".
-        settings: All that the values depend on: they stand beside every score.
-    """
+    name: str
+    settings: Mapping[str, Any]
 
-    @property
-    def name(self) -> str:
-        """What it is asked for by."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All that the values depend on, as JSON takes it."""
-
-    def summary(self, texts: Sequence[Written], on_progress: Progress) -> Mapping[str, Any]:
-        """What is found, as JSON takes it: no NaN, no infinite number.
-
-        Raises:
-            ModelError: The model that the metric needs cannot be opened.
-        """
+    def summary(self, texts: Sequence[Prediction], on_progress: Progress) -> Mapping[str, Any]:
+        """What is found, as JSON takes it: no NaN, no infinite number."""
 
 
 @dataclass(frozen=True)
 class MetricOptions:
-    """What metrics are opened with.
+    """Options of `Rouge`, also in BlockMatch, of `over_references` and of `BertScore.open`.
 
     Attributes:
-        stemming: Of ROUGE, alone and in BlockMatch: `Rouge`.
-        rouge_l: The kind of ROUGE-L: `Rouge`. Of blocks always that of a sentence.
-        references: What counts where there are several targets: `over_references`.
-        bertscore_model: `BertScore.open`.
-        bertscore_layer: `BertScore.open`.
         taggers: Folder of the tagger, by the name of the metric: "intent", "corwa".
         workers: Processes for ROUGE; None for as many as there are processors.
     """
@@ -156,9 +142,8 @@ class MetricPart:
     """A metric as the registry knows it. It is one file of this package, or an entry point of `citerec.text_metrics`.
 
     Attributes:
-        name: What it is asked for by.
         open: Opens it; heavy packages are imported there.
-        by_default: Whether it is computed where no metric is named.
+        by_default: Whether it is computed by default.
         needs_tagger: Whether it needs the folder of a tagger.
         order: Its place among the metrics: the lowest number comes first.
     """
@@ -179,14 +164,11 @@ def default_metrics() -> tuple[str, ...]:
 
 
 def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric], list[CorpusMetric]]:
-    """Metrics by name, models loaded.
+    """Metrics of texts and metrics of whole systems by names of `TEXT_METRICS`, models loaded.
 
     Args:
-        names: Of `TEXT_METRICS`; one that comes twice counts once.
+        names: The metrics; one that comes twice counts once.
         options: `MetricOptions`.
-
-    Returns:
-        Metrics of texts, and metrics of whole systems, each in the order of their names.
 
     Raises:
         InputError: There is no such metric, none at all, or no tagger for it.
@@ -209,31 +191,20 @@ def over_references(values: Floats, references: References, lead: int = 0) -> Fl
     """The values of a text, one for each column, out of its values against each target.
 
     `best` is the way of SciTLDR's authors (`evaluate.py` of their repository): all values come from one target, that
-    with the highest leading value, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own way, takes each column's
-    highest value, whichever target gave it; it is never lower.
-
-    Args:
-        values: Targets × columns.
-        references: Which way.
-        lead: The leading column.
+    with the highest value in the column `lead`, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own way, takes each
+    column's highest value, whichever target gave it; it is never lower.
 
     Returns:
-        Columns; all NaN where there is no target.
+        Of targets × columns one row; all NaN if there is no target.
 
     Raises:
-        InputError: There is no such way.
+        InputError: `references` is none of `References`.
     """
-    if not len(values):
-        return np.full(values.shape[1], np.nan)
-    if references == "best":
-        row = values[int(np.argmax(values[:, lead]))]
-    elif references == "best-each":
-        row = values.max(axis=0)
-    elif references == "mean":
-        row = values.mean(axis=0)
-    elif references == "first":
-        row = values[0]
-    else:
+    if references not in get_args(References):
         known = ", ".join(get_args(References))
         raise InputError(f"there is no way over references {references!r}", f"Choose: {known}.")
-    return np.asarray(row, np.float64)
+    if not len(values):
+        return np.full(values.shape[1], np.nan)
+    if references in ("best-each", "mean"):
+        return np.asarray(values.max(axis=0) if references == "best-each" else values.mean(axis=0), np.float64)
+    return np.asarray(values[int(np.argmax(values[:, lead])) if references == "best" else 0], np.float64)

@@ -13,8 +13,8 @@ from citerec.errors import ModelError
 from citerec.groundwork.progress import Progress
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, over_references
-from citerec.texts.tasks import Written
+from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, TextMetric, over_references
+from citerec.texts.tasks import Prediction
 
 if TYPE_CHECKING:
     from bert_score import BERTScorer
@@ -27,7 +27,7 @@ _PART, _BATCH = 128, 32
 _BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
 
 
-class BertScore:
+class BertScore(TextMetric):
     """F1 of BERTScore of texts against their targets. Empty texts have 0, before it is rescaled.
 
     Attributes:
@@ -38,7 +38,7 @@ class BertScore:
     columns = (Column("bertscore"),)
 
     def __init__(self, scorer: "BERTScorer", settings: Mapping[str, Any], references: References) -> None:
-        self.settings: Mapping[str, Any] = settings
+        self.settings = settings
         self._scorer = scorer
         self._references: References = references
 
@@ -56,11 +56,10 @@ class BertScore:
 
         Args:
             model: A folder or a name (`find_model`); roberta-large by default.
-            layer: Which layer's vectors are compared, from 1; the one that the package's authors found best for the
-                model by default.
+            layer: The layer, from 1; by default the best by the package's authors.
             rescale: Whether scores are rescaled by the package's English baseline of the model.
-            references: What counts where there are several targets.
-            device: Where it runs, such as `cpu`; the first GPU, where there is one, by default.
+            references: As of `over_references`.
+            device: Where it runs, such as `cpu`; a GPU where there is one by default.
 
         Raises:
             ModelError: There is no such model or layer; nobody has tuned a layer, or measured a baseline, of it.
@@ -100,11 +99,11 @@ class BertScore:
             }
         return cls(scorer, settings, references)
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """F1, texts × 1; NaN without a target."""
-        pairs = [(written.text, target) for written in texts for target in written.task.targets]
+        pairs = [(prediction.text, target) for prediction in texts for target in prediction.task.targets]
         values = self.pairs(pairs, on_progress)
-        ends = np.cumsum([len(written.task.targets) for written in texts], dtype=int)
+        ends = np.cumsum([len(prediction.task.targets) for prediction in texts], dtype=int)
         rows = [over_references(part[:, None], self._references) for part in np.split(values, ends[:-1])]
         return np.array(rows[: len(texts)], np.float64).reshape(-1, 1)
 

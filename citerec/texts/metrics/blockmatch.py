@@ -15,27 +15,18 @@ from citerec.texts.metrics.base import (
     MetricOptions,
     MetricPart,
     References,
+    TextMetric,
     over_references,
 )
 from citerec.texts.metrics.rouge import KINDS, RougePairs, Score
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 
 class PairScore(Protocol):
-    """Compares pairs of texts.
+    """Compares pairs of texts. Its name is part of the metric's: "rouge2", "bertscore"."""
 
-    Attributes:
-        name: What the metric over it is called after: "rouge2", "bertscore".
-        settings: All that the values depend on.
-    """
-
-    @property
-    def name(self) -> str:
-        """What the metric over it is called after."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """All that the values depend on."""
+    name: str
+    settings: Mapping[str, Any]
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """The score of each pair of prediction and reference."""
@@ -47,14 +38,10 @@ def blocks_of(text: str) -> list[str]:
 
 
 def match(scores: Floats) -> Score:
-    """The best assignment of blocks to each other, by the Hungarian algorithm.
+    """The best assignment of blocks, by the Hungarian algorithm, of scores (reference blocks × predicted blocks).
 
-    Args:
-        scores: Of each pair, reference blocks × predicted blocks.
-
-    Returns:
-        With t the highest sum of scores of pairs that use no block twice: t ÷ predicted blocks, t ÷ reference blocks,
-        and their harmonic mean; all 0 where either has no block.
+    With t the highest sum of scores of pairs that use no block twice: t ÷ predicted blocks, t ÷ reference blocks, and
+    their harmonic mean; all 0 if either has no block.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -66,33 +53,21 @@ def match(scores: Floats) -> Score:
     return Score(total / predictions, total / references, 2 * total / (references + predictions))
 
 
-class BlockMatch:
-    """Precision, recall and F1 of matched blocks.
-
-    Args:
-        score: Compares two blocks.
-        references: What counts where there are several targets, led by F1.
-    """
+class BlockMatch(TextMetric):
+    """F1, precision and recall of matched blocks, by a score of two blocks; `over_references` is led by F1."""
 
     def __init__(self, score: PairScore, *, references: References = "best") -> None:
         self._score = score
         self._references: References = references
         self.name = f"blockmatch-{score.name}"
         self.columns = tuple(Column(f"blockmatch_{score.name}{end}") for end in ("", "_precision", "_recall"))
+        compares = {"name": score.name, **score.settings}
+        self.settings = {"blocks": "lines", "references": references, "score": compares}
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """What a block is, references, and what compares two blocks."""
-        return {
-            "blocks": "lines",
-            "references": self._references,
-            "score": {"name": self._score.name, **self._score.settings},
-        }
-
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """F1, precision, recall, of which the score's own highest value is the highest; NaN without a target."""
-        predicted = [blocks_of(written.text) for written in texts]
-        wanted = [[blocks_of(target) for target in written.task.targets] for written in texts]
+        predicted = [blocks_of(prediction.text) for prediction in texts]
+        wanted = [[blocks_of(target) for target in prediction.task.targets] for prediction in texts]
         pairs = [
             (block, reference)
             for blocks, targets in zip(predicted, wanted, strict=True)

@@ -1,15 +1,13 @@
 """Citations: whether a text cites the papers that the author cited (Docekal et al. 2024, section 4.2)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
-from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import cited_in
-from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, over_references
+from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, RowMetric, over_references
 from citerec.texts.metrics.rouge import Score
-from citerec.texts.tasks import Source, Written
+from citerec.texts.tasks import Prediction, Source
 
 
 def citation_score(text: str, target: str, sources: Sequence[Source]) -> Score:
@@ -17,11 +15,6 @@ def citation_score(text: str, target: str, sources: Sequence[Source]) -> Score:
 
     Both sets empty: 1; one of them: 0. A citation in the text to what is no source is wrong. One in the target is left
     out, as are those whose paper nobody knows, in either: no writer could make it.
-
-    Args:
-        text: What was written.
-        target: What the author wrote.
-        sources: What it could be written from.
     """
     wanted, found = cited_in(target, sources).sources, cited_in(text, sources)
     count = len(found.sources) + len(found.outside)
@@ -32,34 +25,21 @@ def citation_score(text: str, target: str, sources: Sequence[Source]) -> Score:
     return Score(right / count, right / len(wanted), 2 * right / (count + len(wanted)))
 
 
-class Citations:
-    """F1, precision and recall of the papers that texts cite.
-
-    Args:
-        references: What counts where there are several targets, led by F1.
-    """
+class Citations(RowMetric):
+    """F1, precision and recall of the papers that texts cite; `over_references` is led by F1."""
 
     name = "citations"
     columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))
 
     def __init__(self, *, references: References = "best") -> None:
         self._references: References = references
+        self.settings = {"references": references}
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """References."""
-        return {"references": self._references}
-
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def row(self, prediction: Prediction) -> Floats:
         """Scores from 0 to 1; NaN without a target."""
-        rows = []
-        for done, written in enumerate(texts, 1):
-            task = written.task
-            each = [citation_score(written.text, target, task.sources) for target in task.targets]
-            values = np.array([(score.f1, score.precision, score.recall) for score in each], np.float64)
-            rows.append(over_references(values.reshape(-1, len(self.columns)), self._references))
-            on_progress("citations", done, len(texts))
-        return np.array(rows, np.float64).reshape(-1, len(self.columns))
+        each = [citation_score(prediction.text, target, prediction.task.sources) for target in prediction.task.targets]
+        values = np.array([(score.f1, score.precision, score.recall) for score in each], np.float64)
+        return over_references(values.reshape(-1, len(self.columns)), self._references)
 
 
 TEXT_METRICS.register(

@@ -11,60 +11,51 @@ from typing import TYPE_CHECKING, Any
 from citerec.errors import InputError
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.base import TEXT_METRICS, MetricOptions, MetricPart
+from citerec.texts.metrics.base import TEXT_METRICS, CorpusMetric, MetricOptions, MetricPart
 from citerec.texts.sentences import sentences_by
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 if TYPE_CHECKING:
     from citerec.discourse.base import Tagger
 
-INFINITE = "∞"
-"""What stands in results for an infinite divergence: JSON has no number for it."""
 
-
-class Discourse:
+class Discourse(CorpusMetric):
     """Shares of labels over all texts of a system and over all their targets, and the divergence of the first.
 
     Args:
-        name: What it is asked for by: "intent", "corwa".
+        name: "intent" or "corwa".
         tagger: Gives the labels.
-        identity: Digest of the tagger's files, which tells it from others of its name; empty where it has none.
+        identity: Digest of the tagger's files, if there is one.
     """
 
     def __init__(self, name: str, tagger: "Tagger", identity: str = "") -> None:
         self.name = name
         self._tagger = tagger
-        self._identity = identity
         self._shares: dict[tuple[str, ...], dict[str, float]] = {}
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The tagger and its labels, what splits sentences, and the unit of the divergence."""
-        return {
-            "tagger": self._tagger.name,
-            **({"identity": self._identity} if self._identity else {}),
-            "scheme": self._tagger.scheme,
-            "labels": list(self._tagger.labels),
+        self.settings = {
+            "tagger": tagger.name,
+            **({"identity": identity} if identity else {}),
+            "scheme": tagger.scheme,
+            "labels": list(tagger.labels),
             "sentences": sentences_by(),
             "kl_divergence": "of the system's labels from the targets', in nats",
         }
 
-    def summary(self, texts: Sequence[Written], on_progress: Progress) -> Mapping[str, Any]:
+    def summary(self, texts: Sequence[Prediction], on_progress: Progress) -> Mapping[str, Any]:
         """The two distributions and their divergence.
 
         Returns:
-            `targets` and `system`: label → share, empty where there is no sentence. `missing`: labels that targets have
-            and the system's texts lack. `kl_divergence`: a number; "∞" where one is missing; None without a sentence in
-            the targets.
+            `targets` and `system`: label → share, empty where there is no sentence. `missing`: labels of the targets
+            that the system's texts lack. `kl_divergence`: a number; "∞" if one is missing; None if targets are blank.
         """
         doing, steps = f"tagging ({self.name})", 2
         on_progress(doing, 0, steps)
-        targets = tuple(target for written in texts for target in written.task.targets)
+        targets = tuple(target for prediction in texts for target in prediction.task.targets)
         if targets not in self._shares:  # the same for every system
             self._shares[targets] = self._distribution(targets)
         wanted = self._shares[targets]
         on_progress(doing, 1, steps)
-        found = self._distribution([written.text for written in texts])
+        found = self._distribution([prediction.text for prediction in texts])
         on_progress(doing, steps, steps)
         from citerec.discourse.distribution import kl_divergence
 
@@ -72,15 +63,16 @@ class Discourse:
         return {
             "targets": wanted,
             "system": found,
-            "kl_divergence": None if not wanted else INFINITE if math.isinf(divergence) else divergence,
+            # JSON has no infinite number.
+            "kl_divergence": None if not wanted else "∞" if math.isinf(divergence) else divergence,
             "missing": [label for label, share in wanted.items() if share and not found.get(label)],
         }
 
     def _distribution(self, texts: Sequence[str]) -> dict[str, float]:
         from citerec.discourse.distribution import distribution
 
-        written = [with_bare_spans(text) for text in texts if text.strip()]
-        return distribution(self._tagger, written) if written else {}
+        bare = [with_bare_spans(text) for text in texts if text.strip()]
+        return distribution(self._tagger, bare) if bare else {}
 
 
 def _open(name: str, options: MetricOptions) -> Discourse:

@@ -5,17 +5,13 @@ A word that no source has may be right, and a found one wrong: this is a hint at
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence, Set
 from decimal import Decimal
-from typing import Any
 
-import numpy as np
-
-from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
+from citerec.texts.metrics.base import TEXT_METRICS, Column, MetricPart, RowMetric
 from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, terms_of
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 # Not inside a name: the 2 of "GPT-2" is part of a word, and judged with it.
 _NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
@@ -26,40 +22,33 @@ def numbers(text: str) -> list[Decimal | str]:
     return [_value(found) for found in _NUMBER.findall(text)]
 
 
-class Grounding:
+class Grounding(RowMetric):
     """The share of content words, and of numbers, that stand in the text, title or authors of a source."""
 
     name = "grounding"
     columns = tuple(Column(name, better=None) for name in ("grounding_words", "grounding_numbers"))
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The list of stop words: how many, and the beginning of the digest of the sorted words, one a line."""
+    def __init__(self) -> None:
         digest = hashlib.sha256("\n".join(sorted(STOP_WORDS)).encode()).hexdigest()
-        return {"stop_words": f"citerec's {len(STOP_WORDS)} function words, sha256 {digest[:12]}"}
+        self.settings = {"stop_words": f"citerec's {len(STOP_WORDS)} function words, sha256 {digest[:12]}"}
 
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def row(self, prediction: Prediction) -> list[float]:
         """Shares from 0 to 1, each word and number as often as it comes; NaN where there are none."""
-        rows = []
-        for done, written in enumerate(texts, 1):
-            text = without_anchors(written.text)
-            given = [said_by(source) for source in written.task.sources]
-            known_words = {term for source in given for term in terms_of(source)}
-            known_numbers = {number for source in given for number in numbers(source)}
-            rows.append([_share(content_terms(text), known_words), _share(numbers(text), known_numbers)])
-            on_progress("grounding", done, len(texts))
-        return np.array(rows, np.float64).reshape(-1, len(self.columns))
+        text = without_anchors(prediction.text)
+        given = [said_by(source) for source in prediction.task.sources]
+        known_words = {term for source in given for term in terms_of(source)}
+        known_numbers = {number for source in given for number in numbers(source)}
+        return [_share(content_terms(text), known_words), _share(numbers(text), known_numbers)]
 
 
-def _share(found: Sequence[object], known: Iterable[object]) -> float:
-    known = set(known)
+def _share(found: Sequence[object], known: Set[object]) -> float:
     return sum(one in known for one in found) / len(found) if found else float("nan")
 
 
-def _value(written: str) -> Decimal | str:
+def _value(printed: str) -> Decimal | str:
     """The value of a number; itself where its points and commas make none, as in 1.2.3."""
-    plain = re.sub(r",(?=\d{3}(?!\d))", "", written)
-    return Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain) else written
+    plain = re.sub(r",(?=\d{3}(?!\d))", "", printed)
+    return Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain) else printed
 
 
 TEXT_METRICS.register(MetricPart("grounding", lambda _: Grounding(), by_default=True, order=70))

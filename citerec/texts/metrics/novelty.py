@@ -3,13 +3,10 @@
 from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
-import numpy as np
-
-from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart
+from citerec.texts.metrics.base import TEXT_METRICS, Column, MetricPart, RowMetric
 from citerec.texts.sentences import terms_of
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 NGRAMS = (1, 2, 3, 4)
 
@@ -19,36 +16,25 @@ _Gram = tuple[str, ...]
 def novelty(text: str, sources: Sequence[str]) -> list[float]:
     """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it comes, that stand in no source.
 
-    Args:
-        text: The text; its citations do not count.
-        sources: Texts that it could be written from.
-
-    Returns:
-        In the order of `NGRAMS`; NaN where the text is shorter than n words.
+    Citations do not count; NaN where the text is shorter than n words.
     """
     terms, known = terms_of(without_anchors(text)), [terms_of(source) for source in sources]
     return [_new_share(_ngrams(terms, n), {gram for one in known for gram in _ngrams(one, n)}) for n in NGRAMS]
 
 
-class Novelty:
+class Novelty(RowMetric):
     """Novelty of texts against the texts and titles of their sources."""
 
     name = "novelty"
     columns = tuple(Column(f"novelty{n}", better=None) for n in NGRAMS)
+    settings: Mapping[str, Any] = {
+        "ngrams": list(NGRAMS),
+        "of": "words in small letters, parted at hyphens; no citations",
+    }
 
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """The n-grams, and of what."""
-        return {"ngrams": list(NGRAMS), "of": "words in small letters, parted at hyphens; no citations"}
-
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
-        """Shares from 0 to 1; NaN where a text is shorter than n words."""
-        rows = []
-        for done, written in enumerate(texts, 1):
-            sources = [text for source in written.task.sources for text in (source.title, source.text)]
-            rows.append(novelty(written.text, sources))
-            on_progress("novelty", done, len(texts))
-        return np.array(rows, np.float64).reshape(-1, len(self.columns))
+    def row(self, prediction: Prediction) -> list[float]:
+        """Shares from 0 to 1; see `novelty`."""
+        return novelty(prediction.text, [text for one in prediction.task.sources for text in (one.title, one.text)])
 
 
 def _new_share(grams: Sequence[_Gram], known: Set[_Gram]) -> float:

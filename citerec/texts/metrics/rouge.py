@@ -19,10 +19,11 @@ from citerec.texts.metrics.base import (
     MetricOptions,
     MetricPart,
     References,
+    TextMetric,
     over_references,
 )
 from citerec.texts.sentences import sentences_by, sentences_of
-from citerec.texts.tasks import Written
+from citerec.texts.tasks import Prediction
 
 KINDS = ("rouge1", "rouge2", "rougeL")
 RougeL = Literal["sentence", "summary"]
@@ -32,13 +33,7 @@ _Pair = tuple[str, tuple[str, ...]]
 
 
 class Score(NamedTuple):
-    """Of a text against another, each from 0 to 1.
-
-    Attributes:
-        precision: Share of the prediction that the reference has.
-        recall: Share of the reference that the prediction has.
-        f1: Their harmonic mean.
-    """
+    """Precision, recall and F1 of a prediction against a reference, each from 0 to 1."""
 
     precision: float
     recall: float
@@ -46,32 +41,24 @@ class Score(NamedTuple):
 
 
 def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Sequence[str] = KINDS) -> dict[str, Score]:
-    """The scores of a text against another, exactly rouge-score's.
+    """The scores of a text against another by kind, exactly rouge-score's.
 
-    Args:
-        prediction: The text.
-        reference: The text that it should be like.
-        stemming: Whether words are stemmed (Porter).
-        kinds: `rouge1` to `rouge9`; `rougeL`; `rougeLsum`, for which each line of a text is a sentence.
-
-    Returns:
-        By kind.
+    Kinds are `rouge1` to `rouge9`, `rougeL`, and `rougeLsum`, for which each line of a text is a sentence.
     """
     scores = _scorer(tuple(kinds), stemming).score(reference, prediction)
     return {kind: Score(float(score[0]), float(score[1]), float(score[2])) for kind, score in scores.items()}
 
 
-class Rouge:
+class Rouge(TextMetric):
     """ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets.
 
     Args:
-        stemming: Whether words are stemmed (Porter). CiteBench does not; stemming moves ROUGE-1 and L by some three
-            points.
-        rouge_l: `sentence` takes a text as one sequence of words; `summary` takes it sentence by sentence and unites
-            what they share (column `rougeLsum`). Sentences are `citerec.texts.sentences.sentences_of`.
-        references: What counts where there are several targets: `over_references`, led by ROUGE-1.
-        measure: What of a score: CiteBench, CiteSum and SciTLDR report F1.
-        workers: Processes; None for as many as there are processors, 1 for none but this one.
+        stemming: Whether words are stemmed (Porter), as not in CiteBench: it moves ROUGE-1 and L by some three points.
+        rouge_l: `sentence` takes a text as one sequence of words; `summary` sentence by sentence (`sentences_of`), and
+            unites what they share (column `rougeLsum`).
+        references: As of `over_references`, led by ROUGE-1.
+        measure: CiteBench, CiteSum and SciTLDR report F1.
+        workers: Processes; None for as many as there are processors.
     """
 
     name = "rouge"
@@ -92,74 +79,53 @@ class Rouge:
         ):
             if value not in known:
                 raise InputError(f"there is no {what} {value!r}", f"Choose: {', '.join(known)}.")
-        self._kinds = KINDS if rouge_l == "sentence" else ("rouge1", "rouge2", "rougeLsum")
-        self._stemming, self._rouge_l, self._measure = stemming, rouge_l, measure
-        self._references: References = references
+        kinds = KINDS if rouge_l == "sentence" else ("rouge1", "rouge2", "rougeLsum")
+        self.columns = tuple(Column(kind if measure == "f1" else f"{kind}_{measure}") for kind in kinds)
+        self.settings = {
+            "package": _package(),
+            "stemming": stemming,
+            "rouge_l": rouge_l,
+            **({"sentences": sentences_by()} if rouge_l == "summary" else {}),
+            "references": references,
+            "measure": measure,
+        }
+        self._row = functools.partial(_row, kinds, stemming, measure, references)
         self._workers = workers
 
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """`rouge1`, `rouge2`, `rougeL` or `rougeLsum`; with `_precision` or `_recall` behind, where it is not F1."""
-        end = "" if self._measure == "f1" else f"_{self._measure}"
-        return tuple(Column(kind + end) for kind in self._kinds)
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Package and its version, stemming, kind of ROUGE-L and what splits its sentences, references, measure."""
-        return {
-            "package": _package(),
-            "stemming": self._stemming,
-            "rouge_l": self._rouge_l,
-            **({"sentences": sentences_by()} if self._rouge_l == "summary" else {}),
-            "references": self._references,
-            "measure": self._measure,
-        }
-
-    def scores(self, texts: Sequence[Written], on_progress: Progress) -> Floats:
+    def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Scores from 0 to 1, texts × columns; NaN without a target."""
         pairs = [
-            (with_bare_spans(written.text), tuple(map(with_bare_spans, written.task.targets))) for written in texts
+            (with_bare_spans(prediction.text), tuple(map(with_bare_spans, prediction.task.targets)))
+            for prediction in texts
         ]
-        score = functools.partial(_row, self._kinds, self._stemming, self._measure, self._references)
-        rows = in_processes(score, pairs, self._workers, lambda done: on_progress("ROUGE", done, len(pairs)))
-        return np.array(rows, np.float64).reshape(len(pairs), len(self._kinds))
+        rows = in_processes(self._row, pairs, self._workers, lambda done: on_progress("ROUGE", done, len(pairs)))
+        return np.array(rows, np.float64).reshape(len(pairs), len(self.columns))
 
 
 class RougePairs:
-    """F1 of one kind of ROUGE for pairs of texts: what `citerec.texts.metrics.blockmatch` compares blocks by.
-
-    Args:
-        kind: `rouge1`, `rouge2`, `rougeL`.
-        stemming: Whether words are stemmed.
-        workers: Processes, as for `Rouge`.
-    """
+    """F1 of one kind of ROUGE for pairs of texts, for `citerec.texts.metrics.blockmatch`; arguments as of `Rouge`."""
 
     def __init__(self, kind: str, *, stemming: bool = False, workers: int | None = None) -> None:
         self.name = kind
-        self._stemming, self._workers = stemming, workers
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Package and its version, stemming, measure."""
-        return {"package": _package(), "stemming": self._stemming, "measure": "f1"}
+        self.settings: Mapping[str, Any] = {"package": _package(), "stemming": stemming, "measure": "f1"}
+        self._row = functools.partial(_row, (kind,), stemming, "f1", "first")
+        self._workers = workers
 
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference."""
-        score = functools.partial(_row, (self.name,), self._stemming, "f1", "first")
-        asked = [(prediction, (reference,)) for prediction, reference in pairs]
-        rows = in_processes(score, asked, self._workers, lambda done: on_progress("ROUGE", done, len(pairs)))
+        given = [(prediction, (reference,)) for prediction, reference in pairs]
+        rows = in_processes(self._row, given, self._workers, lambda done: on_progress("ROUGE", done, len(pairs)))
         return np.array(rows, np.float64).reshape(len(pairs))
 
 
 class GreedyRouge:
-    """ROUGE-n of a text that grows sentence by sentence: what a greedy choice of sentences asks for over and over.
+    """ROUGE-n of a text that grows sentence by sentence, for a greedy choice of sentences.
 
-    Its scores are exactly those of `rouge(" ".join(chosen), reference)`, n-grams across the ends of sentences included;
-    but only what a sentence adds is counted.
+    Its scores are exactly those of `rouge(" ".join(chosen), reference)`, but only what a sentence adds is counted.
 
     Args:
-        reference: The text that it should be like.
-        sentences: What may be chosen.
+        reference: The text to compare with.
+        sentences: The sentences to choose from.
         n: Of the n-grams.
         stemming: Whether words are stemmed.
     """
@@ -183,11 +149,7 @@ class GreedyRouge:
         return self._score(self._shared + self._added(number).total(), self._length + len(self._tokens[number]))
 
     def add(self, number: int) -> Score:
-        """Puts the sentence of this number at the end.
-
-        Returns:
-            The score of all that was chosen.
-        """
+        """Puts the sentence of this number at the end, and gives the score of all that was chosen."""
         added = self._added(number)
         self._missing -= added
         self._shared += added.total()
