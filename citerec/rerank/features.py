@@ -97,13 +97,7 @@ KINDS: dict[str, str] = {
 
 
 def features_of(topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]) -> Floats:
-    """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where nothing is known.
-
-    Args:
-        topic: What they were found for.
-        candidates: Best first; ranks are among these.
-        papers: Their records.
-    """
+    """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where nothing is known."""
     records = [papers.get(candidate.paper_id) or Paper(candidate.paper_id) for candidate in candidates]
     signals = {
         name: np.array([candidate.signals.get(name, _UNKNOWN) for candidate in candidates], np.float32)

@@ -69,12 +69,8 @@ class LtrManifest(BaseModel):
 class LtrReranker(Reranker):
     """Ranks candidates by gradient-boosted trees. Safe to call from several threads.
 
-    Args:
-        path: Folder of a trained ranker.
-        settings: How it is used.
-
     Raises:
-        ModelError: There is none, it is damaged, or it was trained on other features.
+        ModelError: There is no trained ranker, it is damaged, or it was trained on other features.
     """
 
     name = "ltr"

@@ -64,12 +64,6 @@ def build_index(
 
     What stood there stays whole until the new index is. A build that was stopped goes on where it stopped.
 
-    Args:
-        sources: Files and folders: docs/formats.md.
-        out: The index directory.
-        options: How to read and build.
-        on_progress: Called as the work goes on.
-
     Raises:
         SourceError: A source is missing, broken, empty, or of no known format.
         BuildError: Too many records are bad, or the disk is full, or another build is at work.

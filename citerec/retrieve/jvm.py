@@ -158,12 +158,7 @@ class _End:
 
 @contextlib.contextmanager
 def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterator[None]:
-    """Turns a Java exception into one line.
-
-    Args:
-        doing: What was being done, for the message.
-        wrong: The error to raise.
-    """
+    """Raises a Java exception as a citerec error, whose message names what was being done."""
     import jpype
 
     try:

@@ -58,10 +58,6 @@ class LuceneRetriever(Retriever):
     A paper scores the weighted sum of BM25 over its fields, and of its best citances, each further one decayed:
     `Σ_f w_f · BM25_f + w_citances · Σ_j decay^j · BM25(citance_j)` over the citances that the filters leave.
 
-    Args:
-        path: Folder with the Lucene indexes `papers` and, where there are citances, `citances`.
-        settings: Weights and BM25's parameters.
-
     Raises:
         IndexUnusableError: Lucene cannot open what lies there.
         SettingsError: No field that the index has is given a weight.
@@ -104,11 +100,7 @@ class LuceneRetriever(Retriever):
     ) -> list[Candidate]:
         """The k best candidates, best first; fewer where fewer share a word with the query.
 
-        Args:
-            topic: What to search for.
-            k: How many candidates, from 1.
-            filters: Which papers may be found; exact.
-            sort: One of SORTS. Any other than relevance orders every paper that shares a word with the query.
+        Any `sort` (one of SORTS) but relevance orders every paper that shares a word with the query.
 
         Raises:
             QueryError: The query has no word to search for, or too many.

@@ -12,18 +12,10 @@ _LARGEST = 3e38
 
 
 def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], tag: str) -> tuple[int, int]:
-    """Writes a run file, whole or not at all.
+    """Writes a run file, whole or not at all; returns the number of contexts, and of those without a candidate.
 
     trec_eval ignores ranks: it orders by score alone, in single precision, and breaks ties by its own rule. Hence each
     written score is at least one single-precision step below the one before: every reader sees this ranking.
-
-    Args:
-        path: Where to.
-        answers: Context id and candidates, best first, of each context.
-        tag: Name of the run.
-
-    Returns:
-        How many contexts there were, and how many of them without a candidate.
 
     Raises:
         BuildError: The file cannot be written.

@@ -31,11 +31,6 @@ def checked_k(k: int | None, manifest: Manifest) -> int:
 def check_filters(filters: Filters, store: PaperStore, matches_nothing: Callable[[Filters], bool]) -> None:
     """Whether the filters make sense, and name fields of study that the index has.
 
-    Args:
-        filters: What is asked for.
-        store: Knows the names of all fields; asked only to suggest another, as it counts every paper for that.
-        matches_nothing: Whether no paper of the index passes some filters.
-
     Raises:
         FilterError: A range is turned round, a number negative, or a field unknown.
     """

@@ -32,15 +32,12 @@ _STEP = re.compile(r"step-(\d{8})")
 
 @dataclass(slots=True)
 class State:
-    """Where training stands.
+    """Where training stands: steps done, dev values and losses by step.
 
     Attributes:
-        step: Steps done.
-        best: The best dev value, and the step after which it was measured; None before the first.
-        best_step: That step.
+        best: The best dev value, measured after `best_step`; None before the first.
         found: What else was found on dev then.
         without_gain: Dev values since the best one.
-        values: Every dev value, by step.
         losses: Mean training loss between two dev values, by the step of the later.
         running: Sum and count of the losses since the last dev value.
     """
@@ -128,11 +125,7 @@ class Checkpoints:
 
 @contextlib.contextmanager
 def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
-    """A folder to work in. What a stopped training of the same plan left there stands; of another one it is removed.
-
-    Args:
-        out: The model to be.
-        plan: All that the outcome depends on, as JSON takes it.
+    """A folder for the checkpoints of the model `out`. A stopped training of the same plan goes on; others are removed.
 
     Raises:
         BuildError: Another process trains this model, or the disk is full.
@@ -199,14 +192,10 @@ def _beside(out: Path, what: str) -> Path:
 
 
 def source_digest(path: Path, remedy: str) -> str:
-    """The digest of what a file holds from which a model learns.
-
-    Args:
-        path: The file.
-        remedy: What to give where there is none.
+    """The digest of a file from which a model learns.
 
     Raises:
-        SourceError: It cannot be read.
+        SourceError: It cannot be read; the remedy says what to give.
     """
     try:
         return file_digest(path)

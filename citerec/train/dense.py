@@ -61,13 +61,7 @@ class EncoderOptions:
 
 
 class EncoderManifest(BaseModel):
-    """`manifest.json`: what a trained encoder says of itself.
-
-    Attributes:
-        base: The model with which training began.
-        training: How it was trained.
-        dev: What it reached on the dev contexts, and what the base had reached.
-    """
+    """`manifest.json` of a trained encoder: its base, how it was trained, and dev values, the base's among them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -91,26 +85,10 @@ def train_encoder(
     on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> EncoderManifest:
-    """Trains an encoder, in place of what stood at `out`. A training that was stopped goes on where it stopped.
+    """Trains an encoder (a folder of sentence-transformers), in place of what stood at `out`.
 
-    The outcome is a folder of sentence-transformers. Where no step did the base any good on dev, it is the base.
-
-    Args:
-        choice: From which contexts to learn, and on which to measure.
-        index: Where their candidates come from.
-        out: The directory of the model.
-        options: What to learn, and how.
-        schedule: How long, and how fast.
-        system: How candidates are found, before any reranker; the best that the index supports by default.
-        device: Where; a GPU where there is one by default.
-        on_progress: Called as the work goes on.
-        note: Told of each dev value.
-
-    Raises:
-        ModelError: There is no such base, or it cannot be trained.
-        SourceError: A file of contexts cannot be read.
-        InputError: A line of it is no context, or no cited paper is in the index, or something else stands at `out`.
-        BuildError: The loss is no number any more, or another process trains this model, or the disk is full.
+    Where no step did the base any good on dev, the outcome is the base. Arguments and errors are those of
+    `citerec.train_reranker`.
     """
     ENCODER_DIRECTORY.check_place(out)
     with Recommender.open(index, without_rerankers(index, system)) as recommender:

@@ -155,14 +155,9 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
 def mine(
     contexts: Iterator[Context], recommender: Recommender, k: int, path: Path, on_progress: Callable[[int], None]
 ) -> None:
-    """Writes the groups of some contexts to a file; goes on where it stopped. A context of no use is a null.
+    """Writes the groups of some contexts to a file, with k candidates each; goes on where it stopped.
 
-    Args:
-        contexts: The same, in the same order, each time.
-        recommender: Finds the candidates; its leak rules hold.
-        k: How many of them.
-        path: The file.
-        on_progress: Called with how many contexts are done.
+    The contexts must be the same, in the same order, each time. A context of no use becomes a null.
     """
     done = whole_lines(path)
     with path.open("ab") as file:
@@ -202,14 +197,7 @@ def mine_groups(
 
 
 def learnt_by(train: Groups, dev: Groups, recommender: Recommender, base: str) -> Learnt:
-    """What a model learns from: the contexts of the groups, and what those parts know that it builds upon.
-
-    Args:
-        train: The groups to learn from.
-        dev: Those to measure on.
-        recommender: Found the candidates.
-        base: The model with which training begins.
-    """
+    """What a model learns from: the contexts of the groups, and what its base and the searched parts learnt from."""
     own = Learnt.of((group.context for group in train), (group.context for group in dev))
     return own | recommender.learnt | learnt_by_part(base)
 

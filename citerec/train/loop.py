@@ -61,12 +61,7 @@ class Schedule:
 def learn(learner: Learner, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> State:
     """Trains a model, or goes on training it; it then has the weights that were best on dev.
 
-    Args:
-        learner: The model and its examples.
-        schedule: How long and how fast.
-        folder: Where checkpoints are kept. What stands there must be of the same training.
-        on_progress: Told of steps.
-        note: Told of each dev value.
+    Checkpoints in `folder` must be of the same training.
 
     Raises:
         BuildError: The loss is no number any more.

@@ -47,13 +47,7 @@ class LtrOptions:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Features of the candidates of many contexts, and which of them are cited.
-
-    Attributes:
-        features: (rows, len(FEATURES)).
-        cited: (rows,), 1 for a cited paper.
-        groups: Rows of each context.
-    """
+    """Features (rows, len(FEATURES)) of candidates, 1 for each cited one (rows,), and the rows of each context."""
 
     features: Floats
     cited: "np.ndarray[tuple[int], np.dtype[np.int8]]"

@@ -60,15 +60,6 @@ def build_dense(
     Stopped, it goes on after the last chunk when it is called with the same again. Texts that `previous` has encoded
     with the same model are not encoded again.
 
-    Args:
-        folder: Where to; what was begun there for something else is thrown away.
-        store: The papers.
-        fingerprint: The store's.
-        papers: How many papers it has.
-        options: How.
-        previous: A folder of finished vectors, if there is one.
-        on_progress: Called as the work goes on.
-
     Raises:
         ModelError: The model cannot be found or loaded.
         SourceError: Given vectors are missing or broken, or no paper has a text.

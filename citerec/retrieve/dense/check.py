@@ -14,13 +14,7 @@ _TOLERANCE = 5e-3  # float16 keeps three digits of each number
 
 
 def dense_faults(folder: Path, store: PaperStore, fingerprint: str) -> list[str]:
-    """The faults of a folder of vectors; an empty list where there is none.
-
-    Args:
-        folder: The vectors.
-        store: The papers.
-        fingerprint: The store's, as the manifest of the index has it.
-    """
+    """The faults of a folder of vectors for the papers of a store; an empty list where there is none."""
     try:
         vectors = Vectors(folder)
     except IndexUnusableError as error:

@@ -41,19 +41,10 @@ def encode_papers(
     journal: Journal,
     on_progress: Progress,
 ) -> int:
-    """Writes ids and vectors of all papers with a text; goes on after the last chunk that was kept.
+    """Writes ids and vectors of all papers with a text; returns how many papers have none.
 
-    Args:
-        folder: Where to.
-        store: The papers; the same ones as when the work began.
-        encoder: What makes vectors of texts.
-        previous: Vectors of the same model: those of texts that are still the same are taken over.
-        papers: How many papers the store has.
-        journal: Knows what was done.
-        on_progress: Told of papers that have their vector.
-
-    Returns:
-        How many papers have no text.
+    Goes on after the last chunk that the journal notes. `previous` holds vectors of the same model: those of unchanged
+    texts are copied.
     """
     if journal.get("left_out") is None:
         journal.note(left_out=list_papers(folder, store, _has_text, papers, on_progress))

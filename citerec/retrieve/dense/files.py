@@ -15,18 +15,7 @@ _PART = 1 << 16
 
 
 class ArrayWriter:
-    """Writes a `.npy` file row by row; goes on in one that was left behind.
-
-    Args:
-        path: The file.
-        dtype: Of its values.
-        row: Shape of a row; empty where a row is one number or id.
-        rows: How many rows that stand there already are kept; what comes after them is cut off.
-
-    Attributes:
-        dtype: Of its values.
-        rows: How many rows it has.
-    """
+    """Writes a `.npy` file row by row. Of a file that was left behind, the first `rows` rows are kept."""
 
     def __init__(self, path: Path, dtype: "DTypeLike", row: tuple[int, ...] = (), rows: int = 0) -> None:
         import numpy as np
@@ -94,12 +83,7 @@ def mapped(path: Path) -> "NDArray[Any]":
 
 
 def write_ids(lines: Path, path: Path) -> None:
-    """Writes ids as a mappable array of fixed width.
-
-    Args:
-        lines: The ids, one a line, in order of their bytes. They hold no white space (`corpus/values.py`).
-        path: The `.npy` file to write, as wide as the longest id.
-    """
+    """Writes ids, one a line and sorted by their bytes, as a `.npy` array as wide as the longest of them."""
     import numpy as np
 
     with lines.open("rb") as file:

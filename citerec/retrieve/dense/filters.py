@@ -23,13 +23,7 @@ _KEPT_MATCHING = 8
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """Which rows pass.
-
-    Attributes:
-        count: How many.
-        bits: A bit a row, the first one lowest.
-        selector: FAISS's view of them.
-    """
+    """Which rows pass: how many, a bit for each row (the first one lowest), and FAISS's view of the bits."""
 
     count: int
     bits: "NDArray[np.uint8]"
@@ -43,12 +37,7 @@ class Passing:
 
 
 class RowFilter:
-    """Answers which rows pass some filters; what was asked before is kept. Safe to call from several threads.
-
-    Args:
-        vectors: Has the years and the citation counts.
-        matching: Knows fields and venues.
-    """
+    """Answers which rows pass some filters, and keeps the answers. Safe to call from several threads."""
 
     def __init__(self, vectors: Vectors, matching: Matching) -> None:
         self._vectors = vectors

@@ -37,7 +37,7 @@ _FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-spect
 
 @dataclass(slots=True)
 class _Batch:
-    """Vectors with their ids, those that cannot be used counted by reason."""
+    """Vectors with their ids; those that cannot be used are counted by reason."""
 
     ids: list[str]
     vectors: "NDArray[np.float32]"
@@ -48,13 +48,7 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What was found.
-
-    Attributes:
-        dimension: Of the vectors.
-        left_out: Papers of the store for which none was given.
-        faults: Vectors that could not be used, by reason; those of papers that are not in the store among them.
-    """
+    """The dimension, how many papers got no vector, and how many vectors were not used, by reason."""
 
     dimension: int
     left_out: int
@@ -95,15 +89,6 @@ def arrange_given(
     """Writes ids and vectors of all papers of a store for which a vector is given; goes on where it stopped.
 
     Of several vectors of a paper the last one counts.
-
-    Args:
-        folder: Where to.
-        store: The papers; the same ones as when the work began.
-        sources: What `find_given` found.
-        max_bad: Share of unusable vectors, 0 to 1, above which the work stops.
-        papers: How many papers the store has.
-        journal: Knows what was done.
-        on_progress: Told of the sources read.
 
     Raises:
         SourceError: A source cannot be read, or holds no vector of a paper of the store.

@@ -59,13 +59,8 @@ def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
 def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSettings:
     """Builds `index.faiss` over `vectors.npy`, and finds how far it must search to keep the recall.
 
-    HNSW is built by all processors at once: which of two links comes first is left to chance, so that its bytes, and
-    one hit in a few hundred, differ from build to build. With OMP_NUM_THREADS=1 they do not. The others never do.
-
-    Args:
-        folder: Has `vectors.npy`, float16, each of length one.
-        asked: The kind, or `auto`.
-        on_progress: Told of vectors done.
+    HNSW is built by all processors at once, so its bytes, and one hit in a few hundred, differ from build to build.
+    With OMP_NUM_THREADS=1 they do not. The other kinds never differ.
     """
     faiss = faiss_module()
     vectors = mapped(folder / "vectors.npy")

@@ -33,17 +33,9 @@ def text_digest(text: str) -> int:
 def list_papers(
     folder: Path, store: PaperStore, listed: Callable[[SearchableText], bool], papers: int, on_progress: Progress
 ) -> int:
-    """Writes ids, digests of the texts, years and citation counts of papers, in order of id.
+    """Writes ids, digests of the texts, years and citation counts of the papers that are `listed`, in order of id.
 
-    Args:
-        folder: Where to.
-        store: The papers.
-        listed: Whether a paper gets a row.
-        papers: How many papers the store has.
-        on_progress: Told of papers seen.
-
-    Returns:
-        How many were left out.
+    Returns how many were left out.
     """
     import numpy as np
 

@@ -66,15 +66,6 @@ class DenseRetriever(Retriever):
     A paper scores the cosine of its vector with the query's, computed from the vectors themselves whatever the kind
     of index: scores of flat, HNSW and IVF-PQ are equal, what they find may differ.
 
-    Args:
-        path: The folder `dense` of an index directory.
-        settings: How the query becomes a vector, and how far is searched.
-        matching: The ids of the papers that pass filters by field of study and venue.
-
-    Attributes:
-        settings: As given.
-        vectors: The papers' vectors.
-
     Raises:
         IndexUnusableError: There are no vectors, or they are damaged, or were made for other papers.
     """
@@ -86,12 +77,7 @@ class DenseRetriever(Retriever):
 
     @classmethod
     def open(cls, index: "OpenIndex", settings: DenseSettings) -> Self:
-        """Opens the vectors of an index.
-
-        Raises:
-            SettingsError: The index has none.
-            IndexUnusableError: They are damaged, or were made for other papers.
-        """
+        """Opens the vectors of an index."""
         if not (index.path / DENSE).is_dir():
             raise SettingsError(
                 f"{index.path} has no vectors to search", f"Make them: citerec index encode {index.path}"
@@ -155,11 +141,7 @@ class DenseRetriever(Retriever):
     ) -> list[Candidate]:
         """The k nearest papers, nearest first; fewer only where fewer pass the filters.
 
-        Args:
-            topic: What to search for.
-            k: How many papers, from 1.
-            filters: Which papers may be found; exact.
-            prepared: The topic's vector (dimension,), where it is known; else it is encoded.
+        `prepared` is the topic's vector (dimension,); the topic is encoded where it is None.
 
         Raises:
             QueryError: The topic is blank.

@@ -62,7 +62,7 @@ class Vectors:
     def scores(self, vector: "NDArray[np.float32]", rows: "NDArray[np.int64]") -> "NDArray[np.float32]":
         """Inner products of a vector (dimension,) with some rows, as float32.
 
-        Summed up as float64: a row scores the same whatever other rows it is asked with.
+        Summed up as float64: the score of a row does not depend on the other rows.
         """
         import numpy as np
 
