@@ -23,7 +23,6 @@ from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run
-from citerec.retrieve.validate import check_filters, checked_k
 from citerec.systems import Recipe, default_system, learnt_by_system, open_rerankers
 
 _PART = 1000
@@ -201,7 +200,7 @@ class Recommender:
             text: A text with at most one `<REF>`, or a context. Without `<REF>` all of it is the query.
             k: How many papers, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
-            sort: One of `citerec.retrieve.lucene_queries.SORTS`.
+            sort: One of `citerec.retrieve.lucene.queries.SORTS`.
             explain: Whether to say which words matched, in which field.
 
         Returns:
@@ -216,8 +215,8 @@ class Recommender:
             if len(contexts) > 1:
                 raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call search_text, which answers each.")
             text = contexts[0]
-        k = checked_k(k, self.manifest)
-        check_filters(filters, self.store, self._index.lucene.matches_nothing)
+        k = self._index.number_of_hits(k)
+        self._index.check_filters(filters)
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
         if sort == "relevance":
@@ -313,8 +312,8 @@ class Recommender:
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
         options = options or SearchOptions()
-        k = checked_k(k, self.manifest)
-        check_filters(filters, self.store, self._index.lucene.matches_nothing)
+        k = self._index.number_of_hits(k)
+        self._index.check_filters(filters)
         # A part at a time: a thread pool would take in all of them at once.
         for part in _parts(topics):
             begun = time.perf_counter()

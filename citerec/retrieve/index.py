@@ -19,9 +19,9 @@ from citerec.groundwork.resume import Journal, forget
 from citerec.groundwork.writing import beside, exchange
 from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
-from citerec.retrieve.jvm import java_class, java_failures
-from citerec.retrieve.lucene_fields import ANALYZER, ID, CitanceDocument, PaperDocument
-from citerec.retrieve.lucene_writer import LuceneWriter, Mark, count_documents
+from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperDocument
+from citerec.retrieve.lucene.jvm import java_class, java_failures
+from citerec.retrieve.lucene.writer import LuceneWriter, Mark, count_documents
 from citerec.retrieve.manifest import IndexCounts, Manifest, Source, is_index
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE

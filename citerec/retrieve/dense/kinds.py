@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from citerec.errors import BuildError
 from citerec.groundwork.progress import Progress
-from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.files import mapped
 from citerec.retrieve.dense.manifest import FaissSettings, IndexKind
 
@@ -44,6 +44,19 @@ _CHUNK = 16_384
 _QUERIES = 300
 # Noise as long as the vector itself: the nearest of such a query is as far as that of a real one (docs/retrieval.md).
 _NOISE = 1.0
+
+
+def faiss_module() -> Any:
+    """The module `faiss`, of `faiss-cpu` or `faiss-gpu-cu12`: its own type stubs know not half of it.
+
+    Raises:
+        BuildError: It is not installed.
+    """
+    try:
+        import faiss
+    except ImportError as error:
+        raise BuildError("FAISS is not installed", "pip install 'citerec[cpu]', or 'citerec[gpu]'") from error
+    return faiss
 
 
 def choose(asked: Asked, count: int, dimension: int) -> IndexKind:

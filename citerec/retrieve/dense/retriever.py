@@ -13,11 +13,9 @@ from citerec.errors import FilterError, IndexUnusableError, QueryError, Settings
 from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
-from citerec.retrieve.dense.engine import faiss_module
-from citerec.retrieve.dense.filters import Matching, Passing, RowFilter
-from citerec.retrieve.dense.kinds import REFINE, open_faiss, parameters
+from citerec.retrieve.dense.kinds import REFINE, faiss_module, open_faiss, parameters
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
-from citerec.retrieve.dense.vectors import Vectors
+from citerec.retrieve.dense.vectors import Matching, Passing, RowFilter, Vectors
 from citerec.retrieve.manifest import Manifest, is_index
 from citerec.retrieve.staging import DENSE
 from citerec.settings import PartSettings

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from citerec.retrieve.jvm import java_class, java_threads
-from citerec.retrieve.lucene_fields import analyzer, open_directory
+from citerec.retrieve.lucene.fields import analyzer, open_directory
+from citerec.retrieve.lucene.jvm import java_class, java_threads
 
 _BATCH = 128
 _BATCHES = 4

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchError, SettingsError
 from citerec.records import NO_FILTERS, Filters, Match
-from citerec.retrieve import lucene_fields as fields
 from citerec.retrieve.base import RETRIEVERS, Candidate, CitanceKey, Retriever
-from citerec.retrieve.jvm import java_class, java_failures, java_threads
-from citerec.retrieve.lucene_queries import (
+from citerec.retrieve.lucene import fields
+from citerec.retrieve.lucene.jvm import java_class, java_failures, java_threads
+from citerec.retrieve.lucene.queries import (
     ENGINE_FIELDS,
     SORTS,
+    LuceneSettings,
     Parsers,
     filtered,
     occur,
@@ -22,7 +23,6 @@ from citerec.retrieve.lucene_queries import (
     sort_by,
     term_query,
 )
-from citerec.retrieve.lucene_settings import LuceneSettings
 
 if TYPE_CHECKING:
     from citerec.retrieve.opened import OpenIndex
