@@ -238,14 +238,8 @@ class Recommender:
     ) -> list[Answer]:
         """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `search`.
 
-        Args:
-            text: What is written.
-            k: How many papers each.
-            filters: Which papers may be recommended.
-            sort: Their order.
-            explain: Whether to say what speaks for them.
-            citing_id: The paper that is written, where it is in the index; it is never recommended.
-            citing_title: Its title, where it is not: systems with vectors search by it too.
+        The paper that is written is never recommended: `citing_id`, where it is in the index. Where it is not, systems
+        with vectors search by its title too: `citing_title`.
         """
         contexts = (
             replace(context, citing_id=citing_id, citing_title=citing_title) for context in contexts_of_text(text)
@@ -263,14 +257,8 @@ class Recommender:
     ) -> Run:
         """The k best papers for each of many contexts, several at once, under the leak rules: ids and scores.
 
-        A context without a word to search for has no hits. `candidates` gives the same as a stream.
-
-        Args:
-            contexts: The contexts, each with a `context_id` of its own.
-            k: How many papers each, from 1 to the size of the index; 10 by default.
-            filters: Which papers may be recommended.
-            options: The leak rules, threads, and so on.
-            on_progress: Called as the work goes on.
+        A context without a word to search for has no hits. `candidates` gives the same as a stream, and explains the
+        arguments. Each context needs a `context_id` of its own.
 
         Raises:
             InputError: Two contexts have one id.

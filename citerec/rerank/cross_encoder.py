@@ -38,14 +38,9 @@ Scores = npt.NDArray[np.float32]
 
 
 class Manifest(BaseModel):
-    """`manifest.json`: what a trained cross-encoder says of itself.
+    """`manifest.json` of a trained cross-encoder; `text` is what it reads.
 
-    Attributes:
-        base: The model with which training began.
-        text: What the model reads.
-        weight: Of its score against 1 for the score before, both standardised.
-        training: How it was trained: loss, seed, contexts and so on.
-        dev: What it reached on the dev contexts, by metric.
+    `weight` is that of its score against 1 for the score before, both standardised.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

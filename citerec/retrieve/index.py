@@ -1,6 +1,7 @@
 """Index directories: building them beside their place, adding to them, opening them (docs/storage.md)."""
 
 import contextlib
+import functools
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -83,14 +84,12 @@ def add_to_index(
     options: BuildOptions | None = None,
     on_progress: Progress = no_progress,
 ) -> Manifest:
-    """Upserts the papers of further sources into an index, without building the rest anew.
+    """Upserts the papers of further sources into an index: the outcome is that of a build from all sources together.
 
-    The outcome is that of a build from all sources together. The old index stays whole until the new one is.
+    The old index stays whole until the new one is. Errors are those of `build_index`.
 
     Raises:
         IndexUnusableError: There is no index to add to.
-        SourceError: A source is missing, broken, empty, or of no known format.
-        BuildError: Too many records are bad, or the disk is full, or another build is at work.
     """
     options = options or BuildOptions()
     index = followed(index)
@@ -222,30 +221,20 @@ def write_lucene(store: PaperStore, path: Path, first: int, counts: Counts, on_p
     path.mkdir(exist_ok=True)
     since = place_of(first) if first > 1 else 0
     with LuceneWriter[SearchableText](path / "papers", PaperDocument) as papers:
-        advance = _advancing(on_progress, "indexing papers", counts.papers)
+        advance = functools.partial(_advance, on_progress, "indexing papers", counts.papers)
         _write(
-            papers,
-            lambda after: store.searchable_texts(after, since),
-            lambda text: text.paper_id,
-            first,
-            advance,
+            papers, lambda after: ((one.paper_id, one) for one in store.searchable_texts(after, since)), first, advance
         )
     if counts.citances:
         with LuceneWriter[SearchableCitance](path / "citances", CitanceDocument) as citances:
-            advance = _advancing(on_progress, "indexing citances", counts.citances)
-            _write(
-                citances,
-                lambda after: store.searchable_citances(after, since),
-                lambda citance: citance.cited.paper_id,
-                first,
-                advance,
-            )
+            advance = functools.partial(_advance, on_progress, "indexing citances", counts.citances)
+            found = store.searchable_citances
+            _write(citances, lambda after: ((one.cited.paper_id, one) for one in found(after, since)), first, advance)
 
 
 def _write(
     writer: LuceneWriter[Item],
-    items_after: Callable[[str], Iterator[Item]],
-    paper_of: Callable[[Item], str],
+    items_after: Callable[[str], Iterator[tuple[str, Item]]],
     run: int,
     advance: Callable[[int], None],
 ) -> None:
@@ -255,8 +244,8 @@ def _write(
         return
     paper_id = mark.after if mark.run == run else ""
     uncommitted = 0
-    for done, item in enumerate(items_after(paper_id), 1):
-        if (next_id := paper_of(item)) != paper_id:
+    for done, (next_id, item) in enumerate(items_after(paper_id), 1):
+        if next_id != paper_id:
             if uncommitted >= _COMMIT_EVERY:
                 writer.commit(Mark(run, paper_id))
                 uncommitted = 0
@@ -270,5 +259,5 @@ def _write(
     writer.commit(Mark(run, finished=True), purge=run > 1)
 
 
-def _advancing(on_progress: Progress, doing: str, whole: int) -> Callable[[int], None]:
-    return lambda done: on_progress(doing, done, whole)
+def _advance(on_progress: Progress, doing: str, whole: int, done: int) -> None:
+    on_progress(doing, done, whole)

@@ -41,11 +41,7 @@ class OpenIndex:
 
     @classmethod
     def open(cls, index: str | Path, lucene_settings: Any = None) -> Self:
-        """Opens an index directory.
-
-        Args:
-            index: The directory.
-            lucene_settings: How words are searched: `citerec.retrieve.lucene.LuceneSettings`.
+        """Opens an index directory; words are searched as the settings of the retriever `lucene` say.
 
         Raises:
             IndexUnusableError: There is none, or it is half built, broken, or of another version.
@@ -115,12 +111,7 @@ class OpenIndex:
         return f"It has: {', '.join(list(known.values())[:_NAMED_FIELDS])}."
 
     def permitted(self, name: str, candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
-        """Those candidates of a retriever that pass the filters, each once, best first, ties by paper id.
-
-        Args:
-            name: The retriever, for an error.
-            candidates: What it found, in any order.
-            filters: Which papers may be found; the leak rules are among them.
+        """Those candidates of a named retriever that pass the filters, each once, best first, ties by paper id.
 
         Raises:
             SearchError: A candidate is no paper of the index.

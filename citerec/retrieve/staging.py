@@ -20,7 +20,6 @@ from citerec.groundwork.writing import alone, beside, exchange
 STORE = "papers.sqlite"
 LUCENE = "lucene"
 DENSE = "dense"
-RANKERS = ("ltr", "cross-encoder")
 
 
 def recover(index: Path) -> None:
@@ -54,10 +53,11 @@ def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = No
         if journal.get("first_shard") is None:
             journal.note(first_shard=_begun(staging, copy_from))
         yield journal
-        for name in RANKERS:  # what was trained costs more than an index: it stays
-            if (index / name).is_dir():
-                shutil.rmtree(staging / name, ignore_errors=True)  # a copy that was cut short
-                shutil.copytree(index / name, staging / name)
+        for folder in index.iterdir() if index.exists() else ():
+            # What was trained for an index costs more than the index: it stays.
+            if folder.is_dir() and folder.name not in (LUCENE, DENSE) and not folder.name.startswith("."):
+                shutil.rmtree(staging / folder.name, ignore_errors=True)  # a copy that was cut short
+                shutil.copytree(folder, staging / folder.name)
         exchange(staging, index)
         for folder in (index, index / DENSE):
             forget(folder)

@@ -53,12 +53,9 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A context with the papers it cites and the candidates that the search gives, under the leak rules.
+    """A context with its candidates, best first, under the leak rules: never the citing paper, nor anything newer.
 
-    Attributes:
-        context: The context.
-        gold: The papers cited that are in the index; never the citing paper.
-        candidates: Best first; never the citing paper, nor anything newer than it.
+    `gold` are the cited papers that are in the index, without the citing paper.
     """
 
     context: Context

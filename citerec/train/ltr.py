@@ -61,17 +61,11 @@ def train_ltr(
     options: LtrOptions | None = None,
     on_progress: Progress = no_progress,
 ) -> LtrManifest:
-    """Learns a ranker from contexts and writes it.
+    """Learns a ranker from contexts and writes it to `out`.
 
     LambdaMART (Burges, 2010) as LightGBM has it. Candidates come from the index under the leak rules: the citing
-    paper's own sentences and what is newer never speak for one. Contexts whose cited paper is not found teach nothing.
-
-    Args:
-        choice: The contexts to learn from, and those that decide when to stop.
-        index: The index.
-        out: Where the ranker goes.
-        options: How to learn.
-        on_progress: Called as the work goes on.
+    paper's own sentences and what is newer never speak for one. Contexts whose cited paper is not found are left out.
+    The contexts of dev decide when to stop.
 
     Raises:
         SourceError: A file cannot be read.
@@ -95,10 +89,10 @@ def train_ltr(
         raise InputError(
             f"too few contexts of {choice.contexts} have a cited paper among the candidates", "Give more of them."
         )
+    names = [name.replace(" ", "_") for name in FEATURES]
     train, held_out = (
-        lightgbm.Dataset(
-            table.features, table.cited, group=list(table.groups), feature_name=list(map(_column, FEATURES))
-        )
+        # LightGBM's names have no blanks.
+        lightgbm.Dataset(table.features, table.cited, group=list(table.groups), feature_name=names)
         for table in tables
     )
     on_progress("learning", 0, options.rounds)
@@ -195,8 +189,3 @@ def _mrr(scores: Any, table: Table) -> float:
         total += 1 / (found[0] + 1) if len(found) else 0.0
         begin += rows
     return total / len(table.groups)
-
-
-def _column(name: str) -> str:
-    """LightGBM's names have no blanks."""
-    return name.replace(" ", "_")

@@ -78,14 +78,8 @@ def train_tagger(
 ) -> TaggerManifest:
     """Trains a tagger, in place of what stood at `out`. The training of a classifier goes on where it stopped.
 
-    Args:
-        choice: From which sentences to learn, and on which to measure.
-        out: The directory of the tagger.
-        options: What to learn, and how; the linear tagger by default.
-        schedule: How long and how fast a classifier learns; of the linear tagger its seed only.
-        device: Where a classifier learns; a GPU where there is one by default.
-        on_progress: Called as the work goes on.
-        note: Told of each dev value of a classifier.
+    By default it is the linear tagger, which uses only the seed of the schedule and needs no dev sentences.
+    Arguments are those of `citerec.train_reranker`.
 
     Raises:
         ModelError: There is no such base, or it does not read so many tokens.
@@ -128,12 +122,7 @@ def train_tagger(
 
 
 def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> TagScores:
-    """How well a tagger gives labelled sentences their labels.
-
-    Args:
-        tagger: The tagger.
-        paragraphs: With their labels; at least one.
-    """
+    """How well a tagger gives labelled sentences (at least one paragraph) their labels."""
     given = tagger.tag([paragraph.sentences for paragraph in paragraphs])
     return score_labels([label for p in paragraphs for label in p.labels], [label for p in given for label in p])
 

@@ -95,16 +95,8 @@ def train_writer(
 ) -> WriterManifest:
     """Trains a writer, in place of what stood at `out`. A training that was stopped goes on where it stopped.
 
-    Where no step did the base any good on dev, the outcome is the base.
-
-    Args:
-        choice: From which tasks to learn, and on which to measure.
-        out: The directory of the writer.
-        options: What to learn, and how.
-        schedule: How long, and how fast; the base is measured first, whatever it says of that.
-        device: Where; a GPU where there is one by default.
-        on_progress: Called as the work goes on.
-        note: Told of each dev value, and of what was cut.
+    Where no step did the base any good on dev, the outcome is the base. The base is measured first, whatever the
+    schedule says of that. Arguments are those of `citerec.train_reranker`.
 
     Raises:
         ModelError: There is no such base, or it cannot read or write so much.

@@ -42,7 +42,6 @@ class DenseOptions:
         vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/storage.md.
         kind: Kind of FAISS index; chosen by the number of vectors where `auto`.
         max_tokens: How much of a text is read; what the authors of the model set where None.
-        backend: What runs the model over the papers.
         max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
     """
 

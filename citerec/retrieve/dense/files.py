@@ -1,7 +1,8 @@
 """Arrays on disk that grow row by row, and are mapped to be read: plain `.npy`, which anyone can open."""
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
@@ -89,7 +90,7 @@ def write_ids(lines: Path, path: Path) -> None:
     with lines.open("rb") as file:
         width = max((len(line) - 1 for line in file), default=1)
     with lines.open("rb") as file, ArrayWriter(path, f"S{width}") as writer:
-        for part in _parts(file):
+        while part := list(itertools.islice(file, _PART)):
             writer.append(np.array([line[:-1] for line in part], dtype=f"S{width}"))
 
 
@@ -112,14 +113,3 @@ def rows_of(sorted_ids: "NDArray[np.bytes_]", ids: Iterable[str]) -> "NDArray[np
     rows = np.searchsorted(sorted_ids, keys)
     found = fits & (sorted_ids[np.minimum(rows, len(sorted_ids) - 1)] == keys)
     return np.where(found & (rows < len(sorted_ids)), rows, -1).astype(np.int64)
-
-
-def _parts(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    part: list[bytes] = []
-    for line in lines:
-        part.append(line)
-        if len(part) == _PART:
-            yield part
-            part = []
-    if part:
-        yield part

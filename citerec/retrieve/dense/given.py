@@ -5,6 +5,7 @@ held in memory: `given.npy` has a row for every paper of the store, and is drawn
 """
 
 import contextlib
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -246,33 +247,26 @@ def _array_batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]
 def _line_batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
     import numpy as np
 
-    size = source.stat().st_size
-    ids: list[str] = []
-    rows: list[list[float]] = []
-    faults: Counter[str] = Counter()
-    number = read = 0
-
-    def taken() -> _Batch:
-        part = np.array(rows, dtype=np.float32).reshape(len(rows), dimension)
-        return _Batch(*_usable(ids, part, faults), faults, number, read / max(1, size))
-
-    for line in raw_lines(source):
-        number, raw, read = line
-        if number <= after:
-            continue
-        try:
-            paper_id, vector = _parsed(raw)
+    size = max(1, source.stat().st_size)
+    lines = itertools.dropwhile(lambda line: line[0] <= after, raw_lines(source))
+    while part := list(itertools.islice(lines, _BATCH)):
+        ids: list[str] = []
+        rows: list[list[float]] = []
+        faults: Counter[str] = Counter()
+        for _, raw, _ in part:
+            try:
+                paper_id, vector = _parsed(raw)
+            except RecordError:
+                faults["unreadable"] += 1
+                continue
             if len(vector) == dimension:
                 ids.append(paper_id)
                 rows.append(vector)
             else:
                 faults[_other_dimension(dimension)] += 1
-        except RecordError:
-            faults["unreadable"] += 1
-        if len(ids) + faults.total() >= _BATCH:
-            yield taken()
-            ids, rows, faults = [], [], Counter()
-    yield taken()
+        vectors = np.array(rows, dtype=np.float32).reshape(len(rows), dimension)
+        number, _, read = part[-1]
+        yield _Batch(*_usable(ids, vectors, faults), faults, number, read / size)
 
 
 def _parsed(raw: bytes) -> tuple[str, list[float]]:

@@ -39,11 +39,6 @@ Task = TypeVar("Task")
 Found = TypeVar("Found")
 
 
-class _PaperHit(NamedTuple):
-    score: float
-    paper_id: str
-
-
 class _CitanceHit(NamedTuple):
     score: float
     paper_id: str
@@ -121,16 +116,16 @@ class LuceneRetriever(Retriever):
                     f"no word to search for in {topic.text[:60]!r}",
                     "Write a sentence with words of its own: stop words and signs are not searched.",
                 )
-            papers: list[_PaperHit] = []
+            papers: list[tuple[str, float]] = []
             if words is not None:
                 papers = self._paper_hits(filtered(words, filters, known_year=sort == "oldest"), depth, sort)
             if cited_so is None:
-                return [Candidate(hit.paper_id, hit.score, None, {"bm25": hit.score}) for hit in papers]
+                return [Candidate(paper_id, score, None, {"bm25": score}) for paper_id, score in papers]
             return self._added_up(papers, self._citance_hits(filtered(cited_so, filters, citances=True), depth), k)
 
-    def _added_up(self, papers: list[_PaperHit], citances: list[_CitanceHit], k: int) -> list[Candidate]:
+    def _added_up(self, papers: list[tuple[str, float]], citances: list[_CitanceHit], k: int) -> list[Candidate]:
         weights, decay = self.settings.weights, self.settings.citance_decay
-        words = {hit.paper_id: hit.score for hit in papers}
+        words = dict(papers)
         scores = defaultdict(float, words)
         said: dict[str, list[float]] = defaultdict(list)
         best: dict[str, CitanceKey] = {}
@@ -145,10 +140,10 @@ class LuceneRetriever(Retriever):
             for paper_id, score in ordered[:k]
         ]
 
-    def _paper_hits(self, query: Any, depth: int, sort: str) -> list[_PaperHit]:
+    def _paper_hits(self, query: Any, depth: int, sort: str) -> list[tuple[str, float]]:
         hits = self._papers.search(query, depth, sort)
         place = 0 if sort == "relevance" else 1
-        return list(map(_PaperHit, map(float, _column(hits, place)), _column(hits, place + 1, _BYTES)))
+        return list(zip(_column(hits, place + 1, _BYTES), map(float, _column(hits, place)), strict=True))
 
     def _citance_hits(self, query: Any, depth: int) -> list[_CitanceHit]:
         assert self._citances is not None
