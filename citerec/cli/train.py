@@ -275,7 +275,8 @@ train.add_command(writer)
 def _choice(options: dict[str, Any]) -> "Choice":
     from citerec.train.groups import Choice
 
-    return Choice(seed=options["seed"], **taken(options, "contexts", "dev", "dev_share", "dev_limit", "limit"))
+    chosen = taken(options, "dev", "dev_share", "dev_limit", "limit")
+    return Choice(options.pop("contexts"), seed=options["seed"], **chosen)
 
 
 def _settings(system: str | None) -> Any:

@@ -86,9 +86,11 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
     keeps how it is to write. What was stopped goes on when the command is given again.
     """
     from citerec.cli.progress import progress_bar
-    from citerec.train.writer import METRIC, TaskChoice, WriterOptions, train_writer
+    from citerec.train.groups import Choice
+    from citerec.train.writer import METRIC, WriterOptions, train_writer
 
-    choice = TaskChoice(seed=options["seed"], **taken(options, "tasks", "dev", "dev_share", "dev_limit", "limit"))
+    chosen = taken(options, "dev", "dev_share", "dev_limit", "limit")
+    choice = Choice(options.pop("tasks"), seed=options["seed"], **chosen)
     schedule = schedule_of(options)
     with progress_bar() as on_progress:
         manifest = train_writer(

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -17,12 +17,7 @@ from citerec.errors import BuildError, SourceError
 from citerec.groundwork.hashing import file_digest
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import alone, beside, exchange, sync_entry
-from citerec.recommend import Recommender
 from citerec.retrieve.manifest import is_index
-from citerec.train.groups import Choice, Groups
-
-if TYPE_CHECKING:
-    from citerec.train.loop import Schedule
 
 _STATE = "state.json"
 _MODEL = "model.safetensors"
@@ -141,49 +136,6 @@ def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
         raise BuildError(
             f"cannot train {out}: {error.strerror or error}", "Make room, then run the same command: it goes on."
         ) from error
-
-
-def plan_of(
-    choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: "Schedule", device: str
-) -> dict[str, Any]:
-    """All that a model depends on which learns from groups.
-
-    Raises:
-        SourceError: There is no such file of contexts.
-    """
-    remedy = "Give a file with one context a line."
-    return {
-        "contexts": source_digest(choice.contexts, remedy),
-        "dev": source_digest(choice.dev, remedy) if choice.dev else None,
-        "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
-        "index": recommender.manifest.fingerprint,
-        "settings": recommender.recipe.to_json(),
-        "options": dict(options),
-        "schedule": asdict(schedule),
-        "device": device,  # another has another precision
-    }
-
-
-def facts_of(
-    choice: Choice,
-    recommender: Recommender,
-    train: Groups,
-    dev: Groups,
-    options: Mapping[str, Any],
-    schedule: "Schedule",
-    state: State,
-) -> dict[str, Any]:
-    """What the manifest of such a model says of its training."""
-    return {
-        **choice.facts(),
-        "groups": len(train),
-        "dev_groups": len(dev),
-        "index": recommender.manifest.fingerprint,
-        "retrieval": recommender.recipe.changes(),
-        **options,
-        **asdict(schedule),
-        **state.facts(),
-    }
 
 
 def _beside(out: Path, what: str) -> Path:

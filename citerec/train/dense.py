@@ -22,8 +22,8 @@ from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory, facts_of, plan_of
-from citerec.train.groups import Choice, Groups, learnt_by, mine_groups, without_rerankers
+from citerec.train.checkpoint import checkpoint_directory
+from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
 from citerec.train.loop import Schedule, learn
 from citerec.version import __version__
 
@@ -105,7 +105,7 @@ def train_encoder(
             manifest = EncoderManifest(
                 citerec=__version__,
                 base=options.base,
-                training=facts_of(choice, recommender, train, dev, learnt, schedule, state),
+                training=facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
                 dev={METRIC: state.best or 0.0, f"{METRIC} before": state.values["0"]},
             )
             with ENCODER_DIRECTORY.writing(out) as partial:

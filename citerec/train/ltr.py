@@ -87,7 +87,7 @@ def train_ltr(
         learnt = Learnt.of(learn(), dev) | recommender.learnt
     if not all(table.groups for table in tables):
         raise InputError(
-            f"too few contexts of {choice.contexts} have a cited paper among the candidates", "Give more of them."
+            f"too few contexts of {choice.path} have a cited paper among the candidates", "Give more of them."
         )
     names = [name.replace(" ", "_") for name in FEATURES]
     train, held_out = (
@@ -124,7 +124,7 @@ def train_ltr(
     )
     gains = trees.feature_importance("gain", iteration=trees.best_iteration)
     if not gains.sum():
-        raise InputError(f"{choice.contexts} has too few contexts to learn from", "Give more: some hundreds at least.")
+        raise InputError(f"{choice.path} has too few contexts to learn from", "Give more: some hundreds at least.")
     manifest = LtrManifest(
         citerec=__version__,
         corpus=fingerprint,

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.discourse.classifier import DEFAULT_BASE, MAX_TOKENS, ClassifierTagger, Encoded
@@ -18,7 +16,7 @@ from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
 from citerec.train.checkpoint import checkpoint_directory, source_digest
-from citerec.train.loop import Schedule, learn
+from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 
 LINEAR = "linear"
@@ -234,8 +232,7 @@ class _Learner:
         self._seed = seed
 
     def batches(self, epoch: int) -> list[list[int]]:
-        order = np.random.default_rng((self._seed, epoch)).permutation(len(self._sentences))
-        return [order[begin : begin + self._batch].tolist() for begin in range(0, len(order), self._batch)]
+        return shuffled(len(self._sentences), self._batch, (self._seed, epoch))
 
     def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  a step draws nothing but dropout
         import torch
