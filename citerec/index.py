@@ -36,11 +36,7 @@ class Index:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """The index in a directory.
-
-        Raises:
-            IndexUnusableError: There is none, or it is half built, broken, or of another version.
-        """
+        """The index in a directory; errors as for `Manifest.read`: there is none, or it cannot be used."""
         return cls(path)
 
     @classmethod

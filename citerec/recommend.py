@@ -11,7 +11,6 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
-from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
@@ -76,6 +75,12 @@ class Recommender:
         retrievers: Find candidates, by name; several are fused.
         rerankers: Rank the candidates anew, one after the other.
         recipe: The weights of the lists, and how they are fused.
+
+    Attributes:
+        recipe: As given.
+        path: Where the index lies.
+        store: The records of its papers.
+        manifest: What it holds.
     """
 
     def __init__(
@@ -86,6 +91,7 @@ class Recommender:
         recipe: Recipe | None = None,
     ) -> None:
         self.recipe = recipe or Recipe(retrievers=dict.fromkeys(retrievers, 1.0))
+        self.path, self.store, self.manifest = index.path, index.store, index.manifest
         self._index = index
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
@@ -139,9 +145,6 @@ class Recommender:
             rerankers: Rank the candidates anew, in this order.
             weights: The weight of each list by the name of its retriever; 1 where none is given.
             fusion: How several lists become one.
-
-        Raises:
-            IndexUnusableError: There is no index, or it is half built, broken, or of another version.
         """
         opened = OpenIndex.open(index)
         parts = {
@@ -149,21 +152,6 @@ class Recommender:
         }
         lists = {name: (weights or {}).get(name, 1.0) for name in parts}
         return cls(opened, parts, rerankers, Recipe(retrievers=lists, fusion=fusion or Fusion()))
-
-    @property
-    def path(self) -> Path:
-        """Where the index lies."""
-        return self._index.path
-
-    @property
-    def store(self) -> PaperStore:
-        """The records of its papers."""
-        return self._index.store
-
-    @property
-    def manifest(self) -> Manifest:
-        """What the index holds."""
-        return self._index.manifest
 
     @property
     def learnt(self) -> Learnt:

@@ -103,10 +103,10 @@ def add_to_index(
 
 
 def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_progress) -> DenseManifest:
-    """Makes the vectors of an index that stands, in place of those that it has.
+    """Makes the vectors of an index that stands, in place of those that it has, which stay whole until then.
 
-    Those stay whole until the new ones are. Stopped, it goes on where it stopped when it is called again; texts that
-    were encoded with the same model before are not encoded again.
+    Stopped, it goes on where it stopped when it is called again; texts that were encoded with the same model before are
+    not encoded again.
 
     Raises:
         IndexUnusableError: There is no index.

@@ -25,11 +25,7 @@ _USUAL_K = 10
 class OpenIndex:
     """An index directory, open for searching. Safe to use from several threads.
 
-    Attributes:
-        path: Where it lies.
-        manifest: What it holds.
-        store: The records of its papers.
-        lucene: Its words: always open, since Lucene knows filters and orders.
+    `lucene` searches its words: always open, since Lucene knows filters and orders.
     """
 
     def __init__(self, path: Path, manifest: Manifest, store: PaperStore, lucene: "LuceneRetriever") -> None:

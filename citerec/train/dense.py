@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
-from citerec.corpus.store import PaperStore, SearchableText
+from citerec.corpus.store import PaperStore
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
@@ -19,7 +19,6 @@ from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES
 from citerec.models.sentence_transformer import open_sentence_transformer
 from citerec.recommend import Recommender
-from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
@@ -175,7 +174,7 @@ class _Learner:
         )
         papers = self._store.papers(pool)
         contexts = self._encoded([topic_of(group.context).passage for group in groups])
-        similarities = contexts @ self._encoded([_text(papers[paper_id]) for paper_id in pool]).T
+        similarities = contexts @ self._encoded([paper_text(papers[paper_id]) for paper_id in pool]).T
         years = np.array([papers[paper_id].year or 0 for paper_id in pool])
         places = {paper_id: place for place, paper_id in enumerate(pool)}
         gold = np.full((len(groups), max(len(group.gold) for group in groups)), -1, np.int32)
@@ -205,7 +204,10 @@ class _Learner:
             contexts.append(topic_of(group.context).passage)
             chosen.append([group.gold[slot], *(negatives[place].paper_id for place in drawn)])
         papers = self._store.papers({paper_id for row in chosen for paper_id in row})
-        return [contexts, *([_text(papers[paper_id]) for paper_id in column] for column in zip(*chosen, strict=True))]
+        return [
+            contexts,
+            *([paper_text(papers[paper_id]) for paper_id in column] for column in zip(*chosen, strict=True)),
+        ]
 
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         vectors: npt.NDArray[np.float32] = self.model.encode(
@@ -215,12 +217,3 @@ class _Learner:
             show_progress_bar=False,
         )
         return vectors
-
-
-def _text(paper: Paper) -> str:
-    """The text that `citerec index encode` encodes."""
-    return paper_text(
-        SearchableText(
-            paper.paper_id, paper.title, paper.abstract or "", paper.year, paper.venue, "", paper.citation_count
-        )
-    )

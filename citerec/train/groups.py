@@ -152,12 +152,8 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
     def to_learn_from() -> Iterator[Context]:
         return (one for one in read_contexts(choice.path, cited=True) if not is_held_out(one))
 
-    of_dev = (
-        read_contexts(choice.dev, cited=True)
-        if choice.dev
-        else filter(is_held_out, read_contexts(choice.path, cited=True))
-    )
-    dev = choice.draw(choice.dev_limit, of_dev, _id)
+    of_dev = read_contexts(choice.dev or choice.path, cited=True)
+    dev = choice.draw(choice.dev_limit, of_dev if choice.dev else filter(is_held_out, of_dev), _id)
     if not dev:
         raise InputError(f"no citing paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
     if choice.limit is None:

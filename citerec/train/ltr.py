@@ -1,7 +1,7 @@
 """`citerec train ltr`: LambdaMART over the candidates of an index."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -160,25 +160,18 @@ def _table(
     advance: Callable[[int], None],
 ) -> Table:
     features, cited, groups = [np.empty((0, len(FEATURES)), np.float32)], [np.empty(0, np.int8)], []
-    for done, (rows, golds) in enumerate(_groups(recommender, contexts, depth, threads), 1):
+    k = min(depth, recommender.manifest.counts.papers)
+    found = recommender.candidates(recommender.topics(contexts), k, options=SearchOptions(threads=threads))
+    for done, (topic, candidates) in enumerate(found, 1):
+        golds = np.array([candidate.paper_id in topic.context.cited_ids for candidate in candidates], np.int8)
         if golds.any():
-            features.append(rows)
+            papers = recommender.store.papers(candidate.paper_id for candidate in candidates)
+            features.append(features_of(topic, candidates, papers))
             cited.append(golds)
             groups.append(len(golds))
         if done % PROGRESS_EVERY == 0:
             advance(done)
     return Table(np.concatenate(features), np.concatenate(cited), tuple(groups))
-
-
-def _groups(
-    recommender: Recommender, contexts: Iterable[Context], depth: int, threads: int
-) -> "Iterator[tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int8]]]]":
-    k = min(depth, recommender.manifest.counts.papers)
-    found = recommender.candidates(recommender.topics(contexts), k, options=SearchOptions(threads=threads))
-    for topic, candidates in found:
-        papers = recommender.store.papers(candidate.paper_id for candidate in candidates)
-        golds = np.array([candidate.paper_id in topic.context.cited_ids for candidate in candidates], np.int8)
-        yield features_of(topic, candidates, papers), golds
 
 
 def _mrr(scores: Any, table: Table) -> float:

@@ -66,15 +66,12 @@ def build_dense(
     """Makes the vectors of all papers of a store, and the FAISS index over them, in a folder of their own.
 
     Stopped, it goes on after the last chunk when it is called with the same again. Texts that `previous` has encoded
-    with the same model are not encoded again.
-
-    Raises:
-        ModelError: The model cannot be found or loaded.
-        SourceError: Given vectors are missing or broken, or no paper has a text.
-        BuildError: Too many given vectors cannot be used.
+    with the same model are not encoded again. Errors are those of `encode_index`.
     """
     sources = find_given(options.vectors)
-    encoder = None if sources else _encoder(options)
+    encoder = None
+    if not sources:
+        encoder = Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens)
     plan: dict[str, Any] = {
         "store": fingerprint,
         "model": options.model,
@@ -134,10 +131,6 @@ def renewal(previous: Path) -> DenseOptions:
         max_tokens=manifest.max_tokens,
         backend=manifest.backend,
     )
-
-
-def _encoder(options: DenseOptions) -> Encoder:
-    return Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens)
 
 
 def _files(source: Path) -> Sequence[Path]:

@@ -94,22 +94,16 @@ def write_ids(lines: Path, path: Path) -> None:
             writer.append(np.array([line[:-1] for line in part], dtype=f"S{width}"))
 
 
-def as_keys(ids: Iterable[str], width: int) -> "tuple[NDArray[np.bytes_], NDArray[np.bool_]]":
-    """Ids as an array of a width to search with, and which of them fit into it at all."""
-    import numpy as np
-
-    encoded = [paper_id.encode() for paper_id in ids]
-    fits = np.array([len(key) <= width for key in encoded], dtype=bool)
-    return np.array([key[:width] for key in encoded], dtype=f"S{width}"), fits
-
-
 def rows_of(sorted_ids: "NDArray[np.bytes_]", ids: Iterable[str]) -> "NDArray[np.int64]":
     """Where ids stand in a sorted array of ids; -1 where they do not. A binary search: nothing is read in."""
     import numpy as np
 
+    encoded = [paper_id.encode() for paper_id in ids]
     if not len(sorted_ids):
-        return np.full(len(list(ids)), -1, dtype=np.int64)
-    keys, fits = as_keys(ids, sorted_ids.dtype.itemsize)
+        return np.full(len(encoded), -1, dtype=np.int64)
+    width = sorted_ids.dtype.itemsize
+    fits = np.array([len(key) <= width for key in encoded], dtype=bool)
+    keys = np.array([key[:width] for key in encoded], dtype=f"S{width}")
     rows = np.searchsorted(sorted_ids, keys)
     found = fits & (sorted_ids[np.minimum(rows, len(sorted_ids) - 1)] == keys)
     return np.where(found & (rows < len(sorted_ids)), rows, -1).astype(np.int64)

@@ -128,7 +128,8 @@ def _scatter(whole: Path, sources: Sequence[Path], max_bad: float, journal: Jour
 
     for number in range(first, len(sources)):
         source = sources[number]
-        for count, batch in enumerate(_batches(source, dimension, after if number == first else 0), 1):
+        batches = _array_batches if source.is_dir() else _line_batches
+        for count, batch in enumerate(batches(source, dimension, after if number == first else 0), 1):
             at = rows_of(ids, batch.ids)
             known = at >= 0
             rows[at[known]] = batch.vectors[known]
@@ -193,10 +194,6 @@ def _stop_if_mostly_bad(source: Path, tally: Counter[str], used: int, max_bad: f
             f"the last read is {source}",
             "Mend the source, or allow more with --max-bad 0.5",
         )
-
-
-def _batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
-    return _array_batches(source, dimension, after) if source.is_dir() else _line_batches(source, dimension, after)
 
 
 def _dimension(sources: Sequence[Path]) -> int:

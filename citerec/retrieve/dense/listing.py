@@ -7,6 +7,7 @@ from pathlib import Path
 
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.groundwork.progress import Progress
+from citerec.records import Paper
 from citerec.retrieve.dense.files import ArrayWriter, write_ids
 
 UNKNOWN = -1
@@ -18,7 +19,7 @@ COLUMNS = {"digests.npy": "<u8", "years.npy": "<i4", "citations.npy": "<i4"}
 _PART = 10_000
 
 
-def paper_text(paper: SearchableText) -> str:
+def paper_text(paper: SearchableText | Paper) -> str:
     """What is encoded of a paper: its title, and its abstract where it has one."""
     if not paper.abstract:
         return paper.title

@@ -90,7 +90,9 @@ class DenseRetriever(Retriever):
     def __init__(self, path: Path, settings: DenseSettings | None, matching: Matching) -> None:
         self.settings = settings or DenseSettings()
         self.vectors = Vectors(path)
-        self._check_store(path.parent)
+        index = path.parent
+        if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
+            raise IndexUnusableError(f"the vectors of {index} were made for other papers", _remedy(path))
         self._kind = self.vectors.manifest.faiss.kind
         self._probe = self.settings.probe or self.vectors.manifest.faiss.probe
         self._index = _opened(path)
@@ -262,10 +264,6 @@ class DenseRetriever(Retriever):
                 f"Make them anew: citerec index encode {self.vectors.path.parent}",
             )
         return encoder
-
-    def _check_store(self, index: Path) -> None:
-        if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
-            raise IndexUnusableError(f"the vectors of {index} were made for other papers", _remedy(self.vectors.path))
 
 
 def _opened(path: Path) -> Any:

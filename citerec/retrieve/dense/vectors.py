@@ -2,12 +2,12 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.errors import IndexUnusableError
-from citerec.records import Filters
+from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.dense.files import mapped, rows_of
 from citerec.retrieve.dense.kinds import decoded, faiss_module
 from citerec.retrieve.dense.manifest import DenseManifest
@@ -110,18 +110,8 @@ class RowFilter:
 
     def passing(self, filters: Filters) -> Passing | None:
         """The rows that pass all filters but `exclude` and `citing_id`, which are few; None where all do."""
-        if filters.as_of_year is None and filters == Filters(exclude=filters.exclude, citing_id=filters.citing_id):
-            return None
-        return self._kept(
-            Filters(
-                year_from=filters.year_from,
-                year_to=filters.year_to,
-                fields=filters.fields,
-                venues=filters.venues,
-                min_citations=filters.min_citations,
-                as_of_year=filters.as_of_year,
-            )
-        )
+        rest = replace(filters, exclude=(), citing_id=None)
+        return None if rest == NO_FILTERS else self._kept(rest)
 
     def _passing(self, filters: Filters) -> Passing | None:
         import numpy as np

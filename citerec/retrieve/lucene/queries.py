@@ -76,9 +76,9 @@ class Parsers:
         paper = {engine: getattr(weights, name) for name, engine in ENGINE_FIELDS.items()}
         self._longest = settings.max_query_words
         factors = (1.0, settings.neighbours, settings.citing_title)
-        self._papers = [_parser(_scaled(paper, factor)) for factor in factors]
+        self._papers = [_parser(paper, factor) for factor in factors]
         citance = {fields.CITANCE: 1.0 if weights.citances else 0.0}  # the weight itself is applied to the scores
-        self._citances = [_parser(_scaled(citance, factor)) for factor in factors]
+        self._citances = [_parser(citance, factor) for factor in factors]
 
     def papers(self, topic: Topic) -> Any | None:
         """The query over papers; None where it has no word."""
@@ -108,16 +108,12 @@ def _parsed(parser: Any | None, text: str) -> Any | None:
     return None if isinstance(query, java_class("org.apache.lucene.search.MatchNoDocsQuery")) else query
 
 
-def _scaled(weights: dict[str, float], factor: float) -> dict[str, float]:
-    return {name: factor * weight for name, weight in weights.items()}
-
-
-def _parser(weights: dict[str, float]) -> Any | None:
+def _parser(weights: dict[str, float], factor: float) -> Any | None:
     by_field = java_class("java.util.LinkedHashMap")()
     number = java_class("java.lang.Float")
     for name, weight in weights.items():
-        if weight > 0:
-            by_field.put(name, number(weight))
+        if factor * weight > 0:
+            by_field.put(name, number(factor * weight))
     if by_field.isEmpty():
         return None
     parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
