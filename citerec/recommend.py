@@ -29,12 +29,7 @@ _PART = 1000
 
 @dataclass(frozen=True, slots=True)
 class Answer(Sequence[Hit]):
-    """The hits for one context, best first; a sequence of them.
-
-    Attributes:
-        context: What was answered.
-        hits: The papers to cite.
-    """
+    """The hits for one context, best first; a sequence of them."""
 
     context: Context
     hits: tuple[Hit, ...]

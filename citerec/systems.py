@@ -146,11 +146,7 @@ class Recipe(PartSettings):
 
 
 def reranker_of(name: str) -> tuple[type[Reranker], Path | None]:
-    """The reranker of a name, or that of the trained ranker in a folder, with the folder.
-
-    Raises:
-        SettingsError: There is none.
-    """
+    """The reranker of a name, or that of the trained ranker in a folder, with the folder; or raises SettingsError."""
     if name not in RERANKERS and (part := trained_at(Path(name))):
         return part, Path(name)
     return RERANKERS[name], None

@@ -114,11 +114,7 @@ def trained_at(folder: Path) -> type[Reranker] | None:
 
 
 def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None, command: str) -> Path:
-    """Where a trained reranker lies: the folder that is named, or else its own in the index.
-
-    Raises:
-        SettingsError: None is named, and the index has none.
-    """
+    """Where a trained reranker lies: the named folder, or its own in the index. Raises SettingsError without one."""
     if folder:
         return Path(folder)
     if not (index / part.name).is_dir():

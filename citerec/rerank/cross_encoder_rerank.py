@@ -115,13 +115,8 @@ def interpolated(
 ) -> list[Candidate]:
     """Candidates by their scores and the cross-encoder's, both standardised over those that it read.
 
+    `scores` are of the first candidates, as many as were read; `weight` is theirs against 1 for the candidates' own.
     Ties go by paper id. Candidates that were not read stand behind the others, in their order.
-
-    Args:
-        candidates: Best first.
-        scores: Of the first candidates, as many as were read.
-        weight: Of these scores against 1 for the candidates' own.
-        explain: Whether each candidate gets both shares as reasons.
     """
     read = candidates[: len(scores)]
     if not read:

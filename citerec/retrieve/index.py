@@ -23,7 +23,7 @@ from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperDocument
 from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.lucene.writer import LuceneWriter, Mark, count_documents
-from citerec.retrieve.manifest import IndexCounts, Manifest, Source, is_index
+from citerec.retrieve.manifest import IndexCounts, Manifest, is_index
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE
 from citerec.retrieve.staging import STORE, disk_failures, followed, locked, plan_of, staging_of
@@ -40,12 +40,10 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How to read and build.
+    """How to read and build: `format_name` where it is not to be recognised, `workers` None for one a processor.
 
     Attributes:
-        format_name: Format of the files, where it is not to be recognised.
         max_bad: Share of bad records above which the work stops.
-        workers: Processes that read; None for one a processor.
         citances: Files of contexts whose sentences become citances of the papers they cite.
         dense: How to make vectors beside the Lucene index. Where None, a build makes none, and what is added to an
             index that has some is encoded as the rest was.
@@ -139,11 +137,7 @@ def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_
 
 
 def open_store(index: Path) -> SqliteStore:
-    """The paper store of an index directory, to read.
-
-    Raises:
-        IndexUnusableError: There is none, or its file is damaged.
-    """
+    """The paper store of an index directory, to read; raises IndexUnusableError where it cannot be read."""
     try:
         return SqliteStore(index / STORE, read_only=True)
     except sqlite3.Error as error:
@@ -181,7 +175,7 @@ def _fill(
                 on_progress=on_progress,
             )
         ledger = ledger_of(store)
-        sources = [Source(**asdict(shard)) for shard in ledger.finished_shards().values()]
+        sources = list(ledger.finished_shards().values())
         read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)
         manifest = Manifest(
             citerec=__version__,

@@ -6,6 +6,7 @@ from typing import Any, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from citerec.corpus.ledger import ShardCounts
 from citerec.errors import IndexUnusableError, first_fault
 from citerec.groundwork.places import INDEXES
 
@@ -18,17 +19,6 @@ FILE_NAME = "manifest.json"
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Source(_Part):
-    """A shard that went into the index."""
-
-    path: str
-    format: str
-    bytes: int
-    read: int
-    bad: int
-    without_context: int
 
 
 class IndexCounts(_Part):
@@ -55,7 +45,7 @@ class Manifest(_Part):
     analyzer: str
     fingerprint: str
     counts: IndexCounts
-    sources: list[Source]
+    sources: list[ShardCounts]
 
     @classmethod
     def read(cls, index: Path) -> Self:

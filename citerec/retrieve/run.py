@@ -19,13 +19,9 @@ _LARGEST = 3e38
 
 
 class Run(Mapping[str, Mapping[str, float]]):
-    """Scores by context id and paper id, best first; ties go by paper id.
+    """Scores by context id and paper id, best first; ties go by paper id. The name is one word.
 
     A mapping, so `evaluate` takes it as a system. `Recommender.search_many` makes one.
-
-    Args:
-        answers: Context ids with their papers and scores. Papers are put in order; a context may have none.
-        name: What to call it, one word.
 
     Raises:
         InputError: A context comes twice.

@@ -75,22 +75,14 @@ def _begun(staging: Path, copy_from: Path | None) -> int:
 
 
 def locked(index: Path) -> contextlib.AbstractContextManager[None]:
-    """Keeps other builds away from an index.
-
-    Raises:
-        BuildError: Another process has it.
-    """
+    """Keeps other builds away from an index; raises BuildError where another process has it."""
     busy = f"another process is building {index}"
     return alone(beside(index, "lock"), busy, "Wait for it, or stop it, then run the same command again.")
 
 
 @contextlib.contextmanager
 def disk_failures(index: Path) -> Iterator[None]:
-    """Turns failures of disk and database into one line with its remedy.
-
-    Raises:
-        BuildError: There was one.
-    """
+    """Raises failures of disk and database as a BuildError of one line with its remedy."""
     remedy = "Make room, then run the same command: it goes on where it stopped."
     try:
         yield

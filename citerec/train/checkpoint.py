@@ -27,14 +27,10 @@ _STEP = re.compile(r"step-(\d{8})")
 
 @dataclass(slots=True)
 class State:
-    """Where training stands: steps done, dev values and losses by step.
+    """Where training stands. `best` is the best dev value, after `best_step`; `found` is what else dev gave then.
 
-    Attributes:
-        best: The best dev value, measured after `best_step`; None before the first.
-        found: What else was found on dev then.
-        without_gain: Dev values since the best one.
-        losses: Mean training loss between two dev values, by the step of the later.
-        running: Sum and count of the losses since the last dev value.
+    `without_gain` counts the dev values since the best one. `losses` are the means between two dev values, by the step
+    of the later; `running` has the sum and count of those since the last.
     """
 
     step: int = 0

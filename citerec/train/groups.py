@@ -222,11 +222,7 @@ def learnt_by(train: Groups, dev: Groups, recommender: Recommender, base: str) -
 def plan_of(
     choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: Schedule, device: str
 ) -> dict[str, Any]:
-    """All that a model depends on which learns from groups.
-
-    Raises:
-        SourceError: There is no such file of contexts.
-    """
+    """All that a model depends on which learns from groups; errors as for `Choice.plan`."""
     return {
         **choice.plan("Give a file with one context a line."),
         "index": recommender.manifest.fingerprint,

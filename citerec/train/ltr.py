@@ -26,13 +26,10 @@ RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST, LEARN
 
 @dataclass(frozen=True, slots=True)
 class LtrOptions:
-    """How to learn.
+    """How to learn: at most so many `rounds` (trees) of so many `leaves`.
 
     Attributes:
         system: Whose candidates are ranked; its rerankers are left out.
-        rounds: Trees at most.
-        leaves: Leaves of a tree.
-        learning_rate: Of the boosting.
         patience: Trees without a better ndcg@10 on dev after which it stops.
         threads: How many searches run at once, and how many threads learn.
     """

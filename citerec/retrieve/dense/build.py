@@ -119,10 +119,7 @@ def build_dense(
 
 
 def renewal(previous: Path) -> DenseOptions:
-    """The options with which vectors are brought up to date: those they were made with.
-
-    Vectors that were given stay with their papers; papers that came since have none.
-    """
+    """The options that bring vectors up to date: those they were made with. Given ones stay; newer papers have none."""
     manifest = DenseManifest.read(previous)
     return DenseOptions(
         model=manifest.model,

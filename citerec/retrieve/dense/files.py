@@ -64,11 +64,7 @@ class ArrayWriter:
 
 
 def mapped(path: Path) -> "NDArray[Any]":
-    """An array of a `.npy` file, mapped: read as it is needed.
-
-    Raises:
-        IndexUnusableError: There is no such file, or it is cut short or damaged.
-    """
+    """An array of a `.npy` file, mapped; raises IndexUnusableError where it is missing, cut short or damaged."""
     import numpy as np
 
     try:

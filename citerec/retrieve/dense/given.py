@@ -89,7 +89,7 @@ def arrange_given(
 ) -> Given:
     """Writes ids and vectors of all papers of a store for which a vector is given; goes on where it stopped.
 
-    Of several vectors of a paper the last one counts.
+    Of several vectors of a paper the last one counts. More than `max_bad` (0 to 1) of them unusable stop the work.
 
     Raises:
         SourceError: A source cannot be read, or holds no vector of a paper of the store.

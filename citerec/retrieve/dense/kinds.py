@@ -47,11 +47,7 @@ _NOISE = 1.0
 
 
 def faiss_module() -> Any:
-    """The module `faiss`, of `faiss-cpu` or `faiss-gpu-cu12`: its own type stubs know not half of it.
-
-    Raises:
-        BuildError: It is not installed.
-    """
+    """The module `faiss`, whose type stubs know not half of it; raises BuildError where it is not installed."""
     try:
         import faiss
     except ImportError as error:

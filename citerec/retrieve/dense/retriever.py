@@ -110,11 +110,11 @@ class DenseRetriever(Retriever):
     def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
         """The vectors of some topics, (topics, dimension), each of length one.
 
-        The encoded sentence, with those around it where the settings say so; the citing paper's own vector is added
-        to it by its weight, or the encoding of its title where it is not in the index.
+        The citing paper's own vector, or the encoding of its title where it has none, is added by its weight.
 
         Raises:
-            ModelError: The model cannot be loaded, or is not the one that made the vectors.
+            ModelError: The model cannot be loaded.
+            IndexUnusableError: It is not the model that made the vectors.
         """
         import numpy as np
 

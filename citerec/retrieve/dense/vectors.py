@@ -30,13 +30,10 @@ class Vectors:
     """The mapped arrays of a folder of vectors; rows are in order of paper id.
 
     Attributes:
-        path: The folder.
-        manifest: What it says of itself.
         ids: Paper ids, bytes, (count,).
         values: The vectors, float16, (count, dimension), each of length one.
         digests: 8 bytes of the digest of each text, (count,).
-        years: int32, (count,); -1 is unknown.
-        citations: int32, (count,); -1 is unknown.
+        years: int32, (count,); -1 is unknown. So are `citations`.
 
     Raises:
         IndexUnusableError: The folder is half made, or its files do not fit together.
