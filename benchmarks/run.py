@@ -125,7 +125,7 @@ def write_json(work: Path) -> dict[str, Any]:
 
 
 def anserini(work: Path, *more: str) -> dict[str, Any]:
-    from citerec.retrieve.jvm import java_class, start
+    from citerec.retrieve.lucene.jvm import java_class, start
 
     start()
     collection = java_class("io.anserini.index.IndexCollection")
@@ -152,7 +152,7 @@ def citerec_build(work: Path) -> dict[str, Any]:
 def citerec_lucene(work: Path) -> dict[str, Any]:
     from citerec.groundwork.progress import no_progress
     from citerec.retrieve.index import open_store, write_lucene
-    from citerec.retrieve.jvm import start
+    from citerec.retrieve.lucene.jvm import start
 
     start()
     out = work / "lucene"
@@ -172,9 +172,9 @@ def search(work: Path) -> dict[str, Any]:
     from citerec.contexts.topic import Topic
     from citerec.records import NO_FILTERS
     from citerec.retrieve.index import LUCENE
-    from citerec.retrieve.jvm import java_class
     from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
-    from citerec.retrieve.lucene_settings import Bm25, LuceneSettings, Weights
+    from citerec.retrieve.lucene.jvm import java_class
+    from citerec.retrieve.lucene.queries import Bm25, LuceneSettings, Weights
 
     queries = json.loads((work / "queries.json").read_text())
     path = work / "index" / LUCENE

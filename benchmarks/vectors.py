@@ -21,9 +21,8 @@ from numpy.typing import NDArray
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
 from citerec.groundwork.progress import no_progress
-from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.files import ArrayWriter, mapped
-from citerec.retrieve.dense.kinds import build_faiss, nearest, noisy, open_faiss, parameters, recall_at
+from citerec.retrieve.dense.kinds import build_faiss, faiss_module, nearest, noisy, open_faiss, parameters, recall_at
 from citerec.retrieve.dense.manifest import FaissSettings
 from citerec.retrieve.dense.retriever import DenseRetriever
 

@@ -27,12 +27,6 @@ class Index:
     """An index of papers: a directory with a paper store, Lucene's index and, once encoded, vectors.
 
     Make one with `Index.build`, or take one that stands with `Index.open`.
-
-    Args:
-        path: The directory of an index.
-
-    Raises:
-        IndexUnusableError: There is none, or it is half built, broken, or of another version.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -42,11 +36,7 @@ class Index:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """The index in a directory.
-
-        Raises:
-            IndexUnusableError: There is none, or it is half built, broken, or of another version.
-        """
+        """The index in a directory; errors as for `Manifest.read`: there is none, or it cannot be used."""
         return cls(path)
 
     @classmethod
@@ -84,7 +74,7 @@ class Index:
         options: BuildOptions | None = None,
         on_progress: Progress = no_progress,
     ) -> None:
-        """Adds papers, or puts newer records in place of older ones; arguments and errors as for `build`."""
+        """Adds papers, or replaces older records by newer ones; arguments and errors as for `build`."""
         with _as_files(papers) as sources:
             add_to_index(sources, self.path, _with_citances(options, citances), on_progress)
         self.manifest = Manifest.read(self.path)

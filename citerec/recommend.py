@@ -11,7 +11,6 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
-from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
@@ -23,7 +22,6 @@ from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run
-from citerec.retrieve.validate import check_filters, checked_k
 from citerec.systems import Recipe, default_system, learnt_by_system, open_rerankers
 
 _PART = 1000
@@ -31,12 +29,7 @@ _PART = 1000
 
 @dataclass(frozen=True, slots=True)
 class Answer(Sequence[Hit]):
-    """The hits for one context, best first; a sequence of them.
-
-    Attributes:
-        context: What was answered.
-        hits: The papers to cite.
-    """
+    """The hits for one context, best first; a sequence of them."""
 
     context: Context
     hits: tuple[Hit, ...]
@@ -77,6 +70,12 @@ class Recommender:
         retrievers: Find candidates, by name; several are fused.
         rerankers: Rank the candidates anew, one after the other.
         recipe: The weights of the lists, and how they are fused.
+
+    Attributes:
+        recipe: As given.
+        path: Where the index lies.
+        store: The records of its papers.
+        manifest: What it holds.
     """
 
     def __init__(
@@ -87,6 +86,7 @@ class Recommender:
         recipe: Recipe | None = None,
     ) -> None:
         self.recipe = recipe or Recipe(retrievers=dict.fromkeys(retrievers, 1.0))
+        self.path, self.store, self.manifest = index.path, index.store, index.manifest
         self._index = index
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
@@ -140,9 +140,6 @@ class Recommender:
             rerankers: Rank the candidates anew, in this order.
             weights: The weight of each list by the name of its retriever; 1 where none is given.
             fusion: How several lists become one.
-
-        Raises:
-            IndexUnusableError: There is no index, or it is half built, broken, or of another version.
         """
         opened = OpenIndex.open(index)
         parts = {
@@ -150,21 +147,6 @@ class Recommender:
         }
         lists = {name: (weights or {}).get(name, 1.0) for name in parts}
         return cls(opened, parts, rerankers, Recipe(retrievers=lists, fusion=fusion or Fusion()))
-
-    @property
-    def path(self) -> Path:
-        """Where the index lies."""
-        return self._index.path
-
-    @property
-    def store(self) -> PaperStore:
-        """The records of its papers."""
-        return self._index.store
-
-    @property
-    def manifest(self) -> Manifest:
-        """What the index holds."""
-        return self._index.manifest
 
     @property
     def learnt(self) -> Learnt:
@@ -201,7 +183,7 @@ class Recommender:
             text: A text with at most one `<REF>`, or a context. Without `<REF>` all of it is the query.
             k: How many papers, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
-            sort: One of `citerec.retrieve.lucene_queries.SORTS`.
+            sort: One of `citerec.retrieve.lucene.queries.SORTS`.
             explain: Whether to say which words matched, in which field.
 
         Returns:
@@ -216,8 +198,8 @@ class Recommender:
             if len(contexts) > 1:
                 raise QueryError(f"the text holds {len(contexts)} {MARKER}", "Call search_text, which answers each.")
             text = contexts[0]
-        k = checked_k(k, self.manifest)
-        check_filters(filters, self.store, self._index.lucene.matches_nothing)
+        k = self._index.number_of_hits(k)
+        self._index.check_filters(filters)
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
         if sort == "relevance":
@@ -239,14 +221,8 @@ class Recommender:
     ) -> list[Answer]:
         """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `search`.
 
-        Args:
-            text: What is written.
-            k: How many papers each.
-            filters: Which papers may be recommended.
-            sort: Their order.
-            explain: Whether to say what speaks for them.
-            citing_id: The paper that is written, where it is in the index; it is never recommended.
-            citing_title: Its title, where it is not: systems with vectors search by it too.
+        The paper that is written is never recommended: `citing_id`, where it is in the index. Where it is not, systems
+        with vectors search by its title too: `citing_title`.
         """
         contexts = (
             replace(context, citing_id=citing_id, citing_title=citing_title) for context in contexts_of_text(text)
@@ -264,14 +240,8 @@ class Recommender:
     ) -> Run:
         """The k best papers for each of many contexts, several at once, under the leak rules: ids and scores.
 
-        A context without a word to search for has no hits. `candidates` gives the same as a stream.
-
-        Args:
-            contexts: The contexts, each with a `context_id` of its own.
-            k: How many papers each, from 1 to the size of the index; 10 by default.
-            filters: Which papers may be recommended.
-            options: The leak rules, threads, and so on.
-            on_progress: Called as the work goes on.
+        A context without a word to search for has no hits. `candidates` gives the same as a stream, and explains the
+        arguments. Each context needs a `context_id` of its own.
 
         Raises:
             InputError: Two contexts have one id.
@@ -313,8 +283,8 @@ class Recommender:
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
         options = options or SearchOptions()
-        k = checked_k(k, self.manifest)
-        check_filters(filters, self.store, self._index.lucene.matches_nothing)
+        k = self._index.number_of_hits(k)
+        self._index.check_filters(filters)
         # A part at a time: a thread pool would take in all of them at once.
         for part in _parts(topics):
             begun = time.perf_counter()

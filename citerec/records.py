@@ -41,7 +41,7 @@ class Paper:
 
 @dataclass(frozen=True, slots=True)
 class Abstract:
-    """The abstract of a paper whose metadata come from elsewhere (S2AG `abstracts`)."""
+    """The abstract of a paper whose other data come from elsewhere (S2AG `abstracts`)."""
 
     paper_id: str
     text: str | None
@@ -49,7 +49,7 @@ class Abstract:
 
 @dataclass(frozen=True, slots=True)
 class Tldr:
-    """The one-sentence summary of a paper whose metadata come from elsewhere (S2AG `tldrs`)."""
+    """The one-sentence summary of a paper whose other data come from elsewhere (S2AG `tldrs`)."""
 
     paper_id: str
     text: str | None
@@ -166,13 +166,7 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A word of the sentence that a hit shares.
-
-    Attributes:
-        word: The word as the sentence has it.
-        fields: Where it stands: title, abstract, citance.
-        score: What it adds to the score of the hit.
-    """
+    """A word of the sentence that a hit shares, the fields where it stands, and what it adds to the score."""
 
     word: str
     fields: tuple[str, ...]
@@ -181,12 +175,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What lifted a hit, or held it back.
-
-    Attributes:
-        name: What was looked at, such as `vectors` or `citation count`.
-        score: What it adds to the score of the hit; negative where it takes away.
-    """
+    """What was looked at, such as `vectors` or `citation count`, and what it adds to a hit's score or takes away."""
 
     name: str
     score: float
@@ -194,13 +183,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Citance:
-    """A sentence in which another paper cited the hit, and which is like the sentence asked about.
-
-    Attributes:
-        citing_id: The paper that wrote it.
-        text: What it wrote.
-        score: What it adds to the score of the hit.
-    """
+    """A sentence of `citing_id` that cites the hit, like the sentence of the query, and what it adds to the score."""
 
     citing_id: str
     text: str
@@ -209,12 +192,10 @@ class Citance:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A recommended paper.
+    """A recommended paper; rank 1 is the best.
 
     Attributes:
-        rank: 1 for the best.
         score: Higher is better; comparable within one answer only.
-        paper: The paper.
         citance: The citing sentence that speaks most for it, if one does.
         matches: The words that speak for it, best first; empty unless asked for.
         reasons: What the last step of the ranking looked at, strongest first; empty unless asked for.
@@ -240,22 +221,16 @@ def to_json(hit: Hit) -> dict[str, Any]:
         "rank": hit.rank,
         "paper_id": json_id(paper.paper_id),
         "score": round(hit.score, 6),
-        "title": paper.title,
-        "year": paper.year,
-        "venue": paper.venue,
+        **{name: getattr(paper, name) for name in ("title", "year", "venue")},
         "authors": list(paper.authors),
-        "abstract": paper.abstract,
-        "tldr": paper.tldr,
+        **{name: getattr(paper, name) for name in ("abstract", "tldr")},
         "fields_of_study": list(paper.fields_of_study),
         "citation_count": paper.citation_count,
         "external_ids": dict(paper.external_ids),
     }
-    if hit.citance:
-        answer["citance"] = {
-            "citing_id": json_id(hit.citance.citing_id),
-            "text": hit.citance.text,
-            "score": round(hit.citance.score, 6),
-        }
+    if citance := hit.citance:
+        shown = {"citing_id": json_id(citance.citing_id), "text": citance.text, "score": round(citance.score, 6)}
+        answer["citance"] = shown
     if hit.matches:
         answer["matches"] = [
             {"word": match.word, "fields": list(match.fields), "score": round(match.score, 6)} for match in hit.matches

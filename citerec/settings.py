@@ -2,7 +2,7 @@
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"{path} is not TOML: {error}", "See docs/settings.md.") from error
 
 
-def assign(values: dict[str, Any], assignments: Sequence[str], known: Iterable[str]) -> None:
+def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[], Iterable[str]]) -> None:
     """Puts assignments such as `lucene.bm25.k1=0.9` into a table of settings.
 
     Raises:
@@ -62,15 +62,15 @@ def setting_keys(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[An
     return keys
 
 
-def nearest(key: str, known: Iterable[str]) -> str:
+def nearest(key: str, known: Callable[[], Iterable[str]]) -> str:
     """The remedy for a key that does not exist."""
-    known = list(known)
-    by_end = [name for name in known if name.endswith(f".{key}")]
-    near = by_end or difflib.get_close_matches(key, known, n=1, cutoff=0.4)
-    return f"Did you mean {near[0]}?" if near else f"Settings are: {', '.join(known)}."
+    keys = list(known())
+    by_end = [name for name in keys if name.endswith(f".{key}")]
+    near = by_end or difflib.get_close_matches(key, keys, n=1, cutoff=0.4)
+    return f"Did you mean {near[0]}?" if near else f"Settings are: {', '.join(keys)}."
 
 
-def settings_error(error: ValidationError, prefix: str, known: Iterable[str]) -> SettingsError:
+def settings_error(error: ValidationError, prefix: str, known: Callable[[], Iterable[str]]) -> SettingsError:
     """What is wrong with some settings, in a line."""
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")

@@ -76,22 +76,22 @@ class Recipe(PartSettings):
         values = {} if system is None else _values_of(str(system))
         if isinstance(listed := values.get("retrievers"), list):
             values["retrievers"] = dict.fromkeys(listed, 1.0)  # so that one weight can be assigned
-        assign(values, assignments, _KNOWN)
+        assign(values, assignments, all_settings)
         own = {name: values.pop(name) for name in list(values) if name in cls.model_fields and name != "parts"}
         parts = {}
         for section, table in values.items():
             part = _part_of_section(section)
             if part is None or not isinstance(table, Mapping):
                 key = _first_key(section, table)
-                raise SettingsError(f"{key!r} is no setting", nearest(key, _KNOWN))
+                raise SettingsError(f"{key!r} is no setting", nearest(key, all_settings))
             try:
                 parts[part.name] = part.Settings.model_validate(table)
             except ValidationError as error:
-                raise settings_error(error, section, _KNOWN) from None
+                raise settings_error(error, section, all_settings) from None
         try:
             recipe = cls.model_validate({**own, "parts": parts})
         except ValidationError as error:
-            raise settings_error(error, "", _KNOWN) from None
+            raise settings_error(error, "", all_settings) from None
         if recipe.tuned_on and system is not None:
             recipe = recipe.model_copy(update={"tuned_on": str(Path(system).parent.absolute() / recipe.tuned_on)})
         for name, weight in recipe.retrievers.items():
@@ -146,11 +146,7 @@ class Recipe(PartSettings):
 
 
 def reranker_of(name: str) -> tuple[type[Reranker], Path | None]:
-    """The reranker of a name, or that of the trained ranker in a folder, with the folder.
-
-    Raises:
-        SettingsError: There is none.
-    """
+    """The reranker of a name, or that of the trained ranker in a folder, with the folder; or raises SettingsError."""
     if name not in RERANKERS and (part := trained_at(Path(name))):
         return part, Path(name)
     return RERANKERS[name], None
@@ -265,13 +261,3 @@ def _first_key(key: str, value: Any) -> str:
         name, value = next(iter(value.items()))
         key = f"{key}.{name}"
     return key
-
-
-class _Known:
-    """The keys of all settings, asked for only where something is wrong."""
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(all_settings())
-
-
-_KNOWN = _Known()

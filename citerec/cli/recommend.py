@@ -168,7 +168,7 @@ def _print_json(answers: "list[Answer]", *, tldr: bool) -> None:
 
 def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
     from citerec.retrieve.base import Candidate
-    from citerec.retrieve.trec import write_run
+    from citerec.retrieve.run import write_run
 
     rows = (
         (str(number), [Candidate(hit.paper.paper_id, hit.score) for hit in answer.hits])
@@ -237,7 +237,7 @@ def _answer_contexts(
     )
     if shape == "trec":
         from citerec.groundwork.progress_bar import progress_bar
-        from citerec.retrieve.trec import write_run
+        from citerec.retrieve.run import write_run
 
         assert trec is not None
         with progress_bar() as on_progress:

@@ -188,7 +188,9 @@ train.add_command(writer)
 def _choice(options: dict[str, Any]) -> "Choice":
     from citerec.train.groups import Choice
 
-    return Choice(seed=options["seed"], **pop(options, "contexts", "dev", "dev_share", "dev_limit", "limit"))
+    return Choice(
+        options.pop("contexts"), seed=options["seed"], **pop(options, "dev", "dev_share", "dev_limit", "limit")
+    )
 
 
 def _settings(system: str | None) -> Any:

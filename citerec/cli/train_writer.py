@@ -41,9 +41,11 @@ def writer(out: Path, device: str | None, **options: Any) -> None:
     It begins with an encoder-decoder and learns to write the targets of the tasks. The folder
     keeps how it is to write. What was stopped goes on when the command is given again.
     """
-    from citerec.train.writer import METRIC, TaskChoice, WriterOptions, train_writer
+    from citerec.train.groups import Choice
+    from citerec.train.writer import METRIC, WriterOptions, train_writer
 
-    choice = TaskChoice(seed=options["seed"], **pop(options, "tasks", "dev", "dev_share", "dev_limit", "limit"))
+    chosen = pop(options, "dev", "dev_share", "dev_limit", "limit")
+    choice = Choice(options.pop("tasks"), seed=options["seed"], **chosen)
     schedule = schedule_of(options)
     manifest = trained(train_writer, choice, out, WriterOptions(**options), schedule, device=device)
     name = "loss" if options["value"] == "loss" else METRIC

@@ -15,7 +15,7 @@ from citerec.corpus.store import PaperStore
 from citerec.errors import QueryError
 from citerec.records import Paper
 from citerec.retrieve.lucene import LuceneRetriever
-from citerec.retrieve.lucene_settings import LuceneSettings, Weights
+from citerec.retrieve.lucene.queries import LuceneSettings, Weights
 from citerec.retrieve.staging import LUCENE
 
 LEAST_ALIKE = 0.75

@@ -33,7 +33,7 @@ from citerec.groundwork.directories import Kind
 from citerec.groundwork.tables import Table, left, to_csv
 from citerec.retrieve.base import Candidate
 from citerec.retrieve.index import open_store
-from citerec.retrieve.trec import write_run
+from citerec.retrieve.run import write_run
 from citerec.texts.metrics.base import Column
 from citerec.version import __version__
 

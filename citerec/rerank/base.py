@@ -114,11 +114,7 @@ def trained_at(folder: Path) -> type[Reranker] | None:
 
 
 def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None, command: str) -> Path:
-    """Where a trained reranker lies: the folder that is named, or else its own in the index.
-
-    Raises:
-        SettingsError: None is named, and the index has none.
-    """
+    """Where a trained reranker lies: the named folder, or its own in the index. Raises SettingsError without one."""
     if folder:
         return Path(folder)
     if not (index / part.name).is_dir():
@@ -129,11 +125,9 @@ def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None,
 
 
 def in_new_order(ranked: Iterable[Candidate], rest: Iterable[Candidate]) -> list[Candidate]:
-    """Candidates by their new scores, ties by paper id; the rest behind them, in the order that they have.
+    """Candidates by their new scores (there is at least one), ties by paper id; the rest behind them in their order.
 
-    Args:
-        ranked: Those that were scored anew, at least one.
-        rest: The others. Their scores are of another scale: only their order is kept.
+    The old scores of the rest are of another scale: each gets one below the lowest new score.
     """
     ordered = sorted(ranked, key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
     lowest = ordered[-1].score

@@ -42,14 +42,9 @@ Scores = npt.NDArray[np.float32]
 
 
 class Manifest(ModelManifest):
-    """`manifest.json` of a trained cross-encoder.
+    """`manifest.json` of a trained cross-encoder; `text` is what it reads.
 
-    Attributes:
-        base: The model with which training began.
-        text: What the model reads.
-        weight: Of its score against 1 for the score before, both standardised.
-        training: How it was trained: loss, seed, contexts and so on.
-        dev: What it reached on the dev contexts, by metric.
+    `weight` is that of its score against 1 for the score before, both standardised.
     """
 
     kind: Literal["citerec-cross-encoder"] = "citerec-cross-encoder"
@@ -61,14 +56,7 @@ class Manifest(ModelManifest):
 
 
 class CrossEncoder:
-    """A model with one output for a pair of texts. To open one, use `open` or, to train it, `begin`.
-
-    Args:
-        model: A sequence classifier of transformers with one label.
-        tokenizer: Turns pairs into its tokens.
-        manifest: What it says of itself.
-        quantised: The same model in 8 bits, which then gives the scores.
-    """
+    """A model with one output for a pair of texts. To open one, use `open` or, to train it, `begin`."""
 
     def __init__(
         self, model: Any, tokenizer: PairTokenizer, manifest: Manifest, quantised: "OnnxModel | None" = None
@@ -135,14 +123,7 @@ class CrossEncoder:
         return cls(model.to(torch_device(device)), tokenizer, Manifest(base=base, text=options))
 
     def scores(self, pairs: Sequence[Pair]) -> Scores:
-        """How well each candidate fits its context.
-
-        Args:
-            pairs: From `pair_texts`, with the options of the manifest. The model must not be in training mode.
-
-        Returns:
-            One score a pair, higher for better; not bounded.
-        """
+        """How well each candidate fits its context: one score a pair, (pairs,), higher for better, not bounded."""
         encoded = self.tokenizer.encode(pairs)
         return self._scores_in_8_bits(self._quantised, encoded) if self._quantised else self._scores(encoded)
 

@@ -41,12 +41,8 @@ class CrossEncoderSettings(PartSettings):
 class CrossEncoderReranker(Reranker):
     """Reads the first candidates anew. Safe to call from several threads.
 
-    Args:
-        path: A trained cross-encoder.
-        settings: How it is used.
-
     Raises:
-        ModelError: It cannot be opened.
+        ModelError: The cross-encoder cannot be opened.
     """
 
     name = "cross-encoder"
@@ -96,17 +92,9 @@ def read(
     papers: Mapping[str, Paper],
     citances: Sequence[Mapping[str, str]],
 ) -> list[Scores]:
-    """The cross-encoder's scores of the candidates of several contexts: all in batches together.
+    """The cross-encoder's scores of the candidates of several contexts, read in batches together: an array for each.
 
-    Args:
-        model: What reads them.
-        topics: What they were found for.
-        candidates: Of each context; all are read.
-        papers: The records of all of them.
-        citances: Citing sentences by paper id, for each context.
-
-    Returns:
-        An array of scores for each context, in the order of its candidates.
+    `papers` holds the records of all candidates; `citances`, for each context, its citing sentences by paper id.
     """
     pairs = [
         pair_texts(
@@ -127,14 +115,8 @@ def interpolated(
 ) -> list[Candidate]:
     """Candidates by their scores and the cross-encoder's, both standardised over those that it read.
 
-    Args:
-        candidates: Best first.
-        scores: Of the first candidates, as many as were read.
-        weight: Of these scores against 1 for the candidates' own.
-        explain: Whether each is to say what both gave it.
-
-    Returns:
-        All candidates. Ties go by paper id; those that were not read stand behind the others, in their order.
+    `scores` are of the first candidates, as many as were read; `weight` is theirs against 1 for the candidates' own.
+    Ties go by paper id. Candidates that were not read stand behind the others, in their order.
     """
     read = candidates[: len(scores)]
     if not read:

@@ -52,13 +52,9 @@ class TextOptions(BaseModel):
 
 
 def pair_texts(topic: Topic, paper: Paper, citance: str | None, options: TextOptions | None = None) -> Pair:
-    """The texts of a context and a candidate.
+    """The texts of a context and a candidate, with a sentence in which another paper cited the candidate.
 
-    Args:
-        topic: The topic, with its citing paper where that is known.
-        paper: The candidate.
-        citance: What another paper wrote when it cited the candidate: one that the search gave under the leak rules.
-        options: What is read; all of it by default.
+    The search must have found that sentence under the leak rules.
     """
     options = options or TextOptions()
     return (
@@ -82,14 +78,10 @@ class PairTokenizer:
     """Turns pairs into tokens: [CLS] citing paper, passage [SEP] candidate, citance [SEP], or as the model has it.
 
     Each side may use what the other leaves, and at least half, so that neither is ever cut away. Within a side the
-    lesser part, citing paper or citance, yields first.
-
-    Args:
-        tokenizer: A tokenizer of transformers that stands on the `tokenizers` library.
-        max_tokens: How many tokens a pair has at most.
+    lesser part, citing paper or citance, is cut first.
 
     Raises:
-        ModelError: The tokenizer cannot do it.
+        ModelError: The tokenizer is not one of the `tokenizers` library, or has no padding.
     """
 
     def __init__(self, tokenizer: Any, max_tokens: int) -> None:

@@ -34,10 +34,6 @@ def _year_gap(topic: Topic, paper: Paper) -> float:
     return _UNKNOWN if year is None or paper.year is None else year - paper.year
 
 
-def _citations(_topic: Topic, paper: Paper) -> float:
-    return _UNKNOWN if paper.citation_count is None else math.log1p(paper.citation_count)
-
-
 def _common_authors(topic: Topic, paper: Paper) -> float:
     if topic.citing is None or not topic.citing.authors:
         return _UNKNOWN
@@ -51,7 +47,10 @@ def _same_venue(topic: Topic, paper: Paper) -> float:
 
 
 _OF_PAPER: dict[str, tuple[str, Callable[[Topic, Paper], float]]] = {
-    "log citations": ("logarithm of 1 + the citation count that the corpus gives", _citations),
+    "log citations": (
+        "logarithm of 1 + the citation count that the corpus gives",
+        lambda _, paper: _UNKNOWN if paper.citation_count is None else math.log1p(paper.citation_count),
+    ),
     "age": ("years from the paper to the citing paper", _year_gap),
     "common authors": ("authors whom the paper shares with the citing paper", _common_authors),
     "same venue": ("whether both are of one venue", _same_venue),
@@ -97,13 +96,7 @@ KINDS: dict[str, str] = {
 
 
 def features_of(topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]) -> Floats:
-    """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where nothing is known.
-
-    Args:
-        topic: What they were found for.
-        candidates: Best first; ranks are among these.
-        papers: Their records.
-    """
+    """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where nothing is known."""
     records = [papers.get(candidate.paper_id) or Paper(candidate.paper_id) for candidate in candidates]
     signals = {
         name: np.array([candidate.signals.get(name, _UNKNOWN) for candidate in candidates], np.float32)

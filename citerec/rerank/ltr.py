@@ -7,11 +7,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from citerec.contexts.topic import Topic
-from citerec.errors import ModelError, first_fault
-from citerec.groundwork.writing import recover
+from citerec.errors import ModelError
+from citerec.models.loading import read_model_manifest
 from citerec.records import Paper, Reason
 from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, in_new_order, trained_folder
 from citerec.rerank.features import FEATURES, KINDS, features_of
@@ -55,26 +55,18 @@ class LtrManifest(BaseModel):
         Raises:
             ModelError: There is none, or it is broken, or of another version.
         """
-        recover(folder)
         remedy = "Train it: citerec train ltr --contexts FILE --index INDEX"
-        try:
-            return cls.model_validate_json((folder / MANIFEST).read_bytes())
-        except OSError as error:
-            raise ModelError(f"there is no learnt ranker in {folder}", remedy) from error
-        except ValidationError as error:
-            raise ModelError(f"{folder / MANIFEST} is no manifest of a ranker ({first_fault(error)})", remedy) from None
+        if (manifest := read_model_manifest(folder, cls, "a learnt ranker", remedy)) is None:
+            raise ModelError(f"there is no learnt ranker in {folder}", remedy)
+        return manifest
 
 
 @RERANKERS.register
 class LtrReranker(Reranker):
     """Ranks candidates by gradient-boosted trees. Safe to call from several threads.
 
-    Args:
-        path: Folder of a trained ranker.
-        settings: How it is used.
-
     Raises:
-        ModelError: There is none, it is damaged, or it was trained on other features.
+        ModelError: There is no trained ranker, it is damaged, or it was trained on other features.
     """
 
     name = "ltr"

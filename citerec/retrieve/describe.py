@@ -14,18 +14,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """An index.
-
-    Attributes:
-        path: Where it lies.
-        bytes: Its size on disk.
-        manifest: What it says of itself.
-        years: Papers by year.
-        fields: Papers by field of study, the most frequent ones.
-        venues: Papers by venue, the most frequent ones.
-        vectors: What its vectors say of themselves, if it has any.
-        vector_bytes: Their size on disk.
-    """
+    """An index."""
 
     path: Path
     bytes: int

@@ -32,14 +32,7 @@ class Fusion(PartSettings):
 
 
 class FusedRetriever:
-    """Asks several retrievers and fuses what they find. Safe to call from several threads.
-
-    Args:
-        index: The index that they search; it knows filters and orders.
-        retrievers: The retrievers, by name.
-        weights: The weight of each list, by the same names.
-        fusion: How the lists become one.
-    """
+    """Asks several retrievers and fuses what they find. Safe to call from several threads."""
 
     def __init__(
         self, index: OpenIndex, retrievers: Mapping[str, Retriever], weights: Mapping[str, float], fusion: Fusion
@@ -68,18 +61,9 @@ class FusedRetriever:
         *,
         explain: bool = False,
     ) -> list[Candidate]:
-        """The k best candidates, best first.
+        """The k best candidates, best first; arguments and errors as for `Retriever.search`.
 
-        Args:
-            topic: What to search for.
-            k: How many candidates, from 1.
-            filters: Which papers may be found; exact.
-            prepared: What `prepare` gave for the topic; made anew where it is missing.
-            explain: Whether candidates of several lists are to say what each list gave them.
-
-        Raises:
-            QueryError: The topic has no word to search for, or too many.
-            FilterError: k is under 1.
+        With `explain`, candidates of several lists say what each list gave them.
         """
         made = dict(prepared if prepared is not None else self.prepare([topic])[0])
         if len(self._retrievers) == 1:
@@ -123,18 +107,11 @@ def fuse(
     *,
     explain: bool = False,
 ) -> list[Candidate]:
-    """The k best candidates of several lists, best first; ties go by paper id.
+    """The k best candidates (all by default) of several lists, best first; ties go by paper id.
 
     `rrf` is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009): `Σ_list w_list / (k + rank)`.
     `weighted` scales the scores of each list to 0–1 first: `Σ_list w_list · (score − least) / (most − least)`. What is
-    not in a list gets nothing for it.
-
-    Args:
-        lists: Candidates by the name of the retriever, each best first.
-        weights: The weight of each list by its name; 1 where none is given.
-        fusion: The method.
-        k: How many; all by default.
-        explain: Whether each candidate is to say what each list gave it.
+    not in a list gets nothing for it. Lists and weights stand under the names of retrievers; a missing weight is 1.
     """
     scores: dict[str, float] = defaultdict(float)
     reasons: dict[str, list[Reason]] = defaultdict(list)

@@ -1,6 +1,7 @@
 """Index directories: building them beside their place, adding to them, opening them (docs/storage.md)."""
 
 import contextlib
+import functools
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -19,10 +20,10 @@ from citerec.groundwork.resume import Journal, forget
 from citerec.groundwork.writing import beside, exchange
 from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
-from citerec.retrieve.jvm import java_class, java_failures
-from citerec.retrieve.lucene_fields import ANALYZER, ID, CitanceDocument, PaperDocument
-from citerec.retrieve.lucene_writer import LuceneWriter, Mark, count_documents
-from citerec.retrieve.manifest import IndexCounts, Manifest, Source, is_index
+from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperDocument
+from citerec.retrieve.lucene.jvm import java_class, java_failures
+from citerec.retrieve.lucene.writer import LuceneWriter, Mark, count_documents
+from citerec.retrieve.manifest import IndexCounts, Manifest, is_index
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE
 from citerec.retrieve.staging import STORE, disk_failures, followed, locked, plan_of, staging_of
@@ -39,12 +40,10 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How to read and build.
+    """How to read and build: `format_name` where it is not to be recognised, `workers` None for one a processor.
 
     Attributes:
-        format_name: Format of the files, where it is not to be recognised.
         max_bad: Share of bad records above which the work stops.
-        workers: Processes that read; None for one a processor.
         citances: Files of contexts whose sentences become citances of the papers they cite.
         dense: How to make vectors beside the Lucene index. Where None, a build makes none, and what is added to an
             index that has some is encoded as the rest was.
@@ -63,12 +62,6 @@ def build_index(
     """Builds an index of all papers of some sources, in place of what stood at `out`.
 
     What stood there stays whole until the new index is. A build that was stopped goes on where it stopped.
-
-    Args:
-        sources: Files and folders: docs/formats.md.
-        out: The index directory.
-        options: How to read and build.
-        on_progress: Called as the work goes on.
 
     Raises:
         SourceError: A source is missing, broken, empty, or of no known format.
@@ -89,14 +82,12 @@ def add_to_index(
     options: BuildOptions | None = None,
     on_progress: Progress = no_progress,
 ) -> Manifest:
-    """Upserts the papers of further sources into an index, without building the rest anew.
+    """Upserts the papers of further sources into an index: the outcome is that of a build from all sources together.
 
-    The outcome is that of a build from all sources together. The old index stays whole until the new one is.
+    The old index stays whole until the new one is. Errors are those of `build_index`.
 
     Raises:
         IndexUnusableError: There is no index to add to.
-        SourceError: A source is missing, broken, empty, or of no known format.
-        BuildError: Too many records are bad, or the disk is full, or another build is at work.
     """
     options = options or BuildOptions()
     index = followed(index)
@@ -110,10 +101,10 @@ def add_to_index(
 
 
 def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_progress) -> DenseManifest:
-    """Makes the vectors of an index that stands, in place of those that it has.
+    """Makes the vectors of an index that stands, in place of those that it has, which stay whole until then.
 
-    Those stay whole until the new ones are. Stopped, it goes on where it stopped when it is called again; texts that
-    were encoded with the same model before are not encoded again.
+    Stopped, it goes on where it stopped when it is called again; texts that were encoded with the same model before are
+    not encoded again.
 
     Raises:
         IndexUnusableError: There is no index.
@@ -146,11 +137,7 @@ def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_
 
 
 def open_store(index: Path) -> SqliteStore:
-    """The paper store of an index directory, to read.
-
-    Raises:
-        IndexUnusableError: There is none, or its file is damaged.
-    """
+    """The paper store of an index directory, to read; raises IndexUnusableError where it cannot be read."""
     try:
         return SqliteStore(index / STORE, read_only=True)
     except sqlite3.Error as error:
@@ -188,7 +175,7 @@ def _fill(
                 on_progress=on_progress,
             )
         ledger = ledger_of(store)
-        sources = [Source(**asdict(shard)) for shard in ledger.finished_shards().values()]
+        sources = list(ledger.finished_shards().values())
         read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)
         manifest = Manifest(
             citerec=__version__,
@@ -228,30 +215,20 @@ def write_lucene(store: PaperStore, path: Path, first: int, counts: Counts, on_p
     path.mkdir(exist_ok=True)
     since = place_of(first) if first > 1 else 0
     with LuceneWriter[SearchableText](path / "papers", PaperDocument) as papers:
-        advance = _advancing(on_progress, "indexing papers", counts.papers)
+        advance = functools.partial(_advance, on_progress, "indexing papers", counts.papers)
         _write(
-            papers,
-            lambda after: store.searchable_texts(after, since),
-            lambda text: text.paper_id,
-            first,
-            advance,
+            papers, lambda after: ((one.paper_id, one) for one in store.searchable_texts(after, since)), first, advance
         )
     if counts.citances:
         with LuceneWriter[SearchableCitance](path / "citances", CitanceDocument) as citances:
-            advance = _advancing(on_progress, "indexing citances", counts.citances)
-            _write(
-                citances,
-                lambda after: store.searchable_citances(after, since),
-                lambda citance: citance.cited.paper_id,
-                first,
-                advance,
-            )
+            advance = functools.partial(_advance, on_progress, "indexing citances", counts.citances)
+            found = store.searchable_citances
+            _write(citances, lambda after: ((one.cited.paper_id, one) for one in found(after, since)), first, advance)
 
 
 def _write(
     writer: LuceneWriter[Item],
-    items_after: Callable[[str], Iterator[Item]],
-    paper_of: Callable[[Item], str],
+    items_after: Callable[[str], Iterator[tuple[str, Item]]],
     run: int,
     advance: Callable[[int], None],
 ) -> None:
@@ -261,8 +238,8 @@ def _write(
         return
     paper_id = mark.after if mark.run == run else ""
     uncommitted = 0
-    for done, item in enumerate(items_after(paper_id), 1):
-        if (next_id := paper_of(item)) != paper_id:
+    for done, (next_id, item) in enumerate(items_after(paper_id), 1):
+        if next_id != paper_id:
             if uncommitted >= _COMMIT_EVERY:
                 writer.commit(Mark(run, paper_id))
                 uncommitted = 0
@@ -276,5 +253,5 @@ def _write(
     writer.commit(Mark(run, finished=True), purge=run > 1)
 
 
-def _advancing(on_progress: Progress, doing: str, whole: int) -> Callable[[int], None]:
-    return lambda done: on_progress(doing, done, whole)
+def _advance(on_progress: Progress, doing: str, whole: int, done: int) -> None:
+    on_progress(doing, done, whole)

@@ -1,10 +1,12 @@
 """What an index directory says of itself."""
 
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
+import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from citerec.corpus.ledger import ShardCounts
 from citerec.errors import IndexUnusableError, first_fault
 from citerec.groundwork.places import INDEXES
 
@@ -17,17 +19,6 @@ FILE_NAME = "manifest.json"
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Source(_Part):
-    """A shard that went into the index."""
-
-    path: str
-    format: str
-    bytes: int
-    read: int
-    bad: int
-    without_context: int
 
 
 class IndexCounts(_Part):
@@ -54,7 +45,7 @@ class Manifest(_Part):
     analyzer: str
     fingerprint: str
     counts: IndexCounts
-    sources: list[Source]
+    sources: list[ShardCounts]
 
     @classmethod
     def read(cls, index: Path) -> Self:
@@ -69,17 +60,17 @@ class Manifest(_Part):
         path = index / FILE_NAME
         if not path.exists():
             raise IndexUnusableError(f"{index} is no index: it has no {FILE_NAME}", build)
+        if (version := _stated(index).get("version", VERSION)) != VERSION:
+            raise IndexUnusableError(
+                f"{index} is an index of version {version}; this citerec reads version {VERSION}",
+                f"Build it again from its sources: citerec index build … --out {index}",
+            )
         try:
             manifest = cls.model_validate_json(path.read_bytes())
         except ValidationError as error:
-            found = _version_of(path)
-            if found is not None and found != VERSION:
-                raise _other_version(index, found) from None
             raise IndexUnusableError(f"{path} is broken ({first_fault(error)})", build) from None
         if manifest.kind != KIND:
             raise IndexUnusableError(f"{index} is a {manifest.kind}, not a {KIND}", build)
-        if manifest.version != VERSION:
-            raise _other_version(index, manifest.version)
         return manifest
 
     def write(self, index: Path) -> None:
@@ -89,10 +80,7 @@ class Manifest(_Part):
 
 def is_index(path: Path) -> bool:
     """Whether a directory says that it is an index, of whatever version."""
-    try:
-        return _Kind.model_validate_json((path / FILE_NAME).read_bytes()).kind == KIND
-    except (OSError, ValidationError):
-        return False
+    return _stated(path).get("kind") == KIND
 
 
 def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
@@ -104,10 +92,9 @@ def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
     if given is not None:
         return given
     found = sorted(path.parent for path in INDEXES.glob("[!.]*/manifest.json"))
-    if fingerprint is not None:
-        for path in found:
-            if _fingerprint_of(path) == fingerprint:
-                return path
+    for path in found if fingerprint is not None else ():
+        if _stated(path).get("fingerprint") == fingerprint and _stated(path).get("version") == VERSION:
+            return path
     if len(found) == 1:
         return found[0]
     if not found:
@@ -117,30 +104,10 @@ def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
     raise IndexUnusableError("there are several indexes", f"Choose one with --index: {', '.join(map(str, found))}")
 
 
-def _fingerprint_of(path: Path) -> str | None:
+def _stated(index: Path) -> dict[str, Any]:
+    """The manifest of an index as JSON, whether it is right or not; empty where there is none."""
     try:
-        return Manifest.read(path).fingerprint
-    except IndexUnusableError:
-        return None
-
-
-class _Kind(BaseModel):
-    kind: str
-
-
-class _Versioned(BaseModel):
-    version: int
-
-
-def _version_of(path: Path) -> int | None:
-    try:
-        return _Versioned.model_validate_json(path.read_bytes()).version
-    except ValidationError:
-        return None
-
-
-def _other_version(index: Path, found: int) -> IndexUnusableError:
-    return IndexUnusableError(
-        f"{index} is an index of version {found}; this citerec reads version {VERSION}",
-        f"Build it again from its sources: citerec index build … --out {index}",
-    )
+        found = orjson.loads((index / FILE_NAME).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,12 +1,14 @@
 """An index that is open: what every retriever gets."""
 
+import difflib
 import functools
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from citerec.corpus.store import PaperStore
-from citerec.errors import SearchError
+from citerec.corpus.values import LAST_YEAR
+from citerec.errors import FilterError, SearchError
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Candidate
 from citerec.retrieve.index import open_store, recover
@@ -16,15 +18,14 @@ from citerec.retrieve.staging import LUCENE
 if TYPE_CHECKING:
     from citerec.retrieve.lucene import LuceneRetriever
 
+_NAMED_FIELDS = 25
+_USUAL_K = 10
+
 
 class OpenIndex:
     """An index directory, open for searching. Safe to use from several threads.
 
-    Attributes:
-        path: Where it lies.
-        manifest: What it holds.
-        store: The records of its papers.
-        lucene: Its words: always open, since Lucene knows filters and orders.
+    `lucene` searches its words: always open, since Lucene knows filters and orders.
     """
 
     def __init__(self, path: Path, manifest: Manifest, store: PaperStore, lucene: "LuceneRetriever") -> None:
@@ -36,11 +37,7 @@ class OpenIndex:
 
     @classmethod
     def open(cls, index: str | Path, lucene_settings: Any = None) -> Self:
-        """Opens an index directory.
-
-        Args:
-            index: The directory.
-            lucene_settings: How words are searched: `citerec.retrieve.lucene.LuceneSettings`.
+        """Opens an index directory; words are searched as the settings of the retriever `lucene` say.
 
         Raises:
             IndexUnusableError: There is none, or it is half built, broken, or of another version.
@@ -63,13 +60,54 @@ class OpenIndex:
         self.lucene.close()
         self.store.close()
 
-    def permitted(self, name: str, candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
-        """Those candidates of a retriever that pass the filters, each once, best first, ties by paper id.
+    def number_of_hits(self, k: int | None) -> int:
+        """k, or where it is None the usual number, as far as the index has so many papers.
 
-        Args:
-            name: The retriever, for an error.
-            candidates: What it found, in any order.
-            filters: Which papers may be found; the leak rules are among them.
+        Raises:
+            FilterError: k is under 1 or over the number of papers.
+        """
+        papers = self.manifest.counts.papers
+        if k is None:
+            return min(_USUAL_K, papers)
+        if k < 1:
+            raise FilterError(f"-k {k} asks for no paper", "Ask for at least one: -k 10")
+        if k > papers:
+            raise FilterError(
+                f"-k {k:,} is more than the {papers:,} papers of the index", f"Ask for at most -k {papers}"
+            )
+        return k
+
+    def check_filters(self, filters: Filters) -> None:
+        """Whether the filters make sense, and name fields of study that the index has.
+
+        Raises:
+            FilterError: A range is turned round, a number negative, or a field unknown.
+        """
+        low, high = filters.year_from, filters.year_to
+        for year in (low, high):
+            if year is not None and not 0 <= year <= LAST_YEAR:
+                raise FilterError(f"{year} is no year", "Give years such as 1998.")
+        if low is not None and high is not None and low > high:
+            raise FilterError(
+                f"the years {low} to {high} are turned round", f"Write --year-from {high} --year-to {low}"
+            )
+        if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
+            raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
+        for name in filters.fields:
+            if self.lucene.matches_nothing(Filters(fields=(name,))):
+                raise FilterError(f"the index has no field of study {name!r}", self._suggestion(name))
+
+    def _suggestion(self, name: str) -> str:
+        known = {str(field).casefold(): str(field) for field in self.store.histogram("fields_of_study")}
+        if not known:
+            return "Its papers name no fields at all: leave --field out."
+        near = difflib.get_close_matches(name.casefold(), known, n=1)
+        if near:
+            return f"Did you mean {known[near[0]]!r}?"
+        return f"It has: {', '.join(list(known.values())[:_NAMED_FIELDS])}."
+
+    def permitted(self, name: str, candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
+        """Those candidates of a named retriever that pass the filters, each once, best first, ties by paper id.
 
         Raises:
             SearchError: A candidate is no paper of the index.

@@ -1,27 +1,27 @@
 """A run: ranked papers of many contexts, and its forms elsewhere (TREC, ranx, pandas, dictionaries)."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError
+from citerec.groundwork.writing import write_failures, writing_file
+from citerec.retrieve.base import Candidate
 
 if TYPE_CHECKING:
     import pandas as pd
     import ranx
 
 _COLUMNS = ("context_id", "paper_id", "score")
+_LARGEST = 3e38
+"""Scores beyond it have no place in single precision; a little below its end, so that there are steps left."""
 
 
 class Run(Mapping[str, Mapping[str, float]]):
-    """Scores by context id and paper id, best first; ties go by paper id.
+    """Scores by context id and paper id, best first; ties go by paper id. The name is one word.
 
     A mapping, so `evaluate` takes it as a system. `Recommender.search_many` makes one.
-
-    Args:
-        answers: Context ids with their papers and scores. Papers are put in order; a context may have none.
-        name: What to call it, one word.
 
     Raises:
         InputError: A context comes twice.
@@ -102,9 +102,6 @@ class Run(Mapping[str, Mapping[str, float]]):
         Raises:
             BuildError: The file cannot be written.
         """
-        from citerec.retrieve.base import Candidate
-        from citerec.retrieve.trec import write_run
-
         lists = (
             (context_id, [Candidate(paper_id, score) for paper_id, score in papers.items()])
             for context_id, papers in self._answers.items()
@@ -132,6 +129,37 @@ class Run(Mapping[str, Mapping[str, float]]):
                     "A run has lines of six columns: context Q0 paper rank score tag.",
                 ) from None
         return cls(answers.items(), name or path.stem)
+
+
+def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], tag: str) -> tuple[int, int]:
+    """Writes a run file, whole or not at all; returns the number of contexts, and of those without a candidate.
+
+    trec_eval ignores ranks: it orders by score alone, in single precision, and breaks ties by its own rule. Hence each
+    written score is at least one single-precision step below the one before: every reader sees this ranking.
+
+    Raises:
+        BuildError: The file cannot be written.
+        InputError: The tag is empty or has white space.
+    """
+    import numpy as np
+
+    if any(character.isspace() for character in tag) or not tag:
+        raise InputError(f"the tag {tag!r} is empty or has white space", "A run file has one word for it: --tag my-run")
+    contexts = empty = 0
+    with (
+        write_failures(path, "Give another path, or make room."),
+        writing_file(path) as partial,
+        partial.open("w", encoding="utf-8") as file,
+    ):
+        for context_id, candidates in answers:
+            contexts += 1
+            empty += not candidates
+            above = np.float32(np.inf)
+            for rank, candidate in enumerate(candidates, 1):
+                score = np.float32(np.clip(candidate.score, -_LARGEST, _LARGEST))
+                above = min(score, np.nextafter(above, np.float32(-np.inf)))
+                file.write(f"{context_id} Q0 {candidate.paper_id} {rank} {above!s} {tag}\n")
+    return contexts, empty
 
 
 def is_a(value: Any, kind: str) -> bool:

@@ -20,7 +20,6 @@ from citerec.groundwork.writing import alone, beside, exchange
 STORE = "papers.sqlite"
 LUCENE = "lucene"
 DENSE = "dense"
-RANKERS = ("ltr", "cross-encoder")
 
 
 def recover(index: Path) -> None:
@@ -54,10 +53,11 @@ def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = No
         if journal.get("first_shard") is None:
             journal.note(first_shard=_begun(staging, copy_from))
         yield journal
-        for name in RANKERS:  # what was trained costs more than an index: it stays
-            if (index / name).is_dir():
-                shutil.rmtree(staging / name, ignore_errors=True)  # a copy that was cut short
-                shutil.copytree(index / name, staging / name)
+        for folder in index.iterdir() if index.exists() else ():
+            # What was trained for an index costs more than the index: it stays.
+            if folder.is_dir() and folder.name not in (LUCENE, DENSE) and not folder.name.startswith("."):
+                shutil.rmtree(staging / folder.name, ignore_errors=True)  # a copy that was cut short
+                shutil.copytree(folder, staging / folder.name)
         exchange(staging, index)
         for folder in (index, index / DENSE):
             forget(folder)
@@ -75,22 +75,14 @@ def _begun(staging: Path, copy_from: Path | None) -> int:
 
 
 def locked(index: Path) -> contextlib.AbstractContextManager[None]:
-    """Keeps other builds away from an index.
-
-    Raises:
-        BuildError: Another process has it.
-    """
+    """Keeps other builds away from an index; raises BuildError where another process has it."""
     busy = f"another process is building {index}"
     return alone(beside(index, "lock"), busy, "Wait for it, or stop it, then run the same command again.")
 
 
 @contextlib.contextmanager
 def disk_failures(index: Path) -> Iterator[None]:
-    """Turns failures of disk and database into one line with its remedy.
-
-    Raises:
-        BuildError: There was one.
-    """
+    """Raises failures of disk and database as a BuildError of one line with its remedy."""
     remedy = "Make room, then run the same command: it goes on where it stopped."
     try:
         yield

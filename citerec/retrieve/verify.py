@@ -8,13 +8,19 @@ from pathlib import Path
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.retrieve.dense.check import dense_faults
+from citerec.retrieve.dense.build import checksum
+from citerec.retrieve.dense.kinds import decoded, open_faiss
+from citerec.retrieve.dense.listing import paper_text, text_digest
+from citerec.retrieve.dense.manifest import FILES, DenseManifest
+from citerec.retrieve.dense.vectors import Vectors
 from citerec.retrieve.index import DENSE, LUCENE, open_store
-from citerec.retrieve.jvm import java_class, java_failures
-from citerec.retrieve.lucene_fields import ID, open_directory
+from citerec.retrieve.lucene.fields import ID, open_directory
+from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.manifest import Manifest
 
 _SHOWN_IDS = 3
+_CHUNK = 1 << 16
+_TOLERANCE = 5e-3  # float16 keeps three digits of each number
 
 
 def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
@@ -41,7 +47,7 @@ def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
             faults += _id_faults(store, index / LUCENE / "papers")
         if (index / DENSE).exists():
             on_progress("checking vectors", 0, 1)
-            faults += dense_faults(index / DENSE, store, manifest.fingerprint)
+            faults += _dense_faults(index / DENSE, store, manifest.fingerprint)
     except sqlite3.Error as error:
         return [f"the paper store is damaged: {error}"]
     except IndexUnusableError as error:
@@ -85,7 +91,7 @@ def _id_faults(store: PaperStore, path: Path) -> list[str]:
     """Ids that only one of store and Lucene has."""
     stored = (text.paper_id for text in store.searchable_texts())
     pairs = itertools.zip_longest(stored, _lucene_ids(path))
-    different = [(left, right) for left, right in itertools.islice(pairs, None) if left != right][:_SHOWN_IDS]
+    different = [(left, right) for left, right in pairs if left != right][:_SHOWN_IDS]
     return [f"store and Lucene disagree on ids, first at {left!r} and {right!r}" for left, right in different]
 
 
@@ -95,3 +101,63 @@ def _lucene_ids(path: Path) -> Iterator[str]:
     while (term := terms.next()) is not None:
         yield str(term.utf8ToString())
     reader.close()
+
+
+def _dense_faults(folder: Path, store: PaperStore, fingerprint: str) -> list[str]:
+    """The faults of a folder of vectors for the papers of a store; an empty list where there is none."""
+    try:
+        vectors = Vectors(folder)
+    except IndexUnusableError as error:
+        return [error.message]
+    faults = _checksum_faults(folder, vectors.manifest)
+    if vectors.manifest.store != fingerprint:
+        faults.append(f"{folder} was made for papers with the fingerprint {vectors.manifest.store}, not {fingerprint}")
+    if not faults:
+        faults += _length_faults(vectors) + _index_faults(vectors) + _paper_faults(vectors, store)
+    return faults
+
+
+def _length_faults(vectors: Vectors) -> list[str]:
+    import numpy as np
+
+    wrong = 0
+    for begin in range(0, len(vectors), _CHUNK):
+        lengths = np.linalg.norm(decoded(vectors.values[begin : begin + _CHUNK]), axis=1)
+        wrong += int(np.count_nonzero(~(np.abs(lengths - 1) < _TOLERANCE)))
+    return [f"{vectors.path}: {wrong:,} vectors have not length one"] if wrong else []
+
+
+def _index_faults(vectors: Vectors) -> list[str]:
+    try:
+        found = open_faiss(vectors.path).ntotal
+    except RuntimeError as error:
+        return [f"{vectors.path / 'index.faiss'} cannot be read ({str(error)[:100]})"]
+    return (
+        [] if found == len(vectors) else [f"{vectors.path / 'index.faiss'} has {found:,} of {len(vectors):,} vectors"]
+    )
+
+
+def _paper_faults(vectors: Vectors, store: PaperStore) -> list[str]:
+    """Both sides are in order of id: one pass."""
+    row = changed = 0
+    for paper in store.searchable_texts():
+        if row < len(vectors) and vectors.ids[row] == paper.paper_id.encode():
+            changed += int(vectors.digests[row]) != text_digest(paper_text(paper))
+            row += 1
+    faults = []
+    if row < len(vectors):
+        faults.append(f"{vectors.path}: store and vectors disagree on ids, first at {vectors.ids[row].decode()!r}")
+    if changed:
+        faults.append(f"{vectors.path}: {changed:,} texts are not those that were encoded")
+    return faults
+
+
+def _checksum_faults(folder: Path, manifest: DenseManifest) -> list[str]:
+    """The files of a folder of vectors that are not as they were written."""
+    faults = []
+    for name in FILES:
+        if not (folder / name).is_file():
+            faults.append(f"{folder / name} is missing")
+        elif checksum(folder / name) != manifest.checksums.get(name):
+            faults.append(f"{folder / name} is damaged: its checksum is not that of the manifest")
+    return faults

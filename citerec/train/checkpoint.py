@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
@@ -17,12 +17,7 @@ from citerec.errors import BuildError, SourceError
 from citerec.groundwork.hashing import file_digest
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import alone, beside, exchange, sync_entry
-from citerec.recommend import Recommender
 from citerec.retrieve.manifest import is_index
-from citerec.train.groups import Choice, Groups
-
-if TYPE_CHECKING:
-    from citerec.train.loop import Schedule
 
 _STATE = "state.json"
 _MODEL = "model.safetensors"
@@ -32,17 +27,10 @@ _STEP = re.compile(r"step-(\d{8})")
 
 @dataclass(slots=True)
 class State:
-    """Where training stands.
+    """Where training stands. `best` is the best dev value, after `best_step`; `found` is what else dev gave then.
 
-    Attributes:
-        step: Steps done.
-        best: The best dev value, and the step after which it was measured; None before the first.
-        best_step: That step.
-        found: What else was found on dev then.
-        without_gain: Dev values since the best one.
-        values: Every dev value, by step.
-        losses: Mean training loss between two dev values, by the step of the later.
-        running: Sum and count of the losses since the last dev value.
+    `without_gain` counts the dev values since the best one. `losses` are the means between two dev values, by the step
+    of the later; `running` has the sum and count of those since the last.
     """
 
     step: int = 0
@@ -128,11 +116,7 @@ class Checkpoints:
 
 @contextlib.contextmanager
 def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
-    """A folder to work in. What a stopped training of the same plan left there stands; of another one it is removed.
-
-    Args:
-        out: The model to be.
-        plan: All that the outcome depends on, as JSON takes it.
+    """A folder for the checkpoints of the model `out`. A stopped training of the same plan goes on; others are removed.
 
     Raises:
         BuildError: Another process trains this model, or the disk is full.
@@ -150,63 +134,16 @@ def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
         ) from error
 
 
-def plan_of(
-    choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: "Schedule", device: str
-) -> dict[str, Any]:
-    """All that a model depends on which learns from groups.
-
-    Raises:
-        SourceError: There is no such file of contexts.
-    """
-    remedy = "Give a file with one context a line."
-    return {
-        "contexts": source_digest(choice.contexts, remedy),
-        "dev": source_digest(choice.dev, remedy) if choice.dev else None,
-        "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
-        "index": recommender.manifest.fingerprint,
-        "settings": recommender.recipe.to_json(),
-        "options": dict(options),
-        "schedule": asdict(schedule),
-        "device": device,  # another has another precision
-    }
-
-
-def facts_of(
-    choice: Choice,
-    recommender: Recommender,
-    train: Groups,
-    dev: Groups,
-    options: Mapping[str, Any],
-    schedule: "Schedule",
-    state: State,
-) -> dict[str, Any]:
-    """What the manifest of such a model says of its training."""
-    return {
-        **choice.facts(),
-        "groups": len(train),
-        "dev_groups": len(dev),
-        "index": recommender.manifest.fingerprint,
-        "retrieval": recommender.recipe.changes(),
-        **options,
-        **asdict(schedule),
-        **state.facts(),
-    }
-
-
 def _beside(out: Path, what: str) -> Path:
     """A name beside the model, or beside the index that holds it: a build puts another folder in its place."""
     return beside(out.parent, f"{out.name}.{what}") if is_index(out.parent) else beside(out, what)
 
 
 def source_digest(path: Path, remedy: str) -> str:
-    """The digest of what a file holds from which a model learns.
-
-    Args:
-        path: The file.
-        remedy: What to give where there is none.
+    """The digest of a file from which a model learns.
 
     Raises:
-        SourceError: It cannot be read.
+        SourceError: It cannot be read; the remedy says what to give.
     """
     try:
         return file_digest(path)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
-from citerec.corpus.store import PaperStore, SearchableText
+from citerec.corpus.store import PaperStore
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
@@ -19,11 +19,10 @@ from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES
 from citerec.models.sentence_transformer import open_sentence_transformer
 from citerec.recommend import Recommender
-from citerec.records import Paper
 from citerec.retrieve.dense.listing import paper_text
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory, facts_of, plan_of
-from citerec.train.groups import Choice, Groups, learnt_by, mine_groups, without_rerankers
+from citerec.train.checkpoint import checkpoint_directory
+from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
 from citerec.train.loop import Schedule, learn
 from citerec.version import __version__
 
@@ -61,13 +60,7 @@ class EncoderOptions:
 
 
 class EncoderManifest(BaseModel):
-    """`manifest.json`: what a trained encoder says of itself.
-
-    Attributes:
-        base: The model with which training began.
-        training: How it was trained.
-        dev: What it reached on the dev contexts, and what the base had reached.
-    """
+    """`manifest.json` of a trained encoder: its base, how it was trained, and dev values, the base's among them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -91,26 +84,10 @@ def train_encoder(
     on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> EncoderManifest:
-    """Trains an encoder, in place of what stood at `out`. A training that was stopped goes on where it stopped.
+    """Trains an encoder (a folder of sentence-transformers), in place of what stood at `out`.
 
-    The outcome is a folder of sentence-transformers. Where no step did the base any good on dev, it is the base.
-
-    Args:
-        choice: From which contexts to learn, and on which to measure.
-        index: Where their candidates come from.
-        out: The directory of the model.
-        options: What to learn, and how.
-        schedule: How long, and how fast.
-        system: How candidates are found, before any reranker; the best that the index supports by default.
-        device: Where; a GPU where there is one by default.
-        on_progress: Called as the work goes on.
-        note: Told of each dev value.
-
-    Raises:
-        ModelError: There is no such base, or it cannot be trained.
-        SourceError: A file of contexts cannot be read.
-        InputError: A line of it is no context, or no cited paper is in the index, or something else stands at `out`.
-        BuildError: The loss is no number any more, or another process trains this model, or the disk is full.
+    Where no step did the base any good on dev, the outcome is the base. Arguments and errors are those of
+    `citerec.train_reranker`.
     """
     ENCODER_DIRECTORY.check_place(out)
     with Recommender.open(index, without_rerankers(index, system)) as recommender:
@@ -127,7 +104,7 @@ def train_encoder(
             manifest = EncoderManifest(
                 citerec=__version__,
                 base=options.base,
-                training=facts_of(choice, recommender, train, dev, learnt, schedule, state),
+                training=facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
                 dev={METRIC: state.best or 0.0, f"{METRIC} before": state.values["0"]},
             )
             with ENCODER_DIRECTORY.writing(out) as partial:
@@ -197,7 +174,7 @@ class _Learner:
         )
         papers = self._store.papers(pool)
         contexts = self._encoded([topic_of(group.context).passage for group in groups])
-        similarities = contexts @ self._encoded([_text(papers[paper_id]) for paper_id in pool]).T
+        similarities = contexts @ self._encoded([paper_text(papers[paper_id]) for paper_id in pool]).T
         years = np.array([papers[paper_id].year or 0 for paper_id in pool])
         places = {paper_id: place for place, paper_id in enumerate(pool)}
         gold = np.full((len(groups), max(len(group.gold) for group in groups)), -1, np.int32)
@@ -227,7 +204,10 @@ class _Learner:
             contexts.append(topic_of(group.context).passage)
             chosen.append([group.gold[slot], *(negatives[place].paper_id for place in drawn)])
         papers = self._store.papers({paper_id for row in chosen for paper_id in row})
-        return [contexts, *([_text(papers[paper_id]) for paper_id in column] for column in zip(*chosen, strict=True))]
+        return [
+            contexts,
+            *([paper_text(papers[paper_id]) for paper_id in column] for column in zip(*chosen, strict=True)),
+        ]
 
     def _encoded(self, texts: list[str]) -> npt.NDArray[np.float32]:
         vectors: npt.NDArray[np.float32] = self.model.encode(
@@ -237,12 +217,3 @@ class _Learner:
             show_progress_bar=False,
         )
         return vectors
-
-
-def _text(paper: Paper) -> str:
-    """The text that `citerec index encode` encodes."""
-    return paper_text(
-        SearchableText(
-            paper.paper_id, paper.title, paper.abstract or "", paper.year, paper.venue, "", paper.citation_count
-        )
-    )

@@ -25,12 +25,7 @@ _NO_PAPER = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A way of fusing, and what it reached.
-
-    Attributes:
-        recipe: The system with this way.
-        score: The metric over the contexts.
-    """
+    """A way of fusing, and what it reached by the metric."""
 
     recipe: Recipe
     score: float
@@ -41,8 +36,6 @@ class TunedFusion:
     """What tuning found.
 
     Attributes:
-        contexts: How many contexts it was found on.
-        metric: By what.
         alone: What each list reaches on its own, by its name.
         before: What the weights of the system reach, without its feedback.
         tried: Weighted sums and reciprocal ranks, each with its best parameters; the best first.

@@ -3,9 +3,10 @@
 import functools
 import heapq
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import orjson
@@ -21,44 +22,64 @@ from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.base import Candidate, CitanceKey
 from citerec.systems import Recipe, default_system
+from citerec.train.checkpoint import State, source_digest
+from citerec.train.loop import Schedule
 
 PROGRESS_EVERY = 50
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which contexts to learn from, and which to measure on while learning.
+    """Which contexts or tasks to learn from, and which to measure on while learning.
 
     Attributes:
-        contexts: A file of contexts with cited papers.
-        dev: Another one to measure on; else a share of the citing papers of the first is held out.
+        path: A file of contexts with cited papers or, for a writer, of tasks with targets.
+        dev: Another one to measure on; else a share of the (citing) papers of the first is held out.
         dev_share: That share.
-        dev_limit: How many contexts to measure on at most.
+        dev_limit: How many contexts or tasks to measure on at most.
         limit: How many to learn from at most, drawn by the seed; all by default.
         seed: Of what is drawn.
     """
 
-    contexts: Path
+    path: Path
     dev: Path | None = None
     dev_share: float = 0.1
     dev_limit: int = 300
     limit: int | None = None
     seed: int = 0
 
-    def facts(self) -> dict[str, str | None]:
+    def facts(self, what: str = "contexts", papers: str = "citing papers") -> dict[str, Any]:
         """What a manifest says of it."""
-        held_out = f"citing papers held out of {self.contexts.name}"
-        return {"contexts": self.contexts.name, "dev": self.dev.name if self.dev else held_out}
+        return {what: self.path.name, "dev": self.dev.name if self.dev else f"{papers} held out of {self.path.name}"}
+
+    def plan(self, remedy: str) -> dict[str, Any]:
+        """All that the outcome depends on.
+
+        Raises:
+            SourceError: A file cannot be read; the remedy says what to give.
+        """
+        return {
+            "source": source_digest(self.path, remedy),
+            "dev": source_digest(self.dev, remedy) if self.dev else None,
+            "choice": [self.dev_share, self.dev_limit, self.limit, self.seed],
+        }
+
+    def holds_out(self, *names: str) -> bool:
+        """Whether a paper is held out: as seed and paper decide, whatever else is in the file."""
+        return hash_sample(self.seed, *names) < self.dev_share * 2**64
+
+    def draw(self, limit: int, items: Iterable[Item], name: Callable[[Item], str]) -> list[Item]:
+        """As many of some items as the limit allows, drawn by the seed and their names."""
+        return heapq.nsmallest(limit, items, key=lambda item: hash_sample(self.seed, name(item)))
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A context with the papers it cites and the candidates that the search gives, under the leak rules.
+    """A context with its candidates, best first, under the leak rules: never the citing paper, nor anything newer.
 
-    Attributes:
-        context: The context.
-        gold: The papers cited that are in the index; never the citing paper.
-        candidates: Best first; never the citing paper, nor anything newer than it.
+    `gold` are the cited papers that are in the index, without the citing paper.
     """
 
     context: Context
@@ -122,31 +143,27 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
         SourceError: A file cannot be read.
         InputError: A line is no context with cited papers, or a side has none.
     """
-    if choice.dev:
-        held_out = {citing_paper(context) for context in read_contexts(choice.dev, cited=True)}
-        of_dev = read_contexts(choice.dev, cited=True)
-    else:
-        held_out = set()
-        of_dev = (context for context in read_contexts(choice.contexts, cited=True) if _drawn(choice, context))
-    dev = heapq.nsmallest(choice.dev_limit, of_dev, key=lambda context: hash_sample(choice.seed, context.context_id))
-    if not dev:
-        raise InputError(f"no citing paper of {choice.contexts} was held out", "Raise --dev-share, or give --dev FILE.")
+    measured_on = {citing_paper(context) for context in read_contexts(choice.dev, cited=True)} if choice.dev else set()
+
+    def is_held_out(context: Context) -> bool:
+        paper = citing_paper(context)
+        return paper in measured_on if choice.dev else choice.holds_out(*paper)
 
     def to_learn_from() -> Iterator[Context]:
-        for context in read_contexts(choice.contexts, cited=True):
-            if citing_paper(context) not in held_out if choice.dev else not _drawn(choice, context):
-                yield context
+        return (one for one in read_contexts(choice.path, cited=True) if not is_held_out(one))
 
+    of_dev = read_contexts(choice.dev or choice.path, cited=True)
+    dev = choice.draw(choice.dev_limit, of_dev if choice.dev else filter(is_held_out, of_dev), _id)
+    if not dev:
+        raise InputError(f"no citing paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
     if choice.limit is None:
         chosen, number = to_learn_from, sum(1 for _ in to_learn_from())
     else:
-        drawn = heapq.nsmallest(
-            choice.limit, to_learn_from(), key=lambda context: hash_sample(choice.seed, context.context_id)
-        )
+        drawn = choice.draw(choice.limit, to_learn_from(), _id)
         chosen, number = lambda: iter(drawn), len(drawn)
     if not number:
         raise InputError(
-            f"{choice.contexts} leaves nothing to learn from: all its citing papers are held out",
+            f"{choice.path} leaves nothing to learn from: all its citing papers are held out",
             "Give other contexts to --dev, or lower --dev-share.",
         )
     return chosen, number, dev
@@ -155,14 +172,9 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
 def mine(
     contexts: Iterator[Context], recommender: Recommender, k: int, path: Path, on_progress: Callable[[int], None]
 ) -> None:
-    """Writes the groups of some contexts to a file; goes on where it stopped. A context of no use is a null.
+    """Writes the groups of some contexts to a file, with k candidates each; goes on where it stopped.
 
-    Args:
-        contexts: The same, in the same order, each time.
-        recommender: Finds the candidates; its leak rules hold.
-        k: How many of them.
-        path: The file.
-        on_progress: Called with how many contexts are done.
+    The contexts must be the same, in the same order, each time. A context of no use becomes a null.
     """
     done = whole_lines(path)
     with path.open("ab") as file:
@@ -202,16 +214,38 @@ def mine_groups(
 
 
 def learnt_by(train: Groups, dev: Groups, recommender: Recommender, base: str) -> Learnt:
-    """What a model learns from: the contexts of the groups, and what those parts know that it builds upon.
-
-    Args:
-        train: The groups to learn from.
-        dev: Those to measure on.
-        recommender: Found the candidates.
-        base: The model with which training begins.
-    """
+    """What a model learns from: the contexts of the groups, and what its base and the searched parts learnt from."""
     own = Learnt.of((group.context for group in train), (group.context for group in dev))
     return own | recommender.learnt | learnt_by_part(base)
+
+
+def plan_of(
+    choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: Schedule, device: str
+) -> dict[str, Any]:
+    """All that a model depends on which learns from groups; errors as for `Choice.plan`."""
+    return {
+        **choice.plan("Give a file with one context a line."),
+        "index": recommender.manifest.fingerprint,
+        "settings": recommender.recipe.to_json(),
+        "options": dict(options),
+        "schedule": asdict(schedule),
+        "device": device,  # another has another precision
+    }
+
+
+def facts_of(
+    choice: Choice, recommender: Recommender, sides: tuple[Groups, Groups], options: Mapping[str, Any], state: State
+) -> dict[str, Any]:
+    """What the manifest of such a model says of its training; the schedule is among the options."""
+    return {
+        **choice.facts(),
+        "groups": len(sides[0]),
+        "dev_groups": len(sides[1]),
+        "index": recommender.manifest.fingerprint,
+        "retrieval": recommender.recipe.changes(),
+        **options,
+        **state.facts(),
+    }
 
 
 def tell(on_progress: Progress, doing: str, whole: int, done: int) -> None:
@@ -244,6 +278,5 @@ def _record(context: Context, candidates: Sequence[Candidate], store: PaperStore
     }
 
 
-def _drawn(choice: Choice, context: Context) -> bool:
-    """Whether a context's citing paper is held out: as seed and paper decide, whatever else is in the file."""
-    return hash_sample(choice.seed, *citing_paper(context)) < choice.dev_share * 2**64
+def _id(context: Context) -> str:
+    return context.context_id

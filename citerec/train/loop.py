@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from citerec.errors import BuildError
 from citerec.groundwork.progress import Note, Progress
 from citerec.train.checkpoint import Checkpoints, State
@@ -61,12 +63,7 @@ class Schedule:
 def learn(learner: Learner, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> State:
     """Trains a model, or goes on training it; it then has the weights that were best on dev.
 
-    Args:
-        learner: The model and its examples.
-        schedule: How long and how fast.
-        folder: Where checkpoints are kept. What stands there must be of the same training.
-        on_progress: Told of steps.
-        note: Told of each dev value.
+    Checkpoints in `folder` must be of the same training.
 
     Raises:
         BuildError: The loss is no number any more.
@@ -103,6 +100,12 @@ def learn(learner: Learner, schedule: Schedule, folder: Path, on_progress: Progr
     checkpoints.load_best(learner.model, state)
     learner.model.eval()
     return state
+
+
+def shuffled(count: int, size: int, seed: tuple[int, int]) -> list[list[int]]:
+    """The numbers of some examples in an order that follows from a seed and an epoch, so many a step."""
+    order = np.random.default_rng(seed).permutation(count).tolist()
+    return [order[begin : begin + size] for begin in range(0, count, size)]
 
 
 def _measure(learner: Learner, state: State, checkpoints: Checkpoints, note: Note) -> None:

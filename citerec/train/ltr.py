@@ -1,7 +1,7 @@
 """`citerec train ltr`: LambdaMART over the candidates of an index."""
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,13 +26,10 @@ RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST, LEARN
 
 @dataclass(frozen=True, slots=True)
 class LtrOptions:
-    """How to learn.
+    """How to learn: at most so many `rounds` (trees) of so many `leaves`.
 
     Attributes:
         system: Whose candidates are ranked; its rerankers are left out.
-        rounds: Trees at most.
-        leaves: Leaves of a tree.
-        learning_rate: Of the boosting.
         patience: Trees without a better ndcg@10 on dev after which it stops.
         threads: How many searches run at once, and how many threads learn.
     """
@@ -47,13 +44,7 @@ class LtrOptions:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Features of the candidates of many contexts, and which of them are cited.
-
-    Attributes:
-        features: (rows, len(FEATURES)).
-        cited: (rows,), 1 for a cited paper.
-        groups: Rows of each context.
-    """
+    """Features (rows, len(FEATURES)) of candidates, 1 for each cited one (rows,), and the rows of each context."""
 
     features: Floats
     cited: "np.ndarray[tuple[int], np.dtype[np.int8]]"
@@ -67,17 +58,11 @@ def train_ltr(
     options: LtrOptions | None = None,
     on_progress: Progress = no_progress,
 ) -> LtrManifest:
-    """Learns a ranker from contexts and writes it.
+    """Learns a ranker from contexts and writes it to `out`.
 
     LambdaMART (Burges, 2010) as LightGBM has it. Candidates come from the index under the leak rules: the citing
-    paper's own sentences and what is newer never speak for one. Contexts whose cited paper is not found teach nothing.
-
-    Args:
-        choice: The contexts to learn from, and those that decide when to stop.
-        index: The index.
-        out: Where the ranker goes.
-        options: How to learn.
-        on_progress: Called as the work goes on.
+    paper's own sentences and what is newer never speak for one. Contexts whose cited paper is not found are left out.
+    The contexts of dev decide when to stop.
 
     Raises:
         SourceError: A file cannot be read.
@@ -99,12 +84,12 @@ def train_ltr(
         learnt = Learnt.of(learn(), dev) | recommender.learnt
     if not all(table.groups for table in tables):
         raise InputError(
-            f"too few contexts of {choice.contexts} have a cited paper among the candidates", "Give more of them."
+            f"too few contexts of {choice.path} have a cited paper among the candidates", "Give more of them."
         )
+    names = [name.replace(" ", "_") for name in FEATURES]
     train, held_out = (
-        lightgbm.Dataset(
-            table.features, table.cited, group=list(table.groups), feature_name=list(map(_column, FEATURES))
-        )
+        # LightGBM's names have no blanks.
+        lightgbm.Dataset(table.features, table.cited, group=list(table.groups), feature_name=names)
         for table in tables
     )
     on_progress("learning", 0, options.rounds)
@@ -136,7 +121,7 @@ def train_ltr(
     )
     gains = trees.feature_importance("gain", iteration=trees.best_iteration)
     if not gains.sum():
-        raise InputError(f"{choice.contexts} has too few contexts to learn from", "Give more: some hundreds at least.")
+        raise InputError(f"{choice.path} has too few contexts to learn from", "Give more: some hundreds at least.")
     manifest = LtrManifest(
         citerec=__version__,
         corpus=fingerprint,
@@ -172,25 +157,18 @@ def _table(
     advance: Callable[[int], None],
 ) -> Table:
     features, cited, groups = [np.empty((0, len(FEATURES)), np.float32)], [np.empty(0, np.int8)], []
-    for done, (rows, golds) in enumerate(_groups(recommender, contexts, depth, threads), 1):
+    k = min(depth, recommender.manifest.counts.papers)
+    found = recommender.candidates(recommender.topics(contexts), k, options=SearchOptions(threads=threads))
+    for done, (topic, candidates) in enumerate(found, 1):
+        golds = np.array([candidate.paper_id in topic.context.cited_ids for candidate in candidates], np.int8)
         if golds.any():
-            features.append(rows)
+            papers = recommender.store.papers(candidate.paper_id for candidate in candidates)
+            features.append(features_of(topic, candidates, papers))
             cited.append(golds)
             groups.append(len(golds))
         if done % PROGRESS_EVERY == 0:
             advance(done)
     return Table(np.concatenate(features), np.concatenate(cited), tuple(groups))
-
-
-def _groups(
-    recommender: Recommender, contexts: Iterable[Context], depth: int, threads: int
-) -> "Iterator[tuple[Floats, np.ndarray[tuple[int], np.dtype[np.int8]]]]":
-    k = min(depth, recommender.manifest.counts.papers)
-    found = recommender.candidates(recommender.topics(contexts), k, options=SearchOptions(threads=threads))
-    for topic, candidates in found:
-        papers = recommender.store.papers(candidate.paper_id for candidate in candidates)
-        golds = np.array([candidate.paper_id in topic.context.cited_ids for candidate in candidates], np.int8)
-        yield features_of(topic, candidates, papers), golds
 
 
 def _mrr(scores: Any, table: Table) -> float:
@@ -201,8 +179,3 @@ def _mrr(scores: Any, table: Table) -> float:
         total += 1 / (found[0] + 1) if len(found) else 0.0
         begin += rows
     return total / len(table.groups)
-
-
-def _column(name: str) -> str:
-    """LightGBM's names have no blanks."""
-    return name.replace(" ", "_")

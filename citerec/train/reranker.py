@@ -18,9 +18,9 @@ from citerec.rerank.cross_encoder_rerank import interpolated, read
 from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
 from citerec.retrieve.base import Candidate
 from citerec.systems import Recipe
-from citerec.train.checkpoint import checkpoint_directory, facts_of, plan_of
-from citerec.train.groups import Choice, Group, Groups, learnt_by, mine_groups, without_rerankers
-from citerec.train.loop import Schedule, learn
+from citerec.train.checkpoint import checkpoint_directory
+from citerec.train.groups import Choice, Group, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
+from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def train_reranker(
                 update={
                     "citerec": __version__,
                     "weight": state.found["weight"],
-                    "training": facts_of(choice, recommender, train, dev, learnt, schedule, state),
+                    "training": facts_of(choice, recommender, (train, dev), learnt | asdict(schedule), state),
                     "dev": {name: value for name, value in state.found.items() if name != "weight"},
                 }
             )
@@ -143,9 +143,7 @@ class _Learner:
         self._examples = [(number, slot) for number, group in enumerate(train) for slot in range(len(group.gold))]
 
     def batches(self, epoch: int) -> list[list[int]]:
-        order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples))
-        size = self._options.batch
-        return [order[begin : begin + size].tolist() for begin in range(0, len(order), size)]
+        return shuffled(len(self._examples), self._options.batch, (self._seed, epoch))
 
     def backward(self, batch: Sequence[int], step: int) -> float:
         import torch

@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
 from citerec.discourse.classifier import DEFAULT_BASE, MAX_TOKENS, ClassifierTagger, Encoded
@@ -18,7 +16,7 @@ from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
 from citerec.train.checkpoint import checkpoint_directory, source_digest
-from citerec.train.loop import Schedule, learn
+from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 
 LINEAR = "linear"
@@ -78,14 +76,8 @@ def train_tagger(
 ) -> TaggerManifest:
     """Trains a tagger, in place of what stood at `out`. The training of a classifier goes on where it stopped.
 
-    Args:
-        choice: From which sentences to learn, and on which to measure.
-        out: The directory of the tagger.
-        options: What to learn, and how; the linear tagger by default.
-        schedule: How long and how fast a classifier learns; of the linear tagger its seed only.
-        device: Where a classifier learns; a GPU where there is one by default.
-        on_progress: Called as the work goes on.
-        note: Told of each dev value of a classifier.
+    By default it is the linear tagger, which uses only the seed of the schedule and needs no dev sentences.
+    Arguments are those of `citerec.train_reranker`.
 
     Raises:
         ModelError: There is no such base, or it does not read so many tokens.
@@ -128,12 +120,7 @@ def train_tagger(
 
 
 def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> TagScores:
-    """How well a tagger gives labelled sentences their labels.
-
-    Args:
-        tagger: The tagger.
-        paragraphs: With their labels; at least one.
-    """
+    """How well a tagger gives labelled sentences (at least one paragraph) their labels."""
     given = tagger.tag([paragraph.sentences for paragraph in paragraphs])
     return score_labels([label for p in paragraphs for label in p.labels], [label for p in given for label in p])
 
@@ -245,8 +232,7 @@ class _Learner:
         self._seed = seed
 
     def batches(self, epoch: int) -> list[list[int]]:
-        order = np.random.default_rng((self._seed, epoch)).permutation(len(self._sentences))
-        return [order[begin : begin + self._batch].tolist() for begin in range(0, len(order), self._batch)]
+        return shuffled(len(self._sentences), self._batch, (self._seed, epoch))
 
     def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  a step draws nothing but dropout
         import torch

@@ -1,6 +1,5 @@
 """Training a writer: an encoder-decoder learns to write what authors wrote about the papers that they cite."""
 
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -20,8 +19,9 @@ from citerec.models.seq2seq import Encoded, Seq2seqModel
 from citerec.texts.metrics.rouge import KINDS, rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import TextTask
-from citerec.train.checkpoint import State, checkpoint_directory, source_digest
-from citerec.train.loop import Schedule, learn
+from citerec.train.checkpoint import State, checkpoint_directory
+from citerec.train.groups import Choice
+from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 
 DEFAULT_BASE = "allenai/led-base-16384"
@@ -30,32 +30,6 @@ METRIC = "rougeL"
 _TOKENS_AT_ONCE = {"cpu": 8192, "cuda": 32768}
 _ROWS_AT_ONCE = {"cpu": 8, "cuda": 64}
 _PROGRESS_EVERY = 100
-
-
-@dataclass(frozen=True, slots=True)
-class TaskChoice:
-    """Which tasks to learn from, and which to measure on while learning.
-
-    Attributes:
-        tasks: A file of tasks with targets.
-        dev: Another one to measure on; else a share of the papers of the first is held out.
-        dev_share: That share.
-        dev_limit: How many tasks to measure on at most.
-        limit: How many to learn from at most, drawn by the seed; all by default.
-        seed: Of what is drawn.
-    """
-
-    tasks: Path
-    dev: Path | None = None
-    dev_share: float = 0.1
-    dev_limit: int = 100
-    limit: int | None = None
-    seed: int = 0
-
-    def facts(self) -> dict[str, Any]:
-        """What a manifest says of it."""
-        held_out = f"papers held out of {self.tasks.name}"
-        return {"tasks": self.tasks.name, "dev": self.dev.name if self.dev else held_out, "limit": self.limit}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +58,7 @@ class WriterOptions:
 
 
 def train_writer(
-    choice: TaskChoice,
+    choice: Choice,
     out: Path,
     options: WriterOptions,
     schedule: Schedule,
@@ -95,16 +69,8 @@ def train_writer(
 ) -> WriterManifest:
     """Trains a writer, in place of what stood at `out`. A training that was stopped goes on where it stopped.
 
-    Where no step did the base any good on dev, the outcome is the base.
-
-    Args:
-        choice: From which tasks to learn, and on which to measure.
-        out: The directory of the writer.
-        options: What to learn, and how.
-        schedule: How long, and how fast; the base is measured first, whatever it says of that.
-        device: Where; a GPU where there is one by default.
-        on_progress: Called as the work goes on.
-        note: Told of each dev value, and of what was cut.
+    Where no step did the base any good on dev, the outcome is the base. The base is measured first, whatever the
+    schedule says of that. Arguments are those of `citerec.train_reranker`.
 
     Raises:
         ModelError: There is no such base, or it cannot read or write so much.
@@ -116,9 +82,7 @@ def train_writer(
     WRITER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
     plan = {
-        "tasks": source_digest(choice.tasks, "Give a file with one task a line."),
-        "dev": source_digest(choice.dev, "Give a file with one task a line.") if choice.dev else None,
-        "choice": [choice.dev_share, choice.dev_limit, choice.limit, choice.seed],
+        **choice.plan("Give a file with one task a line."),
         "options": asdict(options),
         "schedule": asdict(schedule),
     }
@@ -134,7 +98,7 @@ def train_writer(
         )
         if not len(train):
             raise InputError(
-                f"{choice.tasks} leaves nothing to learn from: all its papers are held out",
+                f"{choice.path} leaves nothing to learn from: all its papers are held out",
                 "Give other tasks to --dev, or lower --dev-share.",
             )
         if train.cut:
@@ -148,7 +112,8 @@ def train_writer(
             writes=options.writes,
             generation=generation,
             training={
-                **choice.facts(),
+                **choice.facts("tasks", "papers"),
+                "limit": choice.limit,
                 "examples": len(train),
                 "cut": train.cut,
                 "dev_tasks": len(dev),
@@ -219,9 +184,7 @@ class _Learner:
         self._progress = on_progress
 
     def batches(self, epoch: int) -> list[list[int]]:
-        order = np.random.default_rng((self._seed, epoch)).permutation(len(self._train))
-        size = self._options.batch
-        return [order[begin : begin + size].tolist() for begin in range(0, len(order), size)]
+        return shuffled(len(self._train), self._options.batch, (self._seed, epoch))
 
     def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  a step draws nothing but dropout
         total = 0.0
@@ -313,24 +276,22 @@ def _noted(tasks: Iterable[TextTask], digests: set[str]) -> Iterator[TextTask]:
         yield task
 
 
-def _sides(choice: TaskChoice) -> tuple[list[TextTask], Iterable[TextTask]]:
+def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
     """The tasks to measure on, and those to learn from: none about what a task held out is about."""
     held_out: set[int] = set()
 
     def to_measure_on() -> Iterator[TextTask]:
-        for task in _with_target(choice.dev or choice.tasks):
+        for task in _with_target(choice.dev or choice.path):
             about = _about(task)
-            if choice.dev or hash_sample(choice.seed, str(about[0])) < choice.dev_share * 2**64:
+            if choice.dev or choice.holds_out(str(about[0])):
                 held_out.update(about)
                 yield task
 
-    dev = heapq.nsmallest(choice.dev_limit, to_measure_on(), key=lambda task: hash_sample(choice.seed, task.task_id))
+    dev = choice.draw(choice.dev_limit, to_measure_on(), lambda task: task.task_id)
     if not dev:
-        raise InputError(f"no paper of {choice.tasks} was held out", "Raise --dev-share, or give --dev FILE.")
-    left = (task for task in _with_target(choice.tasks) if held_out.isdisjoint(_about(task)))
-    if choice.limit is None:
-        return dev, left
-    return dev, heapq.nsmallest(choice.limit, left, key=lambda task: hash_sample(choice.seed, task.task_id))
+        raise InputError(f"no paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
+    left = (task for task in _with_target(choice.path) if held_out.isdisjoint(_about(task)))
+    return dev, left if choice.limit is None else choice.draw(choice.limit, left, lambda task: task.task_id)
 
 
 def _learnt(task: TextTask, model: Seq2seqModel, generation: Generation, options: WriterOptions) -> Iterator[Encoded]:

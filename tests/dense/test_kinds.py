@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 
 from citerec.groundwork.progress import no_progress
-from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.files import ArrayWriter
-from citerec.retrieve.dense.kinds import RECALL, Asked, build_faiss, choose, nearest, noisy, open_faiss, recall_at
+from citerec.retrieve.dense.kinds import (
+    RECALL,
+    Asked,
+    build_faiss,
+    choose,
+    faiss_module,
+    nearest,
+    noisy,
+    open_faiss,
+    recall_at,
+)
 from tests.dense.conftest import unit_vectors
 
 KINDS: tuple[Asked, ...] = ("flat", "hnsw", "ivfpq")

@@ -99,9 +99,9 @@ def test_adding_the_same_again_changes_nothing(release: Path, tmp_path: Path) ->
 
 def test_papers_that_are_replaced_leave_no_trace_in_the_statistics(tmp_path: Path) -> None:
     from citerec.corpus.store import SearchableText
-    from citerec.retrieve.jvm import java_class, start
-    from citerec.retrieve.lucene_fields import PaperDocument, open_directory
-    from citerec.retrieve.lucene_writer import LuceneWriter, Mark
+    from citerec.retrieve.lucene.fields import PaperDocument, open_directory
+    from citerec.retrieve.lucene.jvm import java_class, start
+    from citerec.retrieve.lucene.writer import LuceneWriter, Mark
 
     start()
     papers = [SearchableText(str(n), title(n), "", 2000, None, "[]", n) for n in range(150)]
@@ -194,9 +194,9 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from citerec.corpus.store import SearchableText
-from citerec.retrieve.jvm import java_failures, start
-from citerec.retrieve.lucene_fields import PaperDocument
-from citerec.retrieve.lucene_writer import LuceneWriter, Mark
+from citerec.retrieve.lucene.jvm import java_failures, start
+from citerec.retrieve.lucene.fields import PaperDocument
+from citerec.retrieve.lucene.writer import LuceneWriter, Mark
 start()
 resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
 try:
@@ -277,7 +277,7 @@ def test_an_index_describes_itself(demo_index: Path) -> None:
 
 
 def test_anserini_reads_the_index_too(demo_index: Path) -> None:
-    from citerec.retrieve.jvm import java_class, start
+    from citerec.retrieve.lucene.jvm import java_class, start
 
     start()
     searcher = java_class("io.anserini.search.SimpleSearcher")(str(demo_index / "lucene" / "papers"))

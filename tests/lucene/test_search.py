@@ -12,7 +12,7 @@ from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.recommend import Recommender, SearchOptions
 from citerec.records import NO_FILTERS, Context, Filters
 from citerec.retrieve.index import build_index, open_store
-from citerec.retrieve.lucene_queries import SORTS, filtered
+from citerec.retrieve.lucene.queries import SORTS, filtered
 from citerec.systems import Recipe
 from tests.conftest import s2ag_paper, write_lines
 

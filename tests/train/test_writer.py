@@ -15,8 +15,9 @@ from citerec.errors import CiterecError, InputError, ModelError, SourceError
 from citerec.generate.writers.seq2seq import Seq2seqWriter, WriterManifest
 from citerec.texts.read import read_tasks
 from citerec.train import writer as trainer
+from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
-from citerec.train.writer import TaskChoice, WriterOptions, train_writer
+from citerec.train.writer import WriterOptions, train_writer
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led
 
@@ -76,7 +77,7 @@ def train(tasks: Path, bases: dict[str, str]) -> Train:
             return kind(**{**values, **{name: value for name, value in changes.items() if name in names}})
 
         told = {name: changes[name] for name in ("on_progress", "note") if name in changes}
-        choice = of(TaskChoice, tasks=tasks, dev_share=0.25, dev_limit=8)
+        choice = of(Choice, path=tasks, dev_share=0.25, dev_limit=8)
         options = of(WriterOptions, base=bases.get(base, base), batch=8, max_target_tokens=16)
         schedule = of(Schedule, learning_rate=5e-3, evaluations=2)
         return train_writer(choice, out, options, schedule, device="cpu", **told)
@@ -251,7 +252,7 @@ def of_paper(task: str, citing: str = "", *sources: str, **more: Any) -> dict[st
 def test_what_two_tasks_are_about_is_known_by_every_name_of_it(
     tmp_path: Path, dev: dict[str, Any], leaks: list[dict[str, Any]], learnt: list[dict[str, Any]]
 ) -> None:
-    choice = TaskChoice(
+    choice = Choice(
         write_lines(tmp_path / "tasks.jsonl", [*leaks, *learnt]), write_lines(tmp_path / "dev.jsonl", [dev])
     )
     measured, left = trainer._sides(choice)
@@ -268,7 +269,7 @@ def test_a_share_of_the_papers_is_held_out_by_every_name_too(tmp_path: Path) -> 
         for number, more in enumerate([{"citing_id": paper}, {"citing_id": paper}, {}])
     ]
     measured, left = trainer._sides(
-        TaskChoice(write_lines(tmp_path / "tasks.jsonl", records), dev_share=0.3, dev_limit=1000)
+        Choice(write_lines(tmp_path / "tasks.jsonl", records), dev_share=0.3, dev_limit=1000)
     )
 
     def papers(tasks: Any) -> set[str]:

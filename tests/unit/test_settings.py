@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from citerec.errors import SettingsError
-from citerec.retrieve.lucene_settings import LuceneSettings
+from citerec.retrieve.lucene.queries import LuceneSettings
 from citerec.systems import Recipe, all_settings
 
 

@@ -1,26 +1,35 @@
 """A folder of vectors, from a paper store to a manifest; what is stopped goes on where it stopped."""
 
+import itertools
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from citerec.corpus.store import PaperStore
+from citerec.corpus.store import PaperStore, SearchableText
 from citerec.errors import IndexUnusableError, SourceError
 from citerec.groundwork.hashing import file_digest, identity
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.models.encoder import Encoder
-from citerec.retrieve.dense.encode import encode_papers
+from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.given import arrange_given, find_given
 from citerec.retrieve.dense.kinds import FILE_NAME as FAISS
 from citerec.retrieve.dense.kinds import Asked, build_faiss, choose
+from citerec.retrieve.dense.listing import list_papers, paper_text
 from citerec.retrieve.dense.manifest import FILES, DenseManifest, FaissSettings, has_vectors
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.version import __version__
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Two minutes of work on a slow processor is what a kill may cost; fewer texts find fewer others of like length.
+_CHUNK = 4096
+_PART = 512
 _INPUTS = ("ids.npy", "vectors.npy")
 
 
@@ -33,7 +42,6 @@ class DenseOptions:
         vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/storage.md.
         kind: Kind of FAISS index; chosen by the number of vectors where `auto`.
         max_tokens: How much of a text is read; what the authors of the model set where None.
-        backend: What runs the model over the papers.
         max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
     """
 
@@ -58,24 +66,12 @@ def build_dense(
     """Makes the vectors of all papers of a store, and the FAISS index over them, in a folder of their own.
 
     Stopped, it goes on after the last chunk when it is called with the same again. Texts that `previous` has encoded
-    with the same model are not encoded again.
-
-    Args:
-        folder: Where to; what was begun there for something else is thrown away.
-        store: The papers.
-        fingerprint: The store's.
-        papers: How many papers it has.
-        options: How.
-        previous: A folder of finished vectors, if there is one.
-        on_progress: Called as the work goes on.
-
-    Raises:
-        ModelError: The model cannot be found or loaded.
-        SourceError: Given vectors are missing or broken, or no paper has a text.
-        BuildError: Too many given vectors cannot be used.
+    with the same model are not encoded again. Errors are those of `encode_index`.
     """
     sources = find_given(options.vectors)
-    encoder = None if sources else _encoder(options)
+    encoder = None
+    if not sources:
+        encoder = Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens)
     plan: dict[str, Any] = {
         "store": fingerprint,
         "model": options.model,
@@ -101,7 +97,7 @@ def build_dense(
     count = papers - left_out
     if not count:
         raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
-    checksums = {name: _checksum(folder / name) for name in _INPUTS}
+    checksums = {name: checksum(folder / name) for name in _INPUTS}
     faiss = _taken_over(folder, old, checksums, options.kind) or build_faiss(folder, options.kind, on_progress)
     manifest = DenseManifest(
         citerec=__version__,
@@ -116,17 +112,14 @@ def build_dense(
         faults={reason: number for reason, number in sorted(faults.items()) if number},
         store=fingerprint,
         faiss=faiss,
-        checksums=checksums | {name: _checksum(folder / name) for name in FILES if name not in checksums},
+        checksums=checksums | {name: checksum(folder / name) for name in FILES if name not in checksums},
     )
     manifest.write(folder)
     return manifest
 
 
 def renewal(previous: Path) -> DenseOptions:
-    """The options with which vectors are brought up to date: those they were made with.
-
-    Vectors that were given stay with their papers; papers that came since have none.
-    """
+    """The options that bring vectors up to date: those they were made with. Given ones stay; newer papers have none."""
     manifest = DenseManifest.read(previous)
     return DenseOptions(
         model=manifest.model,
@@ -135,21 +128,6 @@ def renewal(previous: Path) -> DenseOptions:
         max_tokens=manifest.max_tokens,
         backend=manifest.backend,
     )
-
-
-def checksum_faults(folder: Path, manifest: DenseManifest) -> list[str]:
-    """The files of a folder of vectors that are not as they were written."""
-    faults = []
-    for name in FILES:
-        if not (folder / name).is_file():
-            faults.append(f"{folder / name} is missing")
-        elif _checksum(folder / name) != manifest.checksums.get(name):
-            faults.append(f"{folder / name} is damaged: its checksum is not that of the manifest")
-    return faults
-
-
-def _encoder(options: DenseOptions) -> Encoder:
-    return Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens)
 
 
 def _files(source: Path) -> Sequence[Path]:
@@ -190,7 +168,8 @@ def _taken_over(folder: Path, old: Vectors | None, checksums: dict[str, str], as
     return before.model_copy(update={"asked": asked})
 
 
-def _checksum(path: Path) -> str:
+def checksum(path: Path) -> str:
+    """The checksum that the manifest of vectors has of a file."""
     return file_digest(path, "blake2b")[:32]
 
 
@@ -198,3 +177,72 @@ def _lasting(model: str) -> str:
     """A name that holds wherever the index is asked from."""
     folder = Path(model).expanduser()
     return str(folder.resolve()) if folder.is_dir() else model
+
+
+def encode_papers(
+    folder: Path,
+    store: PaperStore,
+    encoder: Encoder,
+    previous: Vectors | None,
+    papers: int,
+    journal: Journal,
+    on_progress: Progress,
+) -> int:
+    """Writes ids and vectors of all papers with a text; returns how many papers have none.
+
+    Goes on after the last chunk that the journal notes. `previous` holds vectors of the same model: those of unchanged
+    texts are copied.
+    """
+    if journal.get("left_out") is None:
+        journal.note(left_out=list_papers(folder, store, _has_text, papers, on_progress))
+    ids, digests = mapped(folder / "ids.npy"), mapped(folder / "digests.npy")
+    done = int(journal.get("rows") or 0)
+    after = ids[done - 1].decode() if done else ""
+    with ArrayWriter(folder / "vectors.npy", "<f2", (encoder.dimension,), done) as vectors:
+        remaining = filter(_has_text, store.searchable_texts(after))
+        while chunk := list(itertools.islice(remaining, _CHUNK)):
+            rows = slice(vectors.rows, vectors.rows + len(chunk))
+            made = _Chunk(chunk, digests[rows], encoder)
+            for told in made.fill(previous):
+                on_progress("encoding", rows.start + told, len(ids))
+            vectors.append(made.vectors)
+            vectors.commit()
+            journal.note(rows=vectors.rows)
+    return int(journal.get("left_out"))
+
+
+class _Chunk:
+    """The vectors of some papers that follow one another."""
+
+    def __init__(self, papers: Sequence[SearchableText], digests: "NDArray[np.uint64]", encoder: Encoder) -> None:
+        import numpy as np
+
+        self._papers, self._digests, self._encoder = papers, digests, encoder
+        self.vectors = np.empty((len(papers), encoder.dimension), dtype=np.float16)
+
+    def fill(self, previous: Vectors | None) -> Iterator[int]:
+        """Makes them all; yields how many are there."""
+        todo = list(range(len(self._papers))) if previous is None else self._taken_over(previous)
+        texts = [paper_text(self._papers[position]) for position in todo]
+        order = sorted(range(len(todo)), key=lambda at: (-len(texts[at]), at))
+        done = len(self._papers) - len(todo)
+        for begin in range(0, len(order), _PART):
+            part = order[begin : begin + _PART]
+            self.vectors[[todo[at] for at in part]] = self._encoder.encode([texts[at] for at in part])
+            done += len(part)
+            yield done
+        yield done
+
+    def _taken_over(self, previous: Vectors) -> list[int]:
+        """Copies what was encoded before; returns the positions of the rest."""
+        import numpy as np
+
+        rows = previous.rows([paper.paper_id for paper in self._papers])
+        same = rows >= 0
+        same[same] = previous.digests[rows[same]] == self._digests[same]
+        self.vectors[same] = previous.values[rows[same]]
+        return np.flatnonzero(~same).tolist()
+
+
+def _has_text(paper: SearchableText) -> bool:
+    return bool(paper.title or paper.abstract)

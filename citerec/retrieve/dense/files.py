@@ -1,7 +1,8 @@
 """Arrays on disk that grow row by row, and are mapped to be read: plain `.npy`, which anyone can open."""
 
+import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
@@ -15,18 +16,7 @@ _PART = 1 << 16
 
 
 class ArrayWriter:
-    """Writes a `.npy` file row by row; goes on in one that was left behind.
-
-    Args:
-        path: The file.
-        dtype: Of its values.
-        row: Shape of a row; empty where a row is one number or id.
-        rows: How many rows that stand there already are kept; what comes after them is cut off.
-
-    Attributes:
-        dtype: Of its values.
-        rows: How many rows it has.
-    """
+    """Writes a `.npy` file row by row. Of a file that was left behind, the first `rows` rows are kept."""
 
     def __init__(self, path: Path, dtype: "DTypeLike", row: tuple[int, ...] = (), rows: int = 0) -> None:
         import numpy as np
@@ -74,11 +64,7 @@ class ArrayWriter:
 
 
 def mapped(path: Path) -> "NDArray[Any]":
-    """An array of a `.npy` file, mapped: read as it is needed.
-
-    Raises:
-        IndexUnusableError: There is no such file, or it is cut short or damaged.
-    """
+    """An array of a `.npy` file, mapped; raises IndexUnusableError where it is missing, cut short or damaged."""
     import numpy as np
 
     try:
@@ -94,48 +80,26 @@ def mapped(path: Path) -> "NDArray[Any]":
 
 
 def write_ids(lines: Path, path: Path) -> None:
-    """Writes ids as a mappable array of fixed width.
-
-    Args:
-        lines: The ids, one a line, in order of their bytes. They hold no white space (`corpus/values.py`).
-        path: The `.npy` file to write, as wide as the longest id.
-    """
+    """Writes ids, one a line and sorted by their bytes, as a `.npy` array as wide as the longest of them."""
     import numpy as np
 
     with lines.open("rb") as file:
         width = max((len(line) - 1 for line in file), default=1)
     with lines.open("rb") as file, ArrayWriter(path, f"S{width}") as writer:
-        for part in _parts(file):
+        while part := list(itertools.islice(file, _PART)):
             writer.append(np.array([line[:-1] for line in part], dtype=f"S{width}"))
-
-
-def as_keys(ids: Iterable[str], width: int) -> "tuple[NDArray[np.bytes_], NDArray[np.bool_]]":
-    """Ids as an array of a width to search with, and which of them fit into it at all."""
-    import numpy as np
-
-    encoded = [paper_id.encode() for paper_id in ids]
-    fits = np.array([len(key) <= width for key in encoded], dtype=bool)
-    return np.array([key[:width] for key in encoded], dtype=f"S{width}"), fits
 
 
 def rows_of(sorted_ids: "NDArray[np.bytes_]", ids: Iterable[str]) -> "NDArray[np.int64]":
     """Where ids stand in a sorted array of ids; -1 where they do not. A binary search: nothing is read in."""
     import numpy as np
 
+    encoded = [paper_id.encode() for paper_id in ids]
     if not len(sorted_ids):
-        return np.full(len(list(ids)), -1, dtype=np.int64)
-    keys, fits = as_keys(ids, sorted_ids.dtype.itemsize)
+        return np.full(len(encoded), -1, dtype=np.int64)
+    width = sorted_ids.dtype.itemsize
+    fits = np.array([len(key) <= width for key in encoded], dtype=bool)
+    keys = np.array([key[:width] for key in encoded], dtype=f"S{width}")
     rows = np.searchsorted(sorted_ids, keys)
     found = fits & (sorted_ids[np.minimum(rows, len(sorted_ids) - 1)] == keys)
     return np.where(found & (rows < len(sorted_ids)), rows, -1).astype(np.int64)
-
-
-def _parts(lines: Iterable[bytes]) -> Iterator[list[bytes]]:
-    part: list[bytes] = []
-    for line in lines:
-        part.append(line)
-        if len(part) == _PART:
-            yield part
-            part = []
-    if part:
-        yield part

@@ -5,6 +5,7 @@ held in memory: `given.npy` has a row for every paper of the store, and is drawn
 """
 
 import contextlib
+import itertools
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -37,7 +38,7 @@ _FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-spect
 
 @dataclass(slots=True)
 class _Batch:
-    """Vectors with their ids, those that cannot be used counted by reason."""
+    """Vectors with their ids; those that cannot be used are counted by reason."""
 
     ids: list[str]
     vectors: "NDArray[np.float32]"
@@ -48,13 +49,7 @@ class _Batch:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What was found.
-
-    Attributes:
-        dimension: Of the vectors.
-        left_out: Papers of the store for which none was given.
-        faults: Vectors that could not be used, by reason; those of papers that are not in the store among them.
-    """
+    """The dimension, how many papers got no vector, and how many vectors were not used, by reason."""
 
     dimension: int
     left_out: int
@@ -94,16 +89,7 @@ def arrange_given(
 ) -> Given:
     """Writes ids and vectors of all papers of a store for which a vector is given; goes on where it stopped.
 
-    Of several vectors of a paper the last one counts.
-
-    Args:
-        folder: Where to.
-        store: The papers; the same ones as when the work began.
-        sources: What `find_given` found.
-        max_bad: Share of unusable vectors, 0 to 1, above which the work stops.
-        papers: How many papers the store has.
-        journal: Knows what was done.
-        on_progress: Told of the sources read.
+    Of several vectors of a paper the last one counts. More than `max_bad` (0 to 1) of them unusable stop the work.
 
     Raises:
         SourceError: A source cannot be read, or holds no vector of a paper of the store.
@@ -142,7 +128,8 @@ def _scatter(whole: Path, sources: Sequence[Path], max_bad: float, journal: Jour
 
     for number in range(first, len(sources)):
         source = sources[number]
-        for count, batch in enumerate(_batches(source, dimension, after if number == first else 0), 1):
+        batches = _array_batches if source.is_dir() else _line_batches
+        for count, batch in enumerate(batches(source, dimension, after if number == first else 0), 1):
             at = rows_of(ids, batch.ids)
             known = at >= 0
             rows[at[known]] = batch.vectors[known]
@@ -209,10 +196,6 @@ def _stop_if_mostly_bad(source: Path, tally: Counter[str], used: int, max_bad: f
         )
 
 
-def _batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
-    return _array_batches(source, dimension, after) if source.is_dir() else _line_batches(source, dimension, after)
-
-
 def _dimension(sources: Sequence[Path]) -> int:
     """Of the first vector."""
     for source in sources:
@@ -261,33 +244,26 @@ def _array_batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]
 def _line_batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
     import numpy as np
 
-    size = source.stat().st_size
-    ids: list[str] = []
-    rows: list[list[float]] = []
-    faults: Counter[str] = Counter()
-    number = read = 0
-
-    def taken() -> _Batch:
-        part = np.array(rows, dtype=np.float32).reshape(len(rows), dimension)
-        return _Batch(*_usable(ids, part, faults), faults, number, read / max(1, size))
-
-    for line in raw_lines(source):
-        number, raw, read = line
-        if number <= after:
-            continue
-        try:
-            paper_id, vector = _parsed(raw)
+    size = max(1, source.stat().st_size)
+    lines = itertools.dropwhile(lambda line: line[0] <= after, raw_lines(source))
+    while part := list(itertools.islice(lines, _BATCH)):
+        ids: list[str] = []
+        rows: list[list[float]] = []
+        faults: Counter[str] = Counter()
+        for _, raw, _ in part:
+            try:
+                paper_id, vector = _parsed(raw)
+            except RecordError:
+                faults["unreadable"] += 1
+                continue
             if len(vector) == dimension:
                 ids.append(paper_id)
                 rows.append(vector)
             else:
                 faults[_other_dimension(dimension)] += 1
-        except RecordError:
-            faults["unreadable"] += 1
-        if len(ids) + faults.total() >= _BATCH:
-            yield taken()
-            ids, rows, faults = [], [], Counter()
-    yield taken()
+        vectors = np.array(rows, dtype=np.float32).reshape(len(rows), dimension)
+        number, _, read = part[-1]
+        yield _Batch(*_usable(ids, vectors, faults), faults, number, read / size)
 
 
 def _parsed(raw: bytes) -> tuple[str, list[float]]:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from citerec.errors import BuildError
 from citerec.groundwork.progress import Progress
-from citerec.retrieve.dense.engine import faiss_module
 from citerec.retrieve.dense.files import mapped
 from citerec.retrieve.dense.manifest import FaissSettings, IndexKind
 
@@ -46,6 +46,15 @@ _QUERIES = 300
 _NOISE = 1.0
 
 
+def faiss_module() -> Any:
+    """The module `faiss`, whose type stubs know not half of it; raises BuildError where it is not installed."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise BuildError("FAISS is not installed", "pip install 'citerec[cpu]', or 'citerec[gpu]'") from error
+    return faiss
+
+
 def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
     """The kind of index for so many vectors, unless one is asked for; flat where they are too few to learn from."""
     if asked == "ivfpq" and count < _FEWEST_CODED:
@@ -59,13 +68,8 @@ def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
 def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSettings:
     """Builds `index.faiss` over `vectors.npy`, and finds how far it must search to keep the recall.
 
-    HNSW is built by all processors at once: which of two links comes first is left to chance, so that its bytes, and
-    one hit in a few hundred, differ from build to build. With OMP_NUM_THREADS=1 they do not. The others never do.
-
-    Args:
-        folder: Has `vectors.npy`, float16, each of length one.
-        asked: The kind, or `auto`.
-        on_progress: Told of vectors done.
+    HNSW is built by all processors at once, so its bytes, and one hit in a few hundred, differ from build to build.
+    With OMP_NUM_THREADS=1 they do not. The other kinds never differ.
     """
     faiss = faiss_module()
     vectors = mapped(folder / "vectors.npy")

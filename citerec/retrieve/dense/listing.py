@@ -7,6 +7,7 @@ from pathlib import Path
 
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.groundwork.progress import Progress
+from citerec.records import Paper
 from citerec.retrieve.dense.files import ArrayWriter, write_ids
 
 UNKNOWN = -1
@@ -18,7 +19,7 @@ COLUMNS = {"digests.npy": "<u8", "years.npy": "<i4", "citations.npy": "<i4"}
 _PART = 10_000
 
 
-def paper_text(paper: SearchableText) -> str:
+def paper_text(paper: SearchableText | Paper) -> str:
     """What is encoded of a paper: its title, and its abstract where it has one."""
     if not paper.abstract:
         return paper.title
@@ -33,17 +34,9 @@ def text_digest(text: str) -> int:
 def list_papers(
     folder: Path, store: PaperStore, listed: Callable[[SearchableText], bool], papers: int, on_progress: Progress
 ) -> int:
-    """Writes ids, digests of the texts, years and citation counts of papers, in order of id.
+    """Writes ids, digests of the texts, years and citation counts of the papers that are `listed`, in order of id.
 
-    Args:
-        folder: Where to.
-        store: The papers.
-        listed: Whether a paper gets a row.
-        papers: How many papers the store has.
-        on_progress: Told of papers seen.
-
-    Returns:
-        How many were left out.
+    Returns how many were left out.
     """
     import numpy as np
 

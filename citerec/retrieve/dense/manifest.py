@@ -45,21 +45,12 @@ class DenseManifest(_Part):
     """`dense/manifest.json`. It is written last: a folder without it holds no vectors.
 
     Attributes:
-        kind: Always `citerec-vectors`.
-        version: Of this format.
-        citerec: Version that wrote it.
-        model: What encodes queries, by the name it was asked for.
+        model: What encodes queries, by the name that the user gave.
         identity: What tells that model from another: `citerec.models.encoder`; None where the vectors were given.
-        backend: What encoded the papers.
         max_tokens: How much of a text was read; None where the vectors were given.
-        dimension: Of the vectors.
-        normalised: Whether each has length one; always so.
-        count: Papers with a vector.
-        without_vector: Papers of the index that have none.
         given: Whether the vectors were given, not encoded here.
         faults: What was wrong with given vectors, counted.
         store: Fingerprint of the paper store for which they were made.
-        faiss: How they are searched.
         checksums: BLAKE2 digest of each file.
     """
 

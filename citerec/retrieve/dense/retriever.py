@@ -13,11 +13,9 @@ from citerec.errors import FilterError, IndexUnusableError, QueryError, Settings
 from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
-from citerec.retrieve.dense.engine import faiss_module
-from citerec.retrieve.dense.filters import Matching, Passing, RowFilter
-from citerec.retrieve.dense.kinds import REFINE, open_faiss, parameters
+from citerec.retrieve.dense.kinds import REFINE, faiss_module, open_faiss, parameters
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
-from citerec.retrieve.dense.vectors import Vectors
+from citerec.retrieve.dense.vectors import Matching, Passing, RowFilter, Vectors
 from citerec.retrieve.manifest import Manifest, is_index
 from citerec.retrieve.staging import DENSE
 from citerec.settings import PartSettings
@@ -66,15 +64,6 @@ class DenseRetriever(Retriever):
     A paper scores the cosine of its vector with the query's, computed from the vectors themselves whatever the kind
     of index: scores of flat, HNSW and IVF-PQ are equal, what they find may differ.
 
-    Args:
-        path: The folder `dense` of an index directory.
-        settings: How the query becomes a vector, and how far is searched.
-        matching: The ids of the papers that pass filters by field of study and venue.
-
-    Attributes:
-        settings: As given.
-        vectors: The papers' vectors.
-
     Raises:
         IndexUnusableError: There are no vectors, or they are damaged, or were made for other papers.
     """
@@ -86,12 +75,7 @@ class DenseRetriever(Retriever):
 
     @classmethod
     def open(cls, index: "OpenIndex", settings: DenseSettings) -> Self:
-        """Opens the vectors of an index.
-
-        Raises:
-            SettingsError: The index has none.
-            IndexUnusableError: They are damaged, or were made for other papers.
-        """
+        """Opens the vectors of an index."""
         if not (index.path / DENSE).is_dir():
             raise SettingsError(
                 f"{index.path} has no vectors to search", f"Make them: citerec index encode {index.path}"
@@ -106,7 +90,9 @@ class DenseRetriever(Retriever):
     def __init__(self, path: Path, settings: DenseSettings | None, matching: Matching) -> None:
         self.settings = settings or DenseSettings()
         self.vectors = Vectors(path)
-        self._check_store(path.parent)
+        index = path.parent
+        if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
+            raise IndexUnusableError(f"the vectors of {index} were made for other papers", _remedy(path))
         self._kind = self.vectors.manifest.faiss.kind
         self._probe = self.settings.probe or self.vectors.manifest.faiss.probe
         self._index = _opened(path)
@@ -124,11 +110,11 @@ class DenseRetriever(Retriever):
     def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
         """The vectors of some topics, (topics, dimension), each of length one.
 
-        The encoded sentence, with those around it where the settings say so; the citing paper's own vector is added
-        to it by its weight, or the encoding of its title where it is not in the index.
+        The citing paper's own vector, or the encoding of its title where it has none, is added by its weight.
 
         Raises:
-            ModelError: The model cannot be loaded, or is not the one that made the vectors.
+            ModelError: The model cannot be loaded.
+            IndexUnusableError: It is not the model that made the vectors.
         """
         import numpy as np
 
@@ -155,11 +141,7 @@ class DenseRetriever(Retriever):
     ) -> list[Candidate]:
         """The k nearest papers, nearest first; fewer only where fewer pass the filters.
 
-        Args:
-            topic: What to search for.
-            k: How many papers, from 1.
-            filters: Which papers may be found; exact.
-            prepared: The topic's vector (dimension,), where it is known; else it is encoded.
+        `prepared` is the topic's vector (dimension,); the topic is encoded where it is None.
 
         Raises:
             QueryError: The topic is blank.
@@ -282,10 +264,6 @@ class DenseRetriever(Retriever):
                 f"Make them anew: citerec index encode {self.vectors.path.parent}",
             )
         return encoder
-
-    def _check_store(self, index: Path) -> None:
-        if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
-            raise IndexUnusableError(f"the vectors of {index} were made for other papers", _remedy(self.vectors.path))
 
 
 def _opened(path: Path) -> Any:

