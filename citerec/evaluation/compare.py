@@ -1,5 +1,6 @@
 """Means of groups, how sure they are, and where two systems differ."""
 
+import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ class Grouping:
 
     Attributes:
         groups: The groups besides that of all items.
-        members: Items × groups, all items first: who belongs where.
+        members: Which items belong to which groups, items × (1 + groups), all items first.
         clusters: Of each item the number of its citing paper: items of one paper resemble each other.
     """
 
@@ -30,14 +31,9 @@ class Grouping:
 def group_scores(
     scores: Floats, columns: Sequence[str], grouping: Grouping, seed: int, resamples: int = RESAMPLES
 ) -> list[Scores]:
-    """Means of each group with their intervals, all items first.
+    """Means of each group with their bootstrap intervals, all items first.
 
-    Args:
-        scores: Items × columns; NaN where a value is not defined.
-        columns: Names of the columns.
-        grouping: The groups.
-        seed: Of the bootstrap.
-        resamples: How many samples it draws.
+    Scores are items × columns, NaN where a value is not defined.
     """
     found = [dict.fromkeys(columns, Mean(0, None, None)) for _ in range(grouping.members.shape[1])]
     for defined, numbers in _defined_alike(~np.isnan(scores)):
@@ -73,15 +69,10 @@ def compare(
             own. "pairs": those of all pairs and classes of a column; those of all items over all pairs.
         on_progress: Called with the pairs done.
     """
-    kept: dict[tuple[str, tuple[int, ...]], Totals] = {}
 
-    def totals_of(name: str, defined: Flags, numbers: Sequence[int]) -> Totals:
-        # What is defined for all items is added up once for all pairs.
-        found = kept.get((name, tuple(numbers))) if defined.all() else None
-        found = found or _total(scores[name][:, numbers], defined, grouping)
-        if defined.all():
-            kept[name, tuple(numbers)] = found
-        return found
+    @functools.cache  # what is defined for the same items is added up once for all pairs
+    def totals_of(name: str, numbers: tuple[int, ...], defined: bytes) -> Totals:
+        return _total(scores[name][:, numbers], np.frombuffer(defined, bool), grouping)
 
     found: list[Comparison] = []
     pairs = list(itertools.combinations(scores, 2))
@@ -90,7 +81,7 @@ def compare(
         both = ~np.isnan(scores[pair[0]]) & ~np.isnan(scores[pair[1]])
         for defined, numbers in _defined_alike(both):
             if defined.any():
-                totals = [totals_of(name, defined, numbers) for name in pair]
+                totals = [totals_of(name, tuple(numbers), defined.tobytes()) for name in pair]
                 found += _pair(pair, totals, [columns[one] for one in numbers], grouping, seed)
     groups = [ALL, *grouping.groups]
     by_pair = {pair: number for number, pair in enumerate(pairs)}

@@ -21,12 +21,12 @@ class Cost:
         wall_seconds: Time that passed.
         cpu_seconds: Processor time of all threads, Java's too.
         queries_per_second: Contexts answered in a second.
-        latency_median_ms: Time that one answer took, half of them less; with several threads they hinder each other.
-        latency_p95_ms: The same, 95 % of them less.
-        peak_memory_bytes: Largest resident memory of the whole process in that time: Python, Java, models.
+        latency_median_ms: Of single answers; with several threads they hinder each other.
+        latency_p95_ms: Their percentile 95.
+        peak_memory_bytes: Largest resident memory of the whole process: Python, Java, models.
         index_bytes: Size of the index on disk.
-        gpu_memory_bytes: Largest memory in use on all GPUs together in that time; None without a GPU.
-        gpu_use_percent: Mean use of the GPUs in that time; None without a GPU.
+        gpu_memory_bytes: Largest memory in use on all GPUs together; None without a GPU.
+        gpu_use_percent: Mean use of the GPUs; None without a GPU.
     """
 
     queries: int

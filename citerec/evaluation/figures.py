@@ -1,8 +1,9 @@
 """What an evaluation found, as data: systems × groups × columns, for ranked lists and for texts alike."""
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -25,10 +26,10 @@ DATASET = "dataset"
 """The family whose classes are data sets."""
 
 UNNAMED = "no name"
-"""What texts without the name of a data set stand under, where others have one."""
+"""The data set of texts that name none, where others name one."""
 
 SIGNIFICANT = 0.05
-"""Differences whose corrected p is lower are marked, in tables and in charts."""
+"""Differences with a lower corrected p are marked."""
 
 Interval = tuple[float, float] | None
 Group = tuple[str, str]
@@ -54,12 +55,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Means over the items of one class, or over all.
-
-    Attributes:
-        n: How many items.
-        means: By column.
-    """
+    """Means by column over the n items of one class, or over all."""
 
     n: int
     means: Mapping[str, Mean]
@@ -84,16 +80,10 @@ class Scores:
 class Robustness:
     """How even a system is over the classes, by one metric.
 
-    Only classes that are not too small take part, if there are such.
-
     Attributes:
         metric: The metric.
-        worst_family: Family of the class where the system is worst.
-        worst_class: That class.
-        worst: What it reaches there.
-        best_family: Family of the class where it is best.
-        best_class: That class.
-        best: What it reaches there.
+        worst: The mean of the class where the system is worst: `worst_class` of `worst_family`.
+        best: The mean of the class where it is best: `best_class` of `best_family`.
         spread: Best less worst.
         drop: Overall less worst.
     """
@@ -112,24 +102,16 @@ class Robustness:
 def robustness(metric: str, overall: Scores, families: Mapping[str, Mapping[str, Scores]]) -> Robustness:
     """How even scores are over classes; over those that are not too small, if there are such."""
     classes = [
-        (scores.means[metric].value or 0.0, family, label, scores.few)
+        (family, label, scores.means[metric].value or 0.0, scores.few)
         for family, labels in families.items()
         for label, scores in labels.items()
         if scores.n
     ]
     classes = [entry for entry in classes if not entry[-1]] or classes
-    worst, best = min(classes, key=lambda entry: entry[0]), max(classes, key=lambda entry: entry[0])
-    return Robustness(
-        metric=metric,
-        worst_family=worst[1],
-        worst_class=worst[2],
-        worst=worst[0],
-        best_family=best[1],
-        best_class=best[2],
-        best=best[0],
-        spread=best[0] - worst[0],
-        drop=(overall.means[metric].value or 0.0) - worst[0],
-    )
+    value = operator.itemgetter(2)
+    worst, best = min(classes, key=value)[:3], max(classes, key=value)[:3]
+    drop = (overall.means[metric].value or 0.0) - worst[2]
+    return Robustness(metric, *worst, *best, best[2] - worst[2], drop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +123,13 @@ class SystemResult:
         overall: Over all items.
         families: By family and class, in order.
         settings: Of a built-in system, or what a writer says that its texts depend on; None or empty where unknown.
-        is_oracle: Whether it saw the targets: an upper bound, no system. It is never the best, and takes no part in
-            tests.
+        is_oracle: Whether it saw the targets: an upper bound, which is never the best and takes no part in tests.
         robustness: Of ranked lists, one line a metric; none without classes.
         outcomes: Of ranked lists, how many cited papers had each of `citerec.evaluation.rank.OUTCOMES`.
         ranks: Of ranked lists, how many cited papers came at each rank from 1 to k.
         empty: Items for which nothing was found or written; they count.
         removed: Lines of a run that broke a leak rule, by rule.
-        cost: What the answers cost; None for a run made elsewhere, and for texts.
+        cost: None for a run made elsewhere, and for texts.
         missing: Tasks that the writer did not answer; nobody's texts for them count.
         summaries: By metric of whole systems and group, what that found.
         files: What its texts were read from.
@@ -173,12 +154,10 @@ class SystemResult:
         """Its scores on a group."""
         return self.overall if group == ALL else self.families[group[0]][group[1]]
 
-    def means_json(self) -> dict[str, dict[str, Any]]:
-        """Its means by group, "overall" and data sets, and column, as a JSON object."""
+    def means(self) -> dict[str, Mapping[str, Mean]]:
+        """Its means by group, "overall" and data sets, and column."""
         of_groups = {OVERALL: self.overall, **self.families.get(DATASET, {})}
-        return {
-            group: {name: asdict(mean) for name, mean in scores.means.items()} for group, scores in of_groups.items()
-        }
+        return {group: scores.means for group, scores in of_groups.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +173,7 @@ class Comparison:
         n: How many items: those for which both have a value.
         difference: First less second.
         p: Of the paired randomisation test, two-sided.
-        p_holm: Corrected for the number of questions that belong together.
+        p_holm: Corrected by Holm's method for the tests that belong together.
     """
 
     first: str
@@ -210,17 +189,17 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One context with what each system reached on it.
+    """One context or task with what each system reached on it.
 
     Attributes:
-        context_id: Its id.
-        text: Its sentence.
-        labels: Its classes.
-        citing: Number of its citing paper; contexts of one paper have one number.
-        in_index: Whether a paper that it cites is in the index.
-        cited: Ids of the papers that it cites.
+        context_id: The id; of a task with several data sets its data set is a label.
+        text: The sentence of a context.
+        labels: The class by family.
+        citing: Number of the citing paper; items of one paper have one number.
+        in_index: Whether a paper that a context cites is in the index.
+        cited: Ids of the papers that a context cites.
         ranks: Ranks of those papers by system; 0 for not found.
-        scores: By system and column.
+        scores: By system and column; NaN where a value is not defined.
     """
 
     context_id: str
@@ -235,20 +214,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Items(Sequence[Item]):
-    """The contexts or tasks that counted, in columns; made into records as they are looked at.
+    """The contexts or tasks that counted, in columns; each is made an `Item` as it is looked at.
 
-    A hundred thousand records of several systems take seconds to make: most readers want a few, or none.
+    A hundred thousand records of several systems take seconds to make: most readers want a few, or none. Tasks have no
+    texts, cited papers, `in_index` and ranks.
 
     Attributes:
-        ids: Of each its id; of a task with several data sets its data set is a label.
-        labels: Of each its classes by family.
-        citing: Of each the number of its citing paper.
-        scores: By system, items × columns; NaN where a value is not defined.
+        scores: By system, items × columns.
         columns: Names of the columns.
-        texts: Of contexts, their sentences.
-        cited: Of contexts, ids of the papers that they cite.
-        in_index: Of contexts, whether a paper that they cite is in the index.
-        ranks: Of contexts, by system the ranks of the cited papers, contexts × slots; 0 for not found.
+        ranks: By system, contexts × most papers cited in one; slots that are not needed hold -1.
     """
 
     ids: Sequence[str] = ()
@@ -287,7 +261,7 @@ class Items(Sequence[Item]):
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(map(_equal, self, other))
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -314,10 +288,6 @@ class Items(Sequence[Item]):
         )
 
 
-def _equal(one: object, other: object) -> bool:
-    return one == other
-
-
 @dataclass(frozen=True, slots=True)
 class FamilyInfo:
     """A family: how it is called, what it holds constant, its classes in order."""
@@ -328,15 +298,7 @@ class FamilyInfo:
 
 
 def members_of(labels: Sequence[Mapping[str, str]], groups: Sequence[Group]) -> Flags:
-    """Who belongs where.
-
-    Args:
-        labels: Of each item its classes by family.
-        groups: Groups besides that of all items.
-
-    Returns:
-        Items × groups, all items first.
-    """
+    """Which items, by their classes, belong to which groups: items × (1 + groups), the group of all items first."""
     numbers = {group: column for column, group in enumerate(groups, 1)}
     members = np.zeros((len(labels), 1 + len(groups)), bool)
     members[:, 0] = True
@@ -357,15 +319,13 @@ class Figures:
         systems: The systems, by name, in the order given.
         seed: Of everything random.
         resamples: Of the bootstrap.
-        set: What was given to the systems. For ranked lists `name`, `source`, `fingerprint`, `contexts` given, of them
-            `outside` (no cited paper in the index) and `counted`, `citing_papers`, `bounds`, `spacy_model`; `alike` is
-            false where results of other contexts were laid beside, and what is said here is of the first of them only.
-            For texts `asked`, `compared`, `left_out`, `citing_paper_known`, `references`, `groups`.
+        set: What was given to the systems (docs/formats.md); where `alike` is false, results of other contexts or tasks
+            were laid beside, and what is said here is of the first of them only.
         index: For ranked lists the pool: `path`, `fingerprint`, `papers`, `bytes`.
         rules: For ranked lists what was left out, and how contexts outside the index counted.
         k: For ranked lists how many hits of each context counted; 0 for texts.
         settings: For texts, by metric all that its values depend on.
-        targets: For texts what describes them, of those that authors wrote; None where no text has a target.
+        targets: For texts what authors wrote, by the columns that describe; None where no text has a target.
         comparisons: Every pair of systems.
         items: Every context or task with its scores.
         notes: What the reader should know besides.

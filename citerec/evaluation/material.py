@@ -21,7 +21,7 @@ from citerec.records import MARKER, Context
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Contexts before they are labelled, or a set that is.
+    """Contexts before they are labelled, or a set, whose contexts are.
 
     Attributes:
         name: What to call them.
@@ -40,15 +40,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Labelled contexts.
-
-    Attributes:
-        contexts: The contexts.
-        families: The families that have a context, by name.
-        facts: What results say of the set.
-        notes: What a reader should know.
-        corpus_fingerprint: Which corpus a set was made for.
-    """
+    """Labelled contexts, with their families by name, what results say of the set, and which corpus it was made for."""
 
     contexts: tuple[Context, ...]
     families: Mapping[str, FamilyInfo]
@@ -58,12 +50,7 @@ class Material:
 
 
 def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: Sequence[str] = ()) -> Source:
-    """Reads contexts.
-
-    Args:
-        what: The id of a set ("demo"), of a family of it ("demo/location"), a family of the default set ("location"), a
-            file of contexts, a set, or contexts.
-        families: Families by name, besides the one that an id names.
+    """Reads the contexts that `evaluate` is given; families go besides the one that an id names.
 
     Raises:
         InputError: There is no such set, file or family, or a line is no context.
@@ -102,18 +89,18 @@ def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
     )
     seen: set[str] = set()
     for context in checked:
+        name = context.context_id
         if not context.cited_ids:
-            raise InputError(f"context {context.context_id} names no cited paper", "Give its cited_ids.")
+            raise InputError(f"context {name} names no cited paper", "Give its cited_ids.")
         if (markers := context.text.count(MARKER)) != 1:
             raise InputError(
-                f"context {context.context_id} holds {markers} {MARKER}, where one should be",
-                "Put one where the citation stood.",
+                f"context {name} holds {markers} {MARKER}, where one should be", "Put one where the citation stood."
             )
-        if any(character.isspace() for text in (context.context_id, *context.cited_ids) for character in text):
-            raise InputError(f"an id of context {context.context_id!r} has white space", "A run file parts ids by it.")
-        if context.context_id in seen:
-            raise InputError(f"two contexts are called {context.context_id}", "Give each a context_id of its own.")
-        seen.add(context.context_id)
+        if any(character.isspace() for text in (name, *context.cited_ids) for character in text):
+            raise InputError(f"an id of context {name!r} has white space", "A run file parts ids by it.")
+        if name in seen:
+            raise InputError(f"two contexts are called {name}", "Give each a context_id of its own.")
+        seen.add(name)
     return checked
 
 
@@ -128,7 +115,7 @@ def load_material(
     """Labels the contexts, unless they are a set, which is labelled already.
 
     Raises:
-        InputError: A spaCy model is asked for that is not there.
+        InputError: A spaCy model is asked for that is not there, or no context is in one of the families asked for.
     """
     if source.labelled is not None:
         material = _of_set(source.labelled, source)

@@ -1,10 +1,9 @@
 """Metrics by ranx, in its grammar: `recall@10`. One line each."""
 
-import contextlib
 import difflib
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,22 +110,16 @@ def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> n
 
 
 def _function(name: str) -> Callable[..., npt.NDArray[np.float64]]:
-    """A metric of ranx. Its import takes seconds; its first call on a machine compiles it, which takes as many."""
-    with _unwarned():
+    """A metric of ranx. Its import takes seconds; its first call on a machine compiles it, which takes as many.
+
+    Warnings of ranx's own code are kept from the user: of imports, and of a cast that is safe for ranks.
+    """
+    with warnings.catch_warnings(action="ignore"):
         from ranx import metrics
-    function = getattr(metrics, MEASURES[name])
 
     def unwarned(*arguments: Any) -> npt.NDArray[np.float64]:
-        with _unwarned():
-            scores: npt.NDArray[np.float64] = function(*arguments)
+        with warnings.catch_warnings(action="ignore"):
+            scores: npt.NDArray[np.float64] = getattr(metrics, MEASURES[name])(*arguments)
         return scores
 
     return unwarned
-
-
-@contextlib.contextmanager
-def _unwarned() -> Iterator[None]:
-    """Keeps warnings of ranx's own code from the user: of imports, and of a cast that is safe for ranks."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

@@ -23,13 +23,7 @@ VARIES = "varies"
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file that was read, so that it can be told from others of its name.
-
-    Attributes:
-        name: Its name, without the folder.
-        bytes: How long it is.
-        sha256: Its digest.
-    """
+    """A file that was read: its name without the folder, its size, and its digest."""
 
     name: str
     bytes: int
@@ -37,7 +31,7 @@ class ReadFile:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """What tells a file from others."""
+        """What is known of a file."""
         with path.open("rb") as file:
             return cls(path.name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError
 
 if TYPE_CHECKING:
@@ -119,18 +118,12 @@ class Run(Mapping[str, Mapping[str, float]]):
             SourceError: The file cannot be read.
             InputError: A line is no line of a run; the message names it.
         """
+        from citerec.retrieve.trec import read_lines
+
         path = Path(path)
         answers: dict[str, list[tuple[str, float]]] = {}
-        for number, raw, _ in raw_lines(path):
-            columns = raw.decode("utf-8", "replace").split()
-            try:
-                context_id, _, paper_id, _, score, _ = columns
-                answers.setdefault(context_id, []).append((paper_id, float(score)))
-            except ValueError:
-                raise InputError(
-                    f"{path}, line {number}: this is no line of a run",
-                    "A run has lines of six columns: context Q0 paper rank score tag.",
-                ) from None
+        for _, context_id, paper_id, score in read_lines(path):
+            answers.setdefault(context_id, []).append((paper_id, score))
         return cls(answers.items(), name or path.stem)
 
 
