@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from citerec.evaluation.charts import against_chart, means_chart, outcomes_chart, ranks_chart, shares_chart
 from citerec.evaluation.drawing import PART_COLOURS
@@ -41,15 +41,9 @@ _LONGEST_SETTING = 200
 
 
 def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf) -> None:
-    """Writes the page: one file, which needs nothing else.
-
-    Args:
-        results: What it shows.
-        path: Where to.
-        titles_of: Gives titles of papers by id.
-        top_of: Gives the ids of the first hits for a context id by a system's name.
-    """
+    """Writes the page: one file, which needs nothing else."""
     ranked = not results.of_texts
+    by_class = ranked and bool(results.families)
     pairs = list(itertools.combinations([name for name, one in results.systems.items() if not one.is_oracle], 2))
     shown = pairs[: _MOST_PAIRS if ranked else None] if results.comparisons else []
     page = (
@@ -63,16 +57,12 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
             part_colours=PART_COLOURS,
             significant=SIGNIFICANT,
             overall=overall_table(results, "long") if ranked else None,
-            robustness=robustness_table(results) if ranked and results.families else None,
+            robustness=robustness_table(results) if by_class else None,
             blocks=[(one, means_chart(results, one), block_table(results, one, "long")) for one in blocks(results)],
             discourse={name: list(_discourse(results, name)) for name in results.corpus_metrics},
             discourse_tables={name: discourse_table(results, name, missing=True) for name in results.corpus_metrics},
             pairs=[
-                (
-                    *pair,
-                    against_chart(results, *pair) if ranked and results.families else "",
-                    comparisons_table(results, *pair),
-                )
+                (*pair, against_chart(results, *pair) if by_class else "", comparisons_table(results, *pair))
                 for pair in shown
             ],
             more_pairs=len(pairs) - len(shown) if results.comparisons else 0,
@@ -130,16 +120,12 @@ def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    def as_html(table: Table) -> Any:
+    loader, strict = PackageLoader("citerec.evaluation"), StrictUndefined
+    templates = Environment(loader=loader, autoescape=True, undefined=strict, trim_blocks=True, lstrip_blocks=True)
+
+    def as_html(table: Table) -> Markup:
         return Markup(to_html(table))
 
-    templates = Environment(
-        loader=PackageLoader("citerec.evaluation"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     templates.filters.update(table=as_html, settings=settings_text, counted=counted, file=_file)
     templates.globals.update(colours=SYSTEM_COLOURS)
     return templates
