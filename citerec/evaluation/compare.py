@@ -64,9 +64,9 @@ def compare(
         columns: Names of the columns.
         grouping: The groups.
         seed: Of the randomisation test.
-        together: Which p values are corrected for their number by Holm's method. "classes": those of all classes of a
-            pair of systems and a column; that of all items, and of a class that holds them all, is a question of its
-            own. "pairs": those of all pairs and classes of a column; those of all items over all pairs.
+        together: Which p values Holm's method corrects together. "classes": those of all classes of a pair of systems
+            and a column; that of all items, and of a class that holds them all, stands alone. "pairs": those of all
+            pairs and classes of a column; those of all items over all pairs.
         on_progress: Called with the pairs done.
     """
 
@@ -84,23 +84,22 @@ def compare(
                 totals = [totals_of(name, tuple(numbers), defined.tobytes()) for name in pair]
                 found += _pair(pair, totals, [columns[one] for one in numbers], grouping, seed)
     groups = [ALL, *grouping.groups]
-    by_pair = {pair: number for number, pair in enumerate(pairs)}
 
     def order(one: Comparison) -> tuple[int, int, int]:
-        pair, column = by_pair[one.first, one.second], columns.index(one.metric)
+        pair, column = pairs.index((one.first, one.second)), columns.index(one.metric)
         group = groups.index((one.family, one.label))
         return (pair, column, group) if together == "classes" else (column, group, pair)
 
     whole = {(one.first, one.second, one.metric): one.n for one in found if one.family == OVERALL}
 
-    def question(one: Comparison) -> Hashable:
+    def tests(one: Comparison) -> Hashable:
         if together == "pairs":
             return one.metric, one.family == OVERALL
-        asked = one.first, one.second, one.metric
-        # A class that is everything asks nothing new.
-        return asked if one.n < whole[asked] else (*asked, one.family, one.label)
+        pair = one.first, one.second, one.metric
+        # A class that holds all items tests nothing new.
+        return pair if one.n < whole[pair] else (*pair, one.family, one.label)
 
-    return tuple(_corrected(sorted(found, key=order), question))
+    return tuple(_corrected(sorted(found, key=order), tests))
 
 
 def _pair(
@@ -115,12 +114,12 @@ def _pair(
             yield Comparison(*pair, column, *group, int(counts[row]), difference, p, p)
 
 
-def _corrected(found: Sequence[Comparison], question: Callable[[Comparison], Hashable]) -> Iterator[Comparison]:
-    asked: dict[Hashable, list[int]] = {}
+def _corrected(found: Sequence[Comparison], tests: Callable[[Comparison], Hashable]) -> Iterator[Comparison]:
+    together: dict[Hashable, list[int]] = {}
     for number, one in enumerate(found):
-        asked.setdefault(question(one), []).append(number)
+        together.setdefault(tests(one), []).append(number)
     corrected = np.empty(len(found))
-    for numbers in asked.values():
+    for numbers in together.values():
         corrected[numbers] = holm(np.array([found[number].p for number in numbers]))
     yield from (replace(one, p_holm=p) for one, p in zip(found, corrected.tolist(), strict=True))
 

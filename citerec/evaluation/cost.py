@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from types import TracebackType
 from typing import Any, Self
 
 _EVERY_SECONDS = 0.02
@@ -62,9 +61,7 @@ class Meter:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._wall, self._cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
         self._stop.set()
         self._sampler.join()

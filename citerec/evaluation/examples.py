@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from citerec.evaluation.figures import Figures, Floats, Item
-from citerec.evaluation.predictions import Predictions
 from citerec.records import MARKER
 from citerec.texts.anchors import anchors_of, cited_in
 from citerec.texts.metrics.base import Column
@@ -150,18 +149,14 @@ def side_by_side(results: Figures) -> list[SideBySide]:
     """The examples with all texts that were written for them; none where results were read back without the texts."""
     if results.predictions is None:
         return []
-    return [_side_by_side(results, results.predictions, one) for one in examples(results)]
-
-
-def _side_by_side(results: Figures, predictions: Predictions, one: Example) -> SideBySide:
-    task = predictions.tasks[one.place]
-    return SideBySide(
-        task=task,
-        why=one.why,
-        sources=[(source.title, cut(source.text, _LONGEST_SOURCE)) for source in task.sources],
-        targets=[pieces_of(cut(target, _LONGEST_TEXT), task.sources) for target in task.targets],
-        cards=[_card(results, name, texts[one.place], one.place) for name, texts in predictions.systems.items()],
-    )
+    found, systems = [], results.predictions.systems
+    for place, why in examples(results):
+        task = results.predictions.tasks[place]
+        sources = [(source.title, cut(source.text, _LONGEST_SOURCE)) for source in task.sources]
+        targets = [pieces_of(cut(target, _LONGEST_TEXT), task.sources) for target in task.targets]
+        cards = [_card(results, name, texts[place], place) for name, texts in systems.items()]
+        found.append(SideBySide(task, why, sources, targets, cards))
+    return found
 
 
 def _card(results: Figures, system: str, written: Written, place: int) -> Card:

@@ -40,12 +40,9 @@ ALL: Group = (OVERALL, OVERALL)
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over the items of a group.
+    """A mean over the n items of a group for which the value is defined; None where there is none.
 
-    Attributes:
-        n: Over how many: those for which the value is defined.
-        value: The mean; None where n is 0.
-        ci: Bounds of 95 %; None where the items are of fewer than two citing papers.
+    `ci` are bounds of 95 %; None where the items are of fewer than two citing papers.
     """
 
     n: int

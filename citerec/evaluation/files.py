@@ -61,12 +61,7 @@ _DECIMALS = 2
 
 
 def write_figures(results: Figures, out: Path) -> None:
-    """Writes results beside their place, and puts them there at the end; older results go.
-
-    Raises:
-        InputError: Something else stands there.
-        BuildError: The disk is full, or may not be written to.
-    """
+    """Writes results beside their place, and puts them there at the end; older results go."""
     if not results.rankings and (out / RUNS).is_dir() and any((out / RUNS).iterdir()):
         raise InputError(
             f"{out} has runs, which would be lost: results that were read back hold none", "Write them elsewhere."
@@ -194,11 +189,7 @@ def _column(value: Mapping[str, Any]) -> Column:
 
 
 def read_fields(folder: Path) -> dict[str, Any]:
-    """Reads results back as the fields of `Figures`, but for runs and texts.
-
-    Raises:
-        InputError: There are none, or they are broken, or of another version.
-    """
+    """Reads results back as the fields of `Figures`, but for runs and texts."""
     again = f"Evaluate again: citerec eval … --out {folder}"
     try:
         value = orjson.loads((folder / FIGURES).read_bytes())

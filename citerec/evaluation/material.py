@@ -11,7 +11,7 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.write import as_record
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import families_named, title_of
-from citerec.diagnostics.label import Labelled, label_contexts
+from citerec.diagnostics.label import label_contexts
 from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
@@ -21,14 +21,9 @@ from citerec.records import MARKER, Context
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Contexts before they are labelled, or a set, whose contexts are.
+    """Contexts before they are labelled, or a set, whose contexts are; with what they are called and where they lie.
 
-    Attributes:
-        name: What to call them.
-        place: The file or folder, as it was given.
-        families: Names of the families asked for; empty for all.
-        contexts: The contexts.
-        labelled: The set, where they are one.
+    `families` are the names of those asked for; empty for all.
     """
 
     name: str
@@ -148,40 +143,25 @@ def _labelled(
     known = {name: classes for name, classes in labelled.families.items() if any(counts[name].values())}
     if empty := [name for name in labelled.families if name not in known]:
         notes.append(f"These data say nothing of: {', '.join(empty)}.")
-    return Material(
-        contexts=labelled.contexts,
-        families={
-            name: FamilyInfo(title_of(name), labelled.conditions[name], classes) for name, classes in known.items()
-        },
-        facts=_facts(source, _digest(source.contexts), labelled),
-        notes=tuple(notes),
-    )
+    infos = {name: FamilyInfo(title_of(name), labelled.conditions[name], classes) for name, classes in known.items()}
+    facts = _facts(source, _digest(source.contexts), labelled.model, labelled.bounds)
+    return Material(labelled.contexts, infos, facts, tuple(notes))
 
 
 def _of_set(diagnostic_set: DiagnosticSet, source: Source) -> Material:
     manifest = diagnostic_set.manifest
-    return Material(
-        contexts=diagnostic_set.contexts,
-        families={
-            name: FamilyInfo(title_of(name), family.conditions, tuple(family.classes))
-            for name, family in manifest.families.items()
-            if any(family.classes.values()) and (not source.families or name in source.families)
-        },
-        facts=_facts(source, manifest.fingerprint, manifest),
-        notes=(),
-        corpus_fingerprint=manifest.corpus_fingerprint,
-    )
-
-
-def _facts(source: Source, fingerprint: str, labelled: Any) -> dict[str, Any]:
-    model = labelled.model if isinstance(labelled, Labelled) else labelled.spacy_model
-    return {
-        "name": source.name,
-        "source": source.place,
-        "fingerprint": fingerprint,
-        "spacy_model": model,
-        "bounds": labelled.bounds.model_dump(mode="json"),
+    families = {
+        name: FamilyInfo(title_of(name), family.conditions, tuple(family.classes))
+        for name, family in manifest.families.items()
+        if any(family.classes.values()) and (not source.families or name in source.families)
     }
+    facts = _facts(source, manifest.fingerprint, manifest.spacy_model, manifest.bounds)
+    return Material(diagnostic_set.contexts, families, facts, (), manifest.corpus_fingerprint)
+
+
+def _facts(source: Source, fingerprint: str, model: str | None, bounds: Any) -> dict[str, Any]:
+    of_source = {"name": source.name, "source": source.place, "fingerprint": fingerprint}
+    return {**of_source, "spacy_model": model, "bounds": bounds.model_dump(mode="json")}
 
 
 def _digest(contexts: Sequence[Context]) -> str:

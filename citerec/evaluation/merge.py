@@ -14,13 +14,9 @@ Merged = TypeVar("Merged", bound=Figures)
 
 
 def merge(parts: Mapping[str, Merged]) -> Merged:
-    """Results that hold the systems of all parts.
+    """Results that hold the systems of all parts, by names that tell systems of one name apart.
 
-    Where the parts are of the same contexts or tasks, their systems are compared as `evaluate` or `evaluate_texts`
-    compares them.
-
-    Args:
-        parts: Results by the name that tells systems of one name apart.
+    Where the parts are of the same contexts or tasks, their systems are compared as by `evaluate` or `evaluate_texts`.
 
     Raises:
         InputError: The parts have no metric in common, or are of ranked lists and of texts.

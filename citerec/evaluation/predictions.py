@@ -42,12 +42,12 @@ class Predictions:
 
     Attributes:
         tasks: The tasks.
-        systems: By name of the system its texts, in the order of the tasks.
+        systems: By system its texts, in the order of the tasks.
         oracles: The systems that saw the targets: upper bounds.
         asked: How many tasks there are in all files together.
-        missing: For each system how many of those it did not answer.
-        files: For each system the files that it was read from.
-        references: The file that the tasks were read from, where there is one.
+        missing: By system how many of those it did not answer.
+        files: By system the files that it was read from.
+        references: The file that the tasks were read from.
     """
 
     tasks: tuple[TextTask, ...]
@@ -134,8 +134,7 @@ def _key(task: TextTask) -> Key:
 
 
 def _called(key: Key) -> str:
-    dataset, task_id = key
-    return f"{task_id} of {dataset}" if dataset else task_id
+    return f"{key[1]} of {key[0]}" if key[0] else key[1]
 
 
 def _joined(prediction: Written, known: Mapping[str, Iterable[TextTask]], path: Path, references: Path) -> Written:
@@ -173,7 +172,4 @@ def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Wr
 
 
 def _stem(path: Path) -> str:
-    name = path.name
-    for ending in (".gz", ".jsonl", ".json"):
-        name = name.removesuffix(ending)
-    return name
+    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")

@@ -32,13 +32,9 @@ Ratings = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two raters on one scale.
+    """Two raters on one scale, and how many texts both rated.
 
-    Attributes:
-        raters: Their names.
-        scale: The scale.
-        n: How many texts both rated.
-        kappa: Cohen's, with quadratic weights; None where both gave one and the same rating to all.
+    Kappa is Cohen's, with quadratic weights; None where both gave one and the same rating to all.
     """
 
     raters: tuple[str, str]
@@ -52,14 +48,11 @@ class Rated:
     """What ratings come to.
 
     Attributes:
-        rated: How many texts of the key have all their ratings from one rater at least.
-        texts: How many texts the key has.
+        rated: How many of the key's `texts` have all their ratings from one rater at least.
         raters: By rater, how many texts have all their ratings, and how many the sheet has.
-        systems: By name, means over all texts, and data sets where there are several, one a scale. A text that several
+        systems: By name, means by scale over all texts, and data sets where there are several. A text that several
             people rated counts once, by the mean of its ratings.
         agreements: Each pair of raters on each scale, where both rated some text.
-        seed: Of the intervals.
-        resamples: Of the bootstrap over tasks.
     """
 
     rated: int
@@ -90,12 +83,6 @@ def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resam
     """Reads sheets that people filled in, and sums them up by system.
 
     A rater is called what the name of the sheet says behind that of the key: sheet-anna.csv is anna's.
-
-    Args:
-        sheets: One a rater.
-        key_path: The key that was written with the sheets.
-        seed: Of the bootstrap.
-        resamples: How many samples it draws.
 
     Raises:
         InputError: A sheet cannot be read, or has a text twice, one that the key does not know, or something that is no
@@ -218,13 +205,9 @@ def _systems(by_rater: Mapping[str, Ratings], key: Key, seed: int, resamples: in
 
 def ratings_table(rated: Rated) -> Table:
     """Means by system and data set, a column a scale."""
-    classes = dict.fromkeys(
-        (DATASET, name) for system in rated.systems.values() for name in system.families.get(DATASET, ())
-    )
+    classes = dict.fromkeys((DATASET, name) for one in rated.systems.values() for name in one.families.get(DATASET, ()))
     columns = [Column(scale, share=False, metric=scale) for scale in SCALES]
-    table = Table(
-        [*left(*(["data set"] if classes else []), "system"), *right(*(f"{column.name} (n)" for column in columns))]
-    )
+    table = Table([*left(*["data set"] * bool(classes), "system"), *right(*(f"{scale} (n)" for scale in SCALES))])
     for group in (ALL, *classes):
         for place, (name, system) in enumerate(rated.systems.items()):
             cells: list[Any] = []

@@ -52,12 +52,7 @@ class PooledRun:
 
 
 def collect_run(answers: Iterable[Sequence[tuple[str, float]]], years_of: YearsOf, name: str) -> PooledRun:
-    """The run of a system's answers.
-
-    Args:
-        answers: Paper ids with their scores, for each context in order.
-        years_of: Knows the papers of the pool.
-        name: What to call the system in an error.
+    """The run of a system's answers: paper ids with their scores, for each context in order.
 
     Raises:
         InputError: A paper is not in the pool, comes twice in an answer, or its score is no number.
@@ -84,11 +79,6 @@ def collect_run(answers: Iterable[Sequence[tuple[str, float]]], years_of: YearsO
 
 def read_run(path: Path, numbers: Mapping[str, int], years_of: YearsOf) -> PooledRun:
     """Reads a TREC run, plain or gzip. Rows of contexts that are not evaluated (number -1) are left out.
-
-    Args:
-        path: The file.
-        numbers: Number of each context by its id.
-        years_of: Knows the papers of the pool.
 
     Raises:
         SourceError: The file cannot be read, or is empty.

@@ -91,7 +91,7 @@ def write_sheets(
         out: Name of the sheet, such as sheet.csv: several raters get sheet-1.csv, sheet-2.csv, …
         tasks: How many tasks of each data set are drawn, at most.
         raters: How many people rate.
-        shared: How many of those go to every rater, at most.
+        shared: How many of those tasks go to every rater, at most.
         seed: Of what is drawn.
 
     Returns:

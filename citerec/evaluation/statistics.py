@@ -28,13 +28,7 @@ class Totals:
 
 
 def total(scores: Floats, clusters: npt.NDArray[np.int32], members: npt.NDArray[np.bool_]) -> Totals:
-    """Adds up scores citing paper by citing paper.
-
-    Args:
-        scores: Contexts × metrics.
-        clusters: Number of the citing paper of each context.
-        members: Contexts × groups.
-    """
+    """Adds up scores, contexts × metrics, by the numbers of citing papers; members are contexts × groups."""
     from scipy.sparse import csr_array
 
     _, rows = np.unique(clusters, return_inverse=True)

@@ -110,10 +110,8 @@ _TARGET = marked("target", "oracle")
 
 def _score(results: Figures, system: str, group: Group, column: Column, mean: Mean, intervals: Intervals) -> Cell:
     """A mean with its interval, a star where it is the best, a mark where it differs from that of the first system."""
-    spans: list[Span] = []
-    if results.of_texts and system in results.best(group, column):
-        spans.append(("★ ", "warning"))
-    spans.append((column.text(mean.value), ""))
+    starred = results.of_texts and system in results.best(group, column)
+    spans: list[Span] = [*[("★ ", "warning")] * starred, (column.text(mean.value), "")]
     if intervals == "long" and mean.ci is not None:
         spans.append((f" {column.text(mean.ci[0])}–{column.text(mean.ci[1])}", "faint"))
     elif intervals and mean.ci is not None:
@@ -296,10 +294,8 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 def said(value: Any) -> str:
     """A setting in words."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "on" if value else "off"
+    if value is None or isinstance(value, bool):
+        return "none" if value is None else "on" if value else "off"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {said(one)}" for name, one in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
