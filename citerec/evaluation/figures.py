@@ -236,22 +236,18 @@ class Items(Sequence[Item]):
     def of(cls, items: Sequence[Item], systems: Sequence[str], columns: Sequence[str]) -> "Items":
         """Records as columns."""
         most = max((len(item.cited) for item in items), default=0)
+        scores = {name: [[item.scores[name][column] for column in columns] for item in items] for name in systems}
+        ranks = {name: [[*item.ranks[name], *[-1] * (most - len(item.cited))] for item in items] for name in systems}
         return cls(
             ids=[item.context_id for item in items],
             labels=[item.labels for item in items],
             citing=np.array([item.citing for item in items], np.int32),
-            scores={
-                name: np.array([[item.scores[name][column] for column in columns] for item in items], np.float64)
-                for name in systems
-            },
+            scores={name: np.array(rows, np.float64) for name, rows in scores.items()},
             columns=columns,
             texts=[item.text for item in items],
             cited=[item.cited for item in items],
             in_index=[item.in_index for item in items],
-            ranks={
-                name: np.array([[*item.ranks[name], *[-1] * (most - len(item.cited))] for item in items], np.int32)
-                for name in systems
-            },
+            ranks={name: np.array(rows, np.int32) for name, rows in ranks.items()},
         )
 
     def __len__(self) -> int:
@@ -270,6 +266,7 @@ class Items(Sequence[Item]):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         cited = list(self.cited[index]) if self.cited else []
+        scores = {name: values[index].tolist() for name, values in self.scores.items()}
         return Item(
             context_id=self.ids[index],
             text=self.texts[index] if self.texts else "",
@@ -278,10 +275,7 @@ class Items(Sequence[Item]):
             in_index=not self.in_index or bool(self.in_index[index]),
             cited=cited,
             ranks={name: ranks[index, : len(cited)].tolist() for name, ranks in self.ranks.items()},
-            scores={
-                name: dict(zip(self.columns, values[index].tolist(), strict=True))
-                for name, values in self.scores.items()
-            },
+            scores={name: dict(zip(self.columns, values, strict=True)) for name, values in scores.items()},
         )
 
 

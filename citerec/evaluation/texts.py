@@ -160,13 +160,12 @@ def _notes(results: Results, predictions: Predictions) -> list[str]:
     notes = []
     if predictions.left_out:
         lacking = ", ".join(f"{name}: {number:,}" for name, number in predictions.missing.items() if number)
-        left_out = counted(predictions.left_out, "task")
-        notes.append(f"{left_out} of {predictions.asked:,} left out: not every system answered ({lacking}).")
+        left_out = f"{counted(predictions.left_out, 'task')} of {predictions.asked:,}"
+        notes.append(f"{left_out} left out: not every system answered ({lacking}).")
     if without := sum(not task.targets for task in predictions.tasks):
         notes.append(f"{counted(without, 'task')} without a target: what compares with one is not defined there.")
-    for name, system in results.systems.items():
-        if system.empty:
-            notes.append(f"{name} wrote nothing for {counted(system.empty, 'task')}.")
+    empty = {name: system.empty for name, system in results.systems.items() if system.empty}
+    notes += [f"{name} wrote nothing for {counted(number, 'task')}." for name, number in empty.items()]
     if Citations.name in results.metrics:
         silent = {name: _silent(results, predictions, name) for name in results.systems}
         if any(silent.values()):
