@@ -1,4 +1,4 @@
-"""What every system is asked: the topics of contexts with cited papers, in columns."""
+"""The topics that every system answers, with the numbers of their citing papers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
