@@ -75,7 +75,7 @@ def test_what_it_learnt_from_is_left_out_for_all_systems(
     results = evaluate(systems, DEMO / "contexts.jsonl", index=demo_index, resamples=100, k=20)
     seen = LEARNT_FROM + TUNED_ON
     assert {system.overall.n for system in results.systems.values()} == {630 - seen}
-    assert len(results.outcomes) == 630 - seen
+    assert len(results.items) == 630 - seen
     assert results.set["training_overlap"] == {
         "contexts": seen,
         "left_out": True,
