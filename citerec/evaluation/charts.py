@@ -1,5 +1,6 @@
 """Charts of results."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,9 @@ _BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000), (1001, 10**9
 
 
 def means_chart(results: Figures, block: Block) -> str:
-    """Means of every system on every group of a block, with their intervals; a dotted line is what to compare with.
+    """Means of every system on every group of a block, with their intervals.
 
-    Of ranked lists that is the system over all contexts, of texts what authors wrote. Hollow points say little: few
-    contexts, or an upper bound.
+    Dotted lines are the system over all contexts, or what authors wrote. Hollow points: few contexts, or upper bounds.
     """
     columns = [column for column in block.columns if results.is_defined([column])]
     if results.of_texts:
@@ -67,8 +67,7 @@ def _point(axes: "Axes", results: Figures, number: int, group: Group, column: Co
         return
     y = row + (number - (len(systems) - 1) / 2) * 0.7 / len(systems)
     if mean.ci is not None:
-        bounds = [column.shown(bound) for bound in mean.ci]
-        axes.plot(bounds, (y, y), color=colour, linewidth=1.6, solid_capstyle="round")
+        axes.plot([*map(column.shown, mean.ci)], (y, y), color=colour, linewidth=1.6, solid_capstyle="round")
     hollow = systems[number].is_oracle if results.of_texts else scores.few
     # Half of a point at 0 would be cut off.
     axes.plot(
@@ -123,10 +122,7 @@ def ranks_chart(results: Figures) -> str:
         whole, colour = sum(system.outcomes.values()) or 1, SYSTEMS[number % SYSTEM_COLOURS]
         shares = [sum(system.ranks[low - 1 : high]) / whole for low, high in bins]
         bars.bar([place + (number + 0.5) * width - 0.4 for place in range(len(bins))], shares, width, color=colour)
-        running, upwards = 0, []
-        for count in system.ranks:
-            running += count
-            upwards.append(running / whole)
+        upwards = [found / whole for found in itertools.accumulate(system.ranks)]
         curve.plot(range(1, len(upwards) + 1), upwards, color=colour, label=name, linewidth=1.8)
     bars.set_xticks(range(len(bins)), [str(low) if low == high else f"{low}–{high}" for low, high in bins])
     bars.set(title="share of cited papers at these ranks", xlabel="rank")
@@ -151,13 +147,7 @@ def outcomes_chart(results: Figures) -> str:
 
 
 def shares_chart(shares: Mapping[str, Mapping[str, float]], labels: Sequence[str], title: str) -> str:
-    """Shares that add up to 1, as one bar for each of those that they are of.
-
-    Args:
-        shares: By whom, then by label.
-        labels: In the order in which they are drawn.
-        title: What the chart shows.
-    """
+    """Shares that add up to 1, by whom and by label, as a bar for each; labels in the order given."""
     drawn = figure(0.75 + 0.34 * len(shares), 1)
     axes = drawn.axes[0]
     for row, of_one in enumerate(shares.values()):

@@ -1,5 +1,6 @@
 """Means of groups, how sure they are, and where two systems differ."""
 
+import functools
 import itertools
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +20,7 @@ class Grouping:
 
     Attributes:
         groups: The groups besides that of all items.
-        members: Items × groups, all items first: who belongs where.
+        members: Which items belong to which groups, items × (1 + groups), all items first.
         clusters: Of each item the number of its citing paper: items of one paper resemble each other.
     """
 
@@ -31,14 +32,9 @@ class Grouping:
 def group_scores(
     scores: Floats, columns: Sequence[str], grouping: Grouping, seed: int, resamples: int = RESAMPLES
 ) -> list[Scores]:
-    """Means of each group with their intervals, all items first.
+    """Means of each group with their bootstrap intervals, all items first.
 
-    Args:
-        scores: Items × columns; NaN where a value is not defined.
-        columns: Names of the columns.
-        grouping: The groups.
-        seed: Of the bootstrap.
-        resamples: How many samples it draws.
+    Scores are items × columns, NaN where a value is not defined.
     """
     found = [dict.fromkeys(columns, Mean(0, None, None)) for _ in range(grouping.members.shape[1])]
     for defined, numbers in _defined_alike(~np.isnan(scores)):
@@ -69,20 +65,15 @@ def compare(
         columns: Names of the columns.
         grouping: The groups.
         seed: Of the randomisation test.
-        together: Which p values are corrected for their number by Holm's method. "classes": those of all classes of a
-            pair of systems and a column; that of all items, and of a class that holds them all, is a question of its
-            own. "pairs": those of all pairs and classes of a column; those of all items over all pairs.
+        together: Which p values Holm's method corrects together. "classes": those of all classes of a pair of systems
+            and a column; that of all items, and of a class that holds them all, stands alone. "pairs": those of all
+            pairs and classes of a column; those of all items over all pairs.
         on_progress: Called with the pairs done.
     """
-    kept: dict[tuple[str, tuple[int, ...]], Totals] = {}
 
-    def totals_of(name: str, defined: Flags, numbers: Sequence[int]) -> Totals:
-        # What is defined for all items is added up once for all pairs.
-        found = kept.get((name, tuple(numbers))) if defined.all() else None
-        found = found or _total(scores[name][:, numbers], defined, grouping)
-        if defined.all():
-            kept[name, tuple(numbers)] = found
-        return found
+    @functools.cache  # what is defined for the same items is added up once for all pairs
+    def totals_of(name: str, numbers: tuple[int, ...], defined: bytes) -> Totals:
+        return _total(scores[name][:, numbers], np.frombuffer(defined, bool), grouping)
 
     found: list[Comparison] = []
     pairs = list(itertools.combinations(scores, 2))
@@ -91,26 +82,25 @@ def compare(
         both = ~np.isnan(scores[pair[0]]) & ~np.isnan(scores[pair[1]])
         for defined, numbers in _defined_alike(both):
             if defined.any():
-                totals = [totals_of(name, defined, numbers) for name in pair]
+                totals = [totals_of(name, tuple(numbers), defined.tobytes()) for name in pair]
                 found += _pair(pair, totals, [columns[one] for one in numbers], grouping, seed)
     groups = [ALL, *grouping.groups]
-    by_pair = {pair: number for number, pair in enumerate(pairs)}
 
     def order(one: Comparison) -> tuple[int, int, int]:
-        pair, column = by_pair[one.first, one.second], columns.index(one.metric)
+        pair, column = pairs.index((one.first, one.second)), columns.index(one.metric)
         group = groups.index((one.family, one.label))
         return (pair, column, group) if together == "classes" else (column, group, pair)
 
     whole = {(one.first, one.second, one.metric): one.n for one in found if one.family == OVERALL}
 
-    def question(one: Comparison) -> Hashable:
+    def tests(one: Comparison) -> Hashable:
         if together == "pairs":
             return one.metric, one.family == OVERALL
-        asked = one.first, one.second, one.metric
-        # A class that is everything asks nothing new.
-        return asked if one.n < whole[asked] else (*asked, one.family, one.label)
+        pair = one.first, one.second, one.metric
+        # A class that holds all items tests nothing new.
+        return pair if one.n < whole[pair] else (*pair, one.family, one.label)
 
-    return tuple(_corrected(sorted(found, key=order), question))
+    return tuple(_corrected(sorted(found, key=order), tests))
 
 
 def _pair(
@@ -125,12 +115,12 @@ def _pair(
             yield Comparison(*pair, column, *group, int(counts[row]), difference, p, p)
 
 
-def _corrected(found: Sequence[Comparison], question: Callable[[Comparison], Hashable]) -> Iterator[Comparison]:
-    asked: dict[Hashable, list[int]] = {}
+def _corrected(found: Sequence[Comparison], tests: Callable[[Comparison], Hashable]) -> Iterator[Comparison]:
+    together: dict[Hashable, list[int]] = {}
     for number, one in enumerate(found):
-        asked.setdefault(question(one), []).append(number)
+        together.setdefault(tests(one), []).append(number)
     corrected = np.empty(len(found))
-    for numbers in asked.values():
+    for numbers in together.values():
         corrected[numbers] = holm(np.array([found[number].p for number in numbers]))
     yield from (replace(one, p_holm=p) for one, p in zip(found, corrected.tolist(), strict=True))
 

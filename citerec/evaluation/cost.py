@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from types import TracebackType
 from typing import Any, Self
 
 _EVERY_SECONDS = 0.02
@@ -21,12 +20,12 @@ class Cost:
         wall_seconds: Time that passed.
         cpu_seconds: Processor time of all threads, Java's too.
         queries_per_second: Contexts answered in a second.
-        latency_median_ms: Time that one answer took, half of them less; with several threads they hinder each other.
-        latency_p95_ms: The same, 95 % of them less.
-        peak_memory_bytes: Largest resident memory of the whole process in that time: Python, Java, models.
+        latency_median_ms: Of single answers; with several threads they hinder each other.
+        latency_p95_ms: Their percentile 95.
+        peak_memory_bytes: Largest resident memory of the whole process: Python, Java, models.
         index_bytes: Size of the index on disk.
-        gpu_memory_bytes: Largest memory in use on all GPUs together in that time; None without a GPU.
-        gpu_use_percent: Mean use of the GPUs in that time; None without a GPU.
+        gpu_memory_bytes: Largest memory in use on all GPUs together; None without a GPU.
+        gpu_use_percent: Mean use of the GPUs; None without a GPU.
     """
 
     queries: int
@@ -62,9 +61,7 @@ class Meter:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._wall, self._cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
         self._stop.set()
         self._sampler.join()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PART_COLOURS = 8
-"""How many parts of a whole the page has colours for: outcomes of cited papers, labels of sentences."""
+"""How many parts of a whole the page has colours for."""
 
 _VARIABLES = (
     *("ink", "faint", "grid"),
@@ -23,10 +23,7 @@ _WIDTH = 9.6
 
 
 def colour(variable: str) -> str:
-    """What stands in a drawing for a variable of the page's style sheet, and is exchanged for it by `svg`.
-
-    matplotlib wants real colours.
-    """
+    """A real colour, as matplotlib wants it, that `svg` replaces by a variable of the page's style sheet."""
     return f"#0a0b{_VARIABLES.index(variable):02x}"
 
 
@@ -38,34 +35,18 @@ _STYLE: Any = {
     "text.parse_math": False,  # a $ in the name of a class is a $
     "svg.fonttype": "none",  # text stays text: it can be searched and read aloud
     "svg.hashsalt": "citerec",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": FAINT,
-    "axes.titlesize": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "xtick.color": FAINT,
-    "xtick.labelcolor": INK,
-    "ytick.color": FAINT,
-    "ytick.labelcolor": INK,
     "grid.color": colour("grid"),
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "legend.frameon": False,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
+    **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), INK),
+    **dict.fromkeys(("axes.edgecolor", "xtick.color", "ytick.color"), FAINT),
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor"), "none"),
+    **dict.fromkeys(("font.size", "axes.titlesize"), 10),
+    **dict.fromkeys(("axes.spines.top", "axes.spines.right", "legend.frameon"), False),
+    **dict.fromkeys(("axes.grid", "axes.axisbelow"), True),
 }
 
 
 def figure(height: float, columns: int, **options: Any) -> "Figure":
-    """A figure as wide as the page, with axes side by side.
-
-    Args:
-        height: In inches; the width is 9.6.
-        columns: How many axes.
-        options: Further ones of matplotlib's `subplots`.
-    """
+    """A figure as wide as the page, of a height in inches, with columns of axes; options go to `subplots`."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -76,12 +57,7 @@ def figure(height: float, columns: int, **options: Any) -> "Figure":
 
 
 def svg(drawn: "Figure", title: str) -> str:
-    """The element that a page takes in.
-
-    Args:
-        drawn: The figure.
-        title: What it shows, for those who cannot see it.
-    """
+    """The element for a page; its title is for those who cannot see it."""
     import matplotlib as mpl
     from matplotlib.text import Text
 
@@ -89,8 +65,8 @@ def svg(drawn: "Figure", title: str) -> str:
         # It took what was the style when it was made: labels of ticks come after `figure`.
         text.set_parse_math(False)
     file = io.StringIO()
-    with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of letters that its font has not: the browser's has
+    # Of letters that its font lacks: the browser's has them.
+    with mpl.rc_context(_STYLE), warnings.catch_warnings(action="ignore"):
         drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
     page = file.getvalue()
     page = page[page.index("<svg") :]

@@ -168,57 +168,51 @@ def evaluate(
 def _signature() -> inspect.Signature:
     """The signature with the options by name, so that editors and notebooks complete them."""
     plain = inspect.signature(evaluate)
-    named = [one for one in plain.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    named += [
-        inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
-        for field in fields(Options)
-    ]
-    return plain.replace(parameters=named)
+    options = inspect.signature(Options).parameters.values()
+    named = [*plain.parameters.values()][:-1]
+    return plain.replace(parameters=[*named, *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options)])
 
 
 evaluate.__signature__ = _signature()  # type: ignore[attr-defined]
 
 
+@dataclass
 class _Evaluation:
     """Takes the systems' answers one after the other, in any order, and sums them up at the end."""
 
-    def __init__(
-        self,
-        names: tuple[str, ...],
-        topics: Topics,
-        material: Material,
-        metrics: tuple[Metric, ...],
-        rules: Rules,
-        k: int,
-        years: Years,
-        options: Options,
-        overlap: Overlap,
-    ) -> None:
-        self._names, self._topics, self._material, self._metrics = names, topics, material, metrics
-        self._rules, self._k, self._years, self._options = rules, k, years, options
-        self._overlap = overlap
-        contexts = topics.contexts
-        groups = [(name, label) for name, family in material.families.items() for label in family.classes]
-        self._outside = np.array([years.keys().isdisjoint(context.cited_ids) for context in contexts])
-        self._counted = ~self._outside if rules.missing == "skip" else np.ones(len(contexts), bool)
+    names: tuple[str, ...]
+    topics: Topics
+    material: Material
+    metrics: tuple[Metric, ...]
+    rules: Rules
+    k: int
+    years: Years
+    options: Options
+    overlap: Overlap
+
+    def __post_init__(self) -> None:
+        contexts = self.topics.contexts
+        groups = [(name, label) for name, family in self.material.families.items() for label in family.classes]
+        self._outside = np.array([self.years.keys().isdisjoint(context.cited_ids) for context in contexts])
+        self._counted = ~self._outside if self.rules.missing == "skip" else np.ones(len(contexts), bool)
         members = members_of([context.labels for context in contexts], groups) & self._counted[:, None]
-        self._grouping = Grouping(groups, members, topics.clusters)
+        self._grouping = Grouping(groups, members, self.topics.clusters)
         self._systems: dict[str, SystemResult] = {}
         self._rankings: dict[str, Ranking] = {}
         self._scores: dict[str, Floats] = {}
 
     def add(self, name: str, answered: Answered) -> None:
         """Scores one system."""
-        ranking = rank(answered.run, self._topics, self._rules, self._k)
-        scores = measure(self._metrics, ranking.gold, self._k)
-        names = [metric.name for metric in self._metrics]
-        overall, *classes = group_scores(scores, names, self._grouping, self._options.seed, self._options.resamples)
+        ranking = rank(answered.run, self.topics, self.rules, self.k)
+        scores = measure(self.metrics, ranking.gold, self.k)
+        names = [metric.name for metric in self.metrics]
+        overall, *classes = group_scores(scores, names, self._grouping, self.options.seed, self.options.resamples)
         families: dict[str, dict[str, Scores]] = {}
         for (family, label), found in zip(self._grouping.groups, classes, strict=True):
             families.setdefault(family, {})[label] = found
-        outcome = outcomes(ranking, self._topics, self._years, self._rules)[self._counted]
+        outcome = outcomes(ranking, self.topics, self.years, self.rules)[self._counted]
         places = ranking.gold[self._counted]
-        hits = np.bincount(ranking.run.contexts, minlength=len(self._topics))
+        hits = np.bincount(ranking.run.contexts, minlength=len(self.topics))
         self._rankings[name], self._scores[name] = ranking, scores
         self._systems[name] = SystemResult(
             kind=answered.kind,
@@ -228,7 +222,7 @@ class _Evaluation:
             if any(scores.n for scores in classes)
             else (),
             outcomes={label: int((outcome == number).sum()) for number, label in enumerate(OUTCOMES)},
-            ranks=np.bincount(places[places > NOT_FOUND], minlength=self._k + 1)[1:].tolist(),
+            ranks=np.bincount(places[places > NOT_FOUND], minlength=self.k + 1)[1:].tolist(),
             empty=int((hits[self._counted] == 0).sum()),
             removed=ranking.removed._asdict(),
             settings=answered.settings,
@@ -237,82 +231,68 @@ class _Evaluation:
 
     def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
         """What all systems reached, and how they compare."""
-        contexts, rules, seed = self._topics.contexts, self._rules, self._options.seed
-        metrics = [metric.name for metric in self._metrics]
-        scores = {name: self._scores[name] for name in self._names}
-        rankings = {name: self._rankings[name] for name in self._names}
-        of_set = {
-            **self._material.facts,
+        contexts, rules, seed = self.topics.contexts, self.rules, self.options.seed
+        families = self.material.families
+        metrics = [metric.name for metric in self.metrics]
+        left_out = not self.options.include_training_contexts
+        notes = [*self.material.notes, *self.overlap.notes(left_out=left_out)]
+        if self.material.corpus_fingerprint not in (None, manifest.fingerprint):
+            notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
+        facts = {
             "contexts": len(contexts),
             "outside": int(self._outside.sum()),
             "counted": int(self._counted.sum()),
             "alike": True,
-            "citing_papers": len(np.unique(self._topics.clusters[self._counted])),
+            "citing_papers": len(np.unique(self.topics.clusters[self._counted])),
             "citing_papers_known": any(context.citing_id or context.citing_key for context in contexts),
-            "training_overlap": self._overlap.facts(left_out=not self._options.include_training_contexts),
-            "without_citing_year": sum(topic.citing_year is None for topic in self._topics.topics),
+            "training_overlap": self.overlap.facts(left_out=left_out),
+            "without_citing_year": sum(topic.citing_year is None for topic in self.topics.topics),
         }
+        counts = {"papers": manifest.counts.papers, "bytes": index_bytes}
+        conditions = any(family.conditions for family in families.values())
         return Results(
-            set=of_set,
-            index={
-                "path": str(path),
-                "fingerprint": manifest.fingerprint,
-                "papers": manifest.counts.papers,
-                "bytes": index_bytes,
-            },
+            set={**self.material.facts, **facts},
+            index={"path": str(path), "fingerprint": manifest.fingerprint, **counts},
             rules={
-                "exclude_citing": rules.exclude_citing,
-                "as_of_year": rules.as_of_year,
-                "missing": rules.missing,
-                "conditions": any(family.conditions for family in self._material.families.values()),
+                **{name: getattr(rules, name) for name in ("exclude_citing", "as_of_year", "missing")},
+                "conditions": conditions,
             },
             columns=ranked_columns(metrics),
-            k=self._k,
+            k=self.k,
             seed=seed,
-            resamples=self._options.resamples,
-            families=self._material.families,
-            systems={name: self._systems[name] for name in self._names},
-            comparisons=compare(scores, metrics, self._grouping, seed),
+            resamples=self.options.resamples,
+            families=families,
+            systems={name: self._systems[name] for name in self.names},
+            comparisons=compare({name: self._scores[name] for name in self.names}, metrics, self._grouping, seed),
             items=self._items(metrics),
-            notes=(
-                *self._material.notes,
-                *self._overlap.notes(left_out=not self._options.include_training_contexts),
-                *self._other_corpus(manifest),
-            ),
+            notes=tuple(notes),
             context_ids=tuple(context.context_id for context in contexts),
-            rankings=rankings,
+            rankings={name: self._rankings[name] for name in self.names},
         )
 
     def _items(self, metrics: list[str]) -> Items:
         """The contexts that counted."""
         counted = np.flatnonzero(self._counted)
-        contexts, families = [self._topics.contexts[row] for row in counted], self._material.families.keys()
+        contexts, families = [self.topics.contexts[row] for row in counted], self.material.families.keys()
         return Items(
             ids=[context.context_id for context in contexts],
             labels=[{name: one for name, one in context.labels.items() if name in families} for context in contexts],
-            citing=self._topics.clusters[counted],
-            scores={name: self._scores[name][counted] for name in self._names},
+            citing=self.topics.clusters[counted],
+            scores={name: self._scores[name][counted] for name in self.names},
             columns=metrics,
             texts=[context.text for context in contexts],
             cited=[context.cited_ids for context in contexts],
             in_index=(~self._outside[counted]).tolist(),
-            ranks={name: self._rankings[name].gold[counted] for name in self._names},
+            ranks={name: self._rankings[name].gold[counted] for name in self.names},
         )
-
-    def _other_corpus(self, manifest: Manifest) -> list[str]:
-        made_for = self._material.corpus_fingerprint
-        if made_for in (None, manifest.fingerprint):
-            return []
-        return ["The set was made for another corpus than this index: bounds and missing papers may differ."]
 
 
 def _options(given: Mapping[str, Any]) -> Options:
     known = [field.name for field in fields(Options)]
-    for name in given:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {near[0]}?" if near else f"Options are: {', '.join(known)}."
-            raise InputError(f"there is no option {name!r}", hint)
+    if unknown := [name for name in given if name not in known]:
+        near = difflib.get_close_matches(unknown[0], known, n=1)
+        hint = f"Did you mean {near[0]}?" if near else f"Options are: {', '.join(known)}."
+        raise InputError(f"there is no option {unknown[0]!r}", hint)
     return Options(**given)
 
 

@@ -4,12 +4,12 @@ import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from citerec.evaluation.figures import Figures
 from citerec.evaluation.items import Item
-from citerec.evaluation.predictions import Predictions
 from citerec.evaluation.statistics import Floats
 from citerec.records import MARKER
 from citerec.texts.anchors import anchors_of, cited_in
@@ -27,12 +27,9 @@ TopOf = Callable[[str, str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Hard:
-    """A hard context, as the page shows it.
+    """A hard context, as the page shows it: text before and after the marker, papers cited, papers ranked first.
 
     Attributes:
-        item: The context.
-        before: What stands before the marker.
-        after: What stands after it.
         cited: For each cited paper its id, its title, and its rank by system; None where it was not found.
         first: By system, titles of the papers that came first.
     """
@@ -65,26 +62,20 @@ def hardest(results: Figures, titles_of: TitlesOf, top_of: TopOf) -> list[Hard]:
     wanted |= {paper_id for by_system in top.values() for ids in by_system.values() for paper_id in ids}
     titles = titles_of(wanted)
 
-    def hard(item: Item) -> Hard:
+    found = []
+    for item in chosen:
         before, _, after = item.text.partition(MARKER)
         cited = [
             (paper_id, titles.get(paper_id, ""), {name: ranks[slot] or None for name, ranks in item.ranks.items()})
             for slot, paper_id in enumerate(item.cited)
         ]
         first = {name: [titles.get(one) or one for one in ids] for name, ids in top[item.context_id].items()}
-        return Hard(item, before, after, cited, first)
+        found.append(Hard(item, before, after, cited, first))
+    return found
 
-    return [hard(item) for item in chosen]
 
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A task whose texts are worth reading.
-
-    Attributes:
-        place: Its place among the tasks.
-        why: Why it was chosen.
-    """
+class Example(NamedTuple):
+    """The place of a task among the tasks, and why it was chosen."""
 
     place: int
     why: str
@@ -95,10 +86,6 @@ def examples(results: Figures, most: int = MOST) -> list[Example]:
 
     By the first value that judges; upper bounds do not count. Ties, and what is random, go by a checksum of the task's
     id: always the same ones.
-
-    Args:
-        results: Of texts.
-        most: How many, at most.
     """
     scores = _judged(results)
     pairs = zip(results.items.labels, results.items.ids, strict=True)
@@ -128,32 +115,23 @@ def _judged(results: Figures) -> Floats:
     return sign * np.stack([results.items.scores[name][:, column] for name in systems], axis=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A piece of a text: plain, or a citation.
-
-    Attributes:
-        text: As it is written.
-        kind: "", "citation", or "unknown" where no source stands behind it.
-    """
+class Piece(NamedTuple):
+    """A piece of a text; its kind is "", "citation", or "unknown" for a citation of no source."""
 
     text: str
     kind: str
 
 
+Parts = Sequence[tuple[Sequence[Piece], Sequence[int]]]
+"""A text: pieces up to the end of a sentence, and numbers of the sources behind it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What one system wrote for a task.
-
-    Attributes:
-        system: The system.
-        parts: The text: pieces up to the end of a sentence, and numbers of the sources behind it.
-        unknown: Citations that stand for no source.
-        values: Columns with the values of this text.
-    """
+    """What one system wrote for a task, the citations there of no source, and columns with the values of the text."""
 
     system: str
-    parts: Sequence[tuple[Sequence[Piece], Sequence[int]]]
+    parts: Parts
     unknown: Sequence[str]
     values: Sequence[tuple[Column, float]]
 
@@ -173,18 +151,14 @@ def side_by_side(results: Figures) -> list[SideBySide]:
     """The examples with all texts that were written for them; none where results were read back without the texts."""
     if results.predictions is None:
         return []
-    return [_side_by_side(results, results.predictions, one) for one in examples(results)]
-
-
-def _side_by_side(results: Figures, predictions: Predictions, one: Example) -> SideBySide:
-    task = predictions.tasks[one.place]
-    return SideBySide(
-        task=task,
-        why=one.why,
-        sources=[(source.title, cut(source.text, _LONGEST_SOURCE)) for source in task.sources],
-        targets=[pieces_of(cut(target, _LONGEST_TEXT), task.sources) for target in task.targets],
-        cards=[_card(results, name, texts[one.place], one.place) for name, texts in predictions.systems.items()],
-    )
+    found, systems = [], results.predictions.systems
+    for place, why in examples(results):
+        task = results.predictions.tasks[place]
+        sources = [(source.title, cut(source.text, _LONGEST_SOURCE)) for source in task.sources]
+        targets = [pieces_of(cut(target, _LONGEST_TEXT), task.sources) for target in task.targets]
+        cards = [_card(results, name, texts[place], place) for name, texts in systems.items()]
+        found.append(SideBySide(task, why, sources, targets, cards))
+    return found
 
 
 def _card(results: Figures, system: str, prediction: Prediction, place: int) -> Card:
@@ -203,10 +177,7 @@ def _card(results: Figures, system: str, prediction: Prediction, place: int) -> 
 def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[Piece]:
     """A text in pieces: its citations, and what stands between them.
 
-    Args:
-        text: The text.
-        sources: What it could be written from.
-        unknown: Citations in it that are known to stand for no source, as they are written, whatever their style.
+    Citations named in `unknown` are known to stand for no source, whatever their style.
     """
     spans = [(anchor.start, anchor.end) for anchor in anchors_of(text)]
     spans += [found.span() for name in unknown if name for found in re.finditer(re.escape(name), text)]
@@ -221,18 +192,10 @@ def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ())
     return [piece for piece in (*pieces, Piece(text[done:], "")) if piece.text]
 
 
-def parts_of(
-    text: str, sentences: Sequence[Sentence], sources: Sequence[Source]
-) -> list[tuple[list[Piece], tuple[int, ...]]]:
-    """A text parted after each sentence of which something is said.
+def parts_of(text: str, sentences: Sequence[Sentence], sources: Sequence[Source]) -> Parts:
+    """The text that was measured, parted after each sentence with attributions or unknown citations.
 
-    Args:
-        text: What was measured: it is all there, and nothing else.
-        sentences: Its sentences in order; one that the text does not have is passed over, as are numbers of no source.
-        sources: What it could be written from.
-
-    Returns:
-        Pieces, and numbers of the sources behind their last sentence.
+    Sentences that the text does not have are passed over, as are numbers of no source.
     """
     anchors = [(anchor.start, anchor.end) for anchor in anchors_of(text)]
     parts: list[tuple[list[Piece], tuple[int, ...]]] = []

@@ -1,8 +1,9 @@
 """What an evaluation found, as data: systems × groups × columns, for ranked lists and for texts alike."""
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,10 +25,10 @@ DATASET = "dataset"
 """The family whose classes are data sets."""
 
 UNNAMED = "no name"
-"""What texts without the name of a data set stand under, where others have one."""
+"""The data set of texts that name none, where others name one."""
 
 SIGNIFICANT = 0.05
-"""Differences whose corrected p is lower are marked, in tables and in charts."""
+"""Differences with a lower corrected p are marked."""
 
 Interval = tuple[float, float] | None
 Group = tuple[str, str]
@@ -38,12 +39,9 @@ ALL: Group = (OVERALL, OVERALL)
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over the items of a group.
+    """A mean over the n items of a group for which the value is defined; None where there is none.
 
-    Attributes:
-        n: Over how many: those for which the value is defined.
-        value: The mean; None where n is 0.
-        ci: Bounds of 95 %; None where the items are of fewer than two citing papers.
+    `ci` are bounds of 95 %; None where the items are of fewer than two citing papers.
     """
 
     n: int
@@ -53,12 +51,7 @@ class Mean:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """Means over the items of one class, or over all.
-
-    Attributes:
-        n: How many items.
-        means: By column.
-    """
+    """Means by column over the n items of one class, or over all."""
 
     n: int
     means: Mapping[str, Mean]
@@ -83,16 +76,10 @@ class Scores:
 class Robustness:
     """How even a system is over the classes, by one metric.
 
-    Only classes that are not too small take part, if there are such.
-
     Attributes:
         metric: The metric.
-        worst_family: Family of the class where the system is worst.
-        worst_class: That class.
-        worst: What it reaches there.
-        best_family: Family of the class where it is best.
-        best_class: That class.
-        best: What it reaches there.
+        worst: The mean of the class where the system is worst: `worst_class` of `worst_family`.
+        best: The mean of the class where it is best: `best_class` of `best_family`.
         spread: Best less worst.
         drop: Overall less worst.
     """
@@ -111,24 +98,16 @@ class Robustness:
 def robustness(metric: str, overall: Scores, families: Mapping[str, Mapping[str, Scores]]) -> Robustness:
     """How even scores are over classes; over those that are not too small, if there are such."""
     classes = [
-        (scores.means[metric].value or 0.0, family, label, scores.few)
+        (family, label, scores.means[metric].value or 0.0, scores.few)
         for family, labels in families.items()
         for label, scores in labels.items()
         if scores.n
     ]
     classes = [entry for entry in classes if not entry[-1]] or classes
-    worst, best = min(classes, key=lambda entry: entry[0]), max(classes, key=lambda entry: entry[0])
-    return Robustness(
-        metric=metric,
-        worst_family=worst[1],
-        worst_class=worst[2],
-        worst=worst[0],
-        best_family=best[1],
-        best_class=best[2],
-        best=best[0],
-        spread=best[0] - worst[0],
-        drop=(overall.means[metric].value or 0.0) - worst[0],
-    )
+    value = operator.itemgetter(2)
+    worst, best = min(classes, key=value)[:3], max(classes, key=value)[:3]
+    drop = (overall.means[metric].value or 0.0) - worst[2]
+    return Robustness(metric, *worst, *best, best[2] - worst[2], drop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,14 +119,13 @@ class SystemResult:
         overall: Over all items.
         families: By family and class, in order.
         settings: Of a built-in system, or what a writer says that its texts depend on; None or empty where unknown.
-        is_oracle: Whether it saw the targets: an upper bound, no system. It is never the best, and takes no part in
-            tests.
+        is_oracle: Whether it saw the targets: an upper bound, which is never the best and takes no part in tests.
         robustness: Of ranked lists, one line a metric; none without classes.
         outcomes: Of ranked lists, how many cited papers had each of `citerec.evaluation.rank.OUTCOMES`.
         ranks: Of ranked lists, how many cited papers came at each rank from 1 to k.
         empty: Items for which nothing was found or written; they count.
         removed: Lines of a run that broke a leak rule, by rule.
-        cost: What the answers cost; None for a run made elsewhere, and for texts.
+        cost: None for a run made elsewhere, and for texts.
         missing: Tasks that the writer did not answer; nobody's texts for them count.
         summaries: By metric of whole systems and group, what that found.
         files: What its texts were read from.
@@ -172,12 +150,10 @@ class SystemResult:
         """Its scores on a group."""
         return self.overall if group == ALL else self.families[group[0]][group[1]]
 
-    def means_json(self) -> dict[str, dict[str, Any]]:
-        """Its means by group, "overall" and data sets, and column, as a JSON object."""
+    def means(self) -> dict[str, Mapping[str, Mean]]:
+        """Its means by group, "overall" and data sets, and column."""
         of_groups = {OVERALL: self.overall, **self.families.get(DATASET, {})}
-        return {
-            group: {name: asdict(mean) for name, mean in scores.means.items()} for group, scores in of_groups.items()
-        }
+        return {group: scores.means for group, scores in of_groups.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +169,7 @@ class Comparison:
         n: How many items: those for which both have a value.
         difference: First less second.
         p: Of the paired randomisation test, two-sided.
-        p_holm: Corrected for the number of questions that belong together.
+        p_holm: Corrected by Holm's method for the tests that belong together.
     """
 
     first: str
@@ -217,15 +193,7 @@ class FamilyInfo:
 
 
 def members_of(labels: Sequence[Mapping[str, str]], groups: Sequence[Group]) -> Flags:
-    """Who belongs where.
-
-    Args:
-        labels: Of each item its classes by family.
-        groups: Groups besides that of all items.
-
-    Returns:
-        Items × groups, all items first.
-    """
+    """Which items, by their classes, belong to which groups: items × (1 + groups), the group of all items first."""
     numbers = {group: column for column, group in enumerate(groups, 1)}
     members = np.zeros((len(labels), 1 + len(groups)), bool)
     members[:, 0] = True
@@ -246,15 +214,13 @@ class Figures:
         systems: The systems, by name, in the order given.
         seed: Of everything random.
         resamples: Of the bootstrap.
-        set: What was given to the systems. For ranked lists `name`, `source`, `fingerprint`, `contexts` given, of them
-            `outside` (no cited paper in the index) and `counted`, `citing_papers`, `bounds`, `spacy_model`; `alike` is
-            false where results of other contexts were laid beside, and what is said here is of the first of them only.
-            For texts `asked`, `compared`, `left_out`, `citing_paper_known`, `references`, `groups`.
+        set: What was given to the systems (docs/formats.md); where `alike` is false, results of other contexts or tasks
+            were laid beside, and what is said here is of the first of them only.
         index: For ranked lists the pool: `path`, `fingerprint`, `papers`, `bytes`.
         rules: For ranked lists what was left out, and how contexts outside the index counted.
         k: For ranked lists how many hits of each context counted; 0 for texts.
         settings: For texts, by metric all that its values depend on.
-        targets: For texts what describes them, of those that authors wrote; None where no text has a target.
+        targets: For texts what authors wrote, by the columns that describe; None where no text has a target.
         comparisons: Every pair of systems.
         items: Every context or task with its scores.
         notes: What the reader should know besides.

@@ -1,8 +1,9 @@
 """Results as a directory: results.json and what stands beside it (docs/formats.md)."""
 
+import contextlib
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +60,7 @@ _DECIMALS = 2
 
 
 def write_figures(results: Figures, out: Path) -> None:
-    """Writes results beside their place, and puts them there at the end; older results go.
-
-    Args:
-        results: The results.
-        out: The directory.
-
-    Raises:
-        InputError: Something else stands there.
-        BuildError: The disk is full, or may not be written to.
-    """
+    """Writes results beside their place, and puts them there at the end; older results go."""
     if not results.rankings and (out / RUNS).is_dir() and any((out / RUNS).iterdir()):
         raise InputError(
             f"{out} has runs, which would be lost: results that were read back hold none", "Write them elsewhere."
@@ -86,12 +78,21 @@ def _write_ranked(results: Figures, folder: Path) -> None:
     heading, *rows = csv_rows(results)
     (folder / TABLE).write_text(to_csv(Table(left(*heading), rows)), encoding="utf-8", newline="")
     with (folder / CONTEXTS).open("wb") as file:
-        for item in results.items:
-            file.write(orjson.dumps(item, option=orjson.OPT_APPEND_NEWLINE))
+        file.writelines(orjson.dumps(item, option=orjson.OPT_APPEND_NEWLINE) for item in results.items)
     write_qrels(folder / QRELS, zip(results.items.ids, results.items.cited, strict=True))
     (folder / RUNS).mkdir()
     for name, ranking in results.rankings.items():
-        write_run(folder / RUNS / f"{name}.trec", _answers(ranking, results.context_ids), name)
+        answers = enumerate(results.context_ids)
+        hits = ((context_id, _hits(ranking, number)) for number, context_id in answers)
+        write_run(folder / RUNS / f"{name}.trec", hits, name)
+
+
+def _hits(ranking: Ranking, number: int) -> list[Candidate]:
+    """The hits of a context, best first."""
+    run = ranking.run
+    rows = slice(*np.searchsorted(run.contexts, (number, number + 1)))
+    found = zip(run.papers[rows].tolist(), run.scores[rows].tolist(), strict=True)
+    return [Candidate(run.paper_ids[paper], score) for paper, score in found]
 
 
 def write_report(results: Figures, path: Path) -> None:
@@ -103,18 +104,12 @@ def write_report(results: Figures, path: Path) -> None:
             store = open_store(Path(results.index["path"]))
         except CiterecError:
             return {}
-        try:
+        with contextlib.closing(store):
             return {paper_id: paper.title for paper_id, paper in store.papers(paper_ids).items()}
-        finally:
-            store.close()
 
     def top_of(name: str, context_id: str) -> list[str]:
-        if name not in results.rankings:
-            return []
-        run = results.rankings[name].run
-        begin = int(np.searchsorted(run.contexts, numbers[context_id]))
-        end = int(np.searchsorted(run.contexts, numbers[context_id], side="right"))
-        return [run.paper_ids[paper] for paper in run.papers[begin : min(begin + _FIRST, end)]]
+        ranking = results.rankings.get(name)
+        return [hit.paper_id for hit in _hits(ranking, numbers[context_id])[:_FIRST]] if ranking else []
 
     write_page(results, path, titles_of, top_of)
 
@@ -122,33 +117,32 @@ def write_report(results: Figures, path: Path) -> None:
 def figures_json(results: Figures) -> dict[str, Any]:
     """results.json: values as metrics give them, shares from 0 to 1."""
     kind = (TEXT_RESULTS if results.of_texts else RESULTS).kind
-    head = {"kind": kind, "version": _VERSIONS[kind][-1]}
-    tail = {"comparisons": [asdict(one) for one in results.comparisons], "notes": list(results.notes)}
     drawn = {"seed": results.seed, "resamples": results.resamples}
     if results.of_texts:
-        return {
-            **head,
+        of_kind = {
             "citerec": __version__,
-            "tasks": dict(results.set),
+            "tasks": results.set,
             "columns": [_column_json(column) for column in results.columns],
-            "settings": {name: dict(settings) for name, settings in results.settings.items()},
+            "settings": results.settings,
             **drawn,
             "systems": {name: _writer_json(system) for name, system in results.systems.items()},
-            "targets": results.targets.means_json() if results.targets else None,
-            **tail,
+            "targets": results.targets.means() if results.targets else None,
         }
-    return {
-        **head,
-        "set": dict(results.set),
-        "index": dict(results.index),
-        "rules": dict(results.rules),
-        "metrics": list(results.metrics),
-        "k": results.k,
-        **drawn,
-        "families": {name: asdict(info) for name, info in results.families.items()},
-        "systems": {name: _ranker_json(system) for name, system in results.systems.items()},
-        **tail,
-    }
+    else:
+        of_kind = {
+            **{name: getattr(results, name) for name in ("set", "index", "rules", "metrics", "k")},
+            **drawn,
+            "families": results.families,
+            "systems": {name: _ranker_json(system) for name, system in results.systems.items()},
+        }
+    head, tail = {"kind": kind, "version": _VERSIONS[kind][-1]}, ("comparisons", "notes")
+    return plain({**head, **of_kind, **{name: getattr(results, name) for name in tail}})
+
+
+def plain(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Data classes, mappings and sequences as dictionaries and lists."""
+    made: dict[str, Any] = orjson.loads(orjson.dumps(value, default=dict))
+    return made
 
 
 def _ranker_json(system: SystemResult) -> dict[str, Any]:
@@ -159,13 +153,9 @@ def _ranker_json(system: SystemResult) -> dict[str, Any]:
             family: {label: _scores_json(scores) for label, scores in classes.items()}
             for family, classes in system.families.items()
         },
-        "robustness": [asdict(line) for line in system.robustness],
-        "outcomes": dict(system.outcomes),
-        "ranks": list(system.ranks),
+        **{name: getattr(system, name) for name in ("robustness", "outcomes", "ranks")},
         "without_hit": system.empty,
-        "removed": dict(system.removed),
-        "settings": system.settings,
-        "cost": asdict(system.cost) if system.cost else None,
+        **{name: getattr(system, name) for name in ("removed", "settings", "cost")},
     }
 
 
@@ -175,47 +165,30 @@ def _scores_json(scores: Scores) -> dict[str, Any]:
 
 def _writer_json(system: SystemResult) -> dict[str, Any]:
     return {
-        "files": [asdict(file) for file in system.files],
+        "files": system.files,
         "settings": system.settings,
         "upper_bound": system.is_oracle,
         "missing": system.missing,
         "blank": system.empty,
-        "means": system.means_json(),
-        "summaries": {name: dict(groups) for name, groups in system.summaries.items()},
+        "means": system.means(),
+        "summaries": system.summaries,
     }
 
 
 def _column_json(column: Column) -> dict[str, Any]:
     """What results.json says of a column: `better` and `decimals` only where they are not "higher" and 2."""
-    value: dict[str, Any] = {
-        "name": column.name,
-        "metric": column.metric,
-        "share": column.share,
-        "judges": column.judges,
-    }
-    if column.better == "lower":
-        value["better"] = column.better
-    if column.decimals != _DECIMALS:
-        value["decimals"] = column.decimals
-    return value
+    value = {name: getattr(column, name) for name in ("name", "metric", "share", "judges")}
+    better = {"better": column.better} if column.better == "lower" else {}
+    return {**value, **better, **({"decimals": column.decimals} if column.decimals != _DECIMALS else {})}
 
 
 def _column(value: Mapping[str, Any]) -> Column:
-    return Column(
-        value["name"],
-        share=value["share"],
-        better=value.get("better", "higher") if value["judges"] else None,
-        decimals=value.get("decimals", _DECIMALS),
-        metric=value["metric"],
-    )
+    better = value.get("better", "higher") if value["judges"] else None
+    return Column(value["name"], value["share"], better, value.get("decimals", _DECIMALS), value["metric"])
 
 
 def read_fields(folder: Path) -> dict[str, Any]:
-    """Reads results back as the fields of `Figures`, but for runs and texts.
-
-    Raises:
-        InputError: There are none, or they are broken, or of another version.
-    """
+    """Reads results back as the fields of `Figures`, but for runs and texts."""
     again = f"Evaluate again: citerec eval … --out {folder}"
     try:
         value = orjson.loads((folder / FIGURES).read_bytes())
@@ -238,29 +211,21 @@ def read_fields(folder: Path) -> dict[str, Any]:
         raise InputError(
             f"{folder / name} has {len(fields['items']):,} contexts where {fields['set'][whole]:,} should be", again
         )
-    return {
-        **fields,
-        "seed": value["seed"],
-        "resamples": value["resamples"],
-        "comparisons": tuple(Comparison(**comparison) for comparison in value["comparisons"]),
-        "notes": tuple(value["notes"]),
-    }
+    comparisons = tuple(Comparison(**comparison) for comparison in value["comparisons"])
+    drawn = {"seed": value["seed"], "resamples": value["resamples"]}
+    return {**fields, **drawn, "comparisons": comparisons, "notes": tuple(value["notes"])}
 
 
 def _ranked(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     metrics = tuple(value["metrics"])
-    for key in _SET:
-        value["set"][key]
-    for system in value["systems"].values():
-        for family, info in value["families"].items():
-            for label in info["classes"]:
-                system["families"][family][label]
-    systems = {name: _ranker(system, metrics) for name, system in value["systems"].items()}
+    operator.itemgetter(*_SET)(value["set"])  # fails where one is missing
+    families = {name: FamilyInfo(**family) for name, family in value["families"].items()}
+    systems = {name: _ranker(system, families, metrics) for name, system in value["systems"].items()}
     items = [Item(**orjson.loads(raw)) for _, raw, _ in raw_lines(folder / CONTEXTS)]
     return {
         "columns": ranked_columns(metrics),
         **{key: value[key] for key in ("set", "index", "rules", "k")},
-        "families": {name: FamilyInfo(**family) for name, family in value["families"].items()},
+        "families": families,
         "systems": systems,
         "items": Items.of(items, list(systems), metrics),
     }
@@ -271,24 +236,21 @@ def ranked_columns(metrics: Iterable[str]) -> tuple[Column, ...]:
     return tuple(Column(name, share=False, decimals=3, metric=name) for name in metrics)
 
 
-def _ranker(value: Mapping[str, Any], metrics: Sequence[str]) -> SystemResult:
+def _ranker(value: Mapping[str, Any], families: Mapping[str, FamilyInfo], metrics: Sequence[str]) -> SystemResult:
     def scores(entry: Mapping[str, Any]) -> Scores:
         return Scores(entry["n"], {name: _mean(entry["n"], entry[name], entry["ci"][name]) for name in metrics})
 
     return SystemResult(
-        kind=value["kind"],
         overall=scores(value["overall"]),
         families={
-            family: {label: scores(entry) for label, entry in classes.items()}
-            for family, classes in value["families"].items()
+            name: {label: scores(value["families"][name][label]) for label in info.classes}
+            for name, info in families.items()
         },
         robustness=tuple(Robustness(**line) for line in value["robustness"]),
         outcomes=value["outcomes"] if "outcomes" in value else value["fates"],  # as version 1 called them
-        ranks=value["ranks"],
         empty=value["without_hit"],
-        removed=value["removed"],
-        settings=value["settings"],
         cost=Cost(**value["cost"]) if value["cost"] else None,
+        **{name: value[name] for name in ("kind", "ranks", "removed", "settings")},
     )
 
 
@@ -312,12 +274,10 @@ def _texts(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     systems = {
         name: system(
             one["means"],
-            settings=one["settings"],
             is_oracle=one["upper_bound"],
-            missing=one["missing"],
             empty=one["blank"],
-            summaries=one["summaries"],
             files=tuple(ReadFile(**file) for file in one["files"]),
+            **{field: one[field] for field in ("settings", "missing", "summaries")},
         )
         for name, one in value["systems"].items()
     }
@@ -325,11 +285,16 @@ def _texts(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         "columns": columns,
         "set": value["tasks"],
         "settings": value["settings"],
-        "families": {DATASET: FamilyInfo("Data sets", (), tuple(datasets))} if datasets else {},
+        "families": dataset_family(datasets),
         "systems": systems,
         "targets": system(value["targets"]) if value["targets"] else None,
         "items": _task_items(folder / SCORES, list(systems), [column.name for column in columns]),
     }
+
+
+def dataset_family(names: Sequence[str]) -> dict[str, FamilyInfo]:
+    """The family of the data sets, where there are several."""
+    return {DATASET: FamilyInfo("Data sets", (), names)} if names else {}
 
 
 def _task_items(path: Path, systems: Sequence[str], columns: Sequence[str]) -> Items:
@@ -347,13 +312,3 @@ def _task_items(path: Path, systems: Sequence[str], columns: Sequence[str]) -> I
         },
         columns=columns,
     )
-
-
-def _answers(ranking: Ranking, context_ids: Sequence[str]) -> Iterator[tuple[str, list[Candidate]]]:
-    """Context ids with their hits, best first; contexts without a hit too."""
-    run = ranking.run
-    begins = np.searchsorted(run.contexts, np.arange(len(context_ids) + 1)).tolist()
-    for number, context_id in enumerate(context_ids):
-        rows = slice(begins[number], begins[number + 1])
-        found = zip(run.papers[rows].tolist(), run.scores[rows].tolist(), strict=True)
-        yield context_id, [Candidate(run.paper_ids[paper], score) for paper, score in found]

@@ -1,5 +1,6 @@
 """The contexts or tasks of an evaluation, each with its scores, in columns."""
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import overload
@@ -14,17 +15,17 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One context with what each system reached on it.
+    """One context or task with what each system reached on it.
 
     Attributes:
-        context_id: Its id.
-        text: Its sentence.
-        labels: Its classes.
-        citing: Number of its citing paper; contexts of one paper have one number.
-        in_index: Whether a paper that it cites is in the index.
-        cited: Ids of the papers that it cites.
+        context_id: The id; of a task with several data sets its data set is a label.
+        text: The sentence of a context.
+        labels: The class by family.
+        citing: Number of the citing paper; items of one paper have one number.
+        in_index: Whether a paper that a context cites is in the index.
+        cited: Ids of the papers that a context cites.
         ranks: Ranks of those papers by system; 0 for not found.
-        scores: By system and column.
+        scores: By system and column; NaN where a value is not defined.
     """
 
     context_id: str
@@ -39,20 +40,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Items(Sequence[Item]):
-    """The contexts or tasks that counted, in columns; made into records as they are looked at.
+    """The contexts or tasks that counted, in columns; each is made an `Item` as it is looked at.
 
-    A hundred thousand records of several systems take seconds to make: most readers want a few, or none.
+    A hundred thousand records of several systems take seconds to make: most readers want a few, or none. Tasks have no
+    texts, cited papers, `in_index` and ranks.
 
     Attributes:
-        ids: Of each its id; of a task with several data sets its data set is a label.
-        labels: Of each its classes by family.
-        citing: Of each the number of its citing paper.
-        scores: By system, items × columns; NaN where a value is not defined.
+        scores: By system, items × columns.
         columns: Names of the columns.
-        texts: Of contexts, their sentences.
-        cited: Of contexts, ids of the papers that they cite.
-        in_index: Of contexts, whether a paper that they cite is in the index.
-        ranks: Of contexts, by system the ranks of the cited papers, contexts × slots; 0 for not found.
+        ranks: By system, contexts × most papers cited in one; slots that are not needed hold -1.
     """
 
     ids: Sequence[str] = ()
@@ -69,29 +65,25 @@ class Items(Sequence[Item]):
     def of(cls, items: Sequence[Item], systems: Sequence[str], columns: Sequence[str]) -> "Items":
         """Records as columns."""
         most = max((len(item.cited) for item in items), default=0)
+        scores = {name: [[item.scores[name][column] for column in columns] for item in items] for name in systems}
+        ranks = {name: [[*item.ranks[name], *[-1] * (most - len(item.cited))] for item in items] for name in systems}
         return cls(
             ids=[item.context_id for item in items],
             labels=[item.labels for item in items],
             citing=np.array([item.citing for item in items], np.int32),
-            scores={
-                name: np.array([[item.scores[name][column] for column in columns] for item in items], np.float64)
-                for name in systems
-            },
+            scores={name: np.array(rows, np.float64) for name, rows in scores.items()},
             columns=columns,
             texts=[item.text for item in items],
             cited=[item.cited for item in items],
             in_index=[item.in_index for item in items],
-            ranks={
-                name: np.array([[*item.ranks[name], *[-1] * (most - len(item.cited))] for item in items], np.int32)
-                for name in systems
-            },
+            ranks={name: np.array(rows, np.int32) for name, rows in ranks.items()},
         )
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(map(_equal, self, other))
+        return isinstance(other, Sequence) and len(self) == len(other) and all(map(operator.eq, self, other))
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -103,6 +95,7 @@ class Items(Sequence[Item]):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         cited = list(self.cited[index]) if self.cited else []
+        scores = {name: values[index].tolist() for name, values in self.scores.items()}
         return Item(
             context_id=self.ids[index],
             text=self.texts[index] if self.texts else "",
@@ -111,12 +104,5 @@ class Items(Sequence[Item]):
             in_index=not self.in_index or bool(self.in_index[index]),
             cited=cited,
             ranks={name: ranks[index, : len(cited)].tolist() for name, ranks in self.ranks.items()},
-            scores={
-                name: dict(zip(self.columns, values[index].tolist(), strict=True))
-                for name, values in self.scores.items()
-            },
+            scores={name: dict(zip(self.columns, values, strict=True)) for name, values in scores.items()},
         )
-
-
-def _equal(one: object, other: object) -> bool:
-    return one == other

@@ -11,7 +11,7 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.write import as_record
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.families import families_named, title_of
-from citerec.diagnostics.label import Labelled, label_contexts
+from citerec.diagnostics.label import label_contexts
 from citerec.diagnostics.sentences import DEFAULT_MODEL, HOW_TO_GET, is_installed
 from citerec.diagnostics.sets import DEFAULT_SET, DiagnosticSet, find_set, parse_id, read_set
 from citerec.errors import InputError
@@ -21,14 +21,9 @@ from citerec.records import MARKER, Context
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Contexts before they are labelled, or a set that is.
+    """Contexts before they are labelled, or a set, whose contexts are; with what they are called and where they lie.
 
-    Attributes:
-        name: What to call them.
-        place: The file or folder, as it was given.
-        families: Names of the families asked for; empty for all.
-        contexts: The contexts.
-        labelled: The set, where they are one.
+    `families` are the names of those asked for; empty for all.
     """
 
     name: str
@@ -40,15 +35,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Labelled contexts.
-
-    Attributes:
-        contexts: The contexts.
-        families: The families that have a context, by name.
-        facts: What results say of the set.
-        notes: What a reader should know.
-        corpus_fingerprint: Which corpus a set was made for.
-    """
+    """Labelled contexts, with their families by name, what results say of the set, and which corpus it was made for."""
 
     contexts: tuple[Context, ...]
     families: Mapping[str, FamilyInfo]
@@ -58,12 +45,7 @@ class Material:
 
 
 def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: Sequence[str] = ()) -> Source:
-    """Reads contexts.
-
-    Args:
-        what: The id of a set ("demo"), of a family of it ("demo/location"), a family of the default set ("location"), a
-            file of contexts, a set, or contexts.
-        families: Families by name, besides the one that an id names.
+    """Reads the contexts that `evaluate` is given; families go besides the one that an id names.
 
     Raises:
         InputError: There is no such set, file or family, or a line is no context.
@@ -102,18 +84,18 @@ def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
     )
     seen: set[str] = set()
     for context in checked:
+        name = context.context_id
         if not context.cited_ids:
-            raise InputError(f"context {context.context_id} names no cited paper", "Give its cited_ids.")
+            raise InputError(f"context {name} names no cited paper", "Give its cited_ids.")
         if (markers := context.text.count(MARKER)) != 1:
             raise InputError(
-                f"context {context.context_id} holds {markers} {MARKER}, where one should be",
-                "Put one where the citation stood.",
+                f"context {name} holds {markers} {MARKER}, where one should be", "Put one where the citation stood."
             )
-        if any(character.isspace() for text in (context.context_id, *context.cited_ids) for character in text):
-            raise InputError(f"an id of context {context.context_id!r} has white space", "A run file parts ids by it.")
-        if context.context_id in seen:
-            raise InputError(f"two contexts are called {context.context_id}", "Give each a context_id of its own.")
-        seen.add(context.context_id)
+        if any(character.isspace() for text in (name, *context.cited_ids) for character in text):
+            raise InputError(f"an id of context {name!r} has white space", "A run file parts ids by it.")
+        if name in seen:
+            raise InputError(f"two contexts are called {name}", "Give each a context_id of its own.")
+        seen.add(name)
     return checked
 
 
@@ -128,7 +110,7 @@ def load_material(
     """Labels the contexts, unless they are a set, which is labelled already.
 
     Raises:
-        InputError: A spaCy model is asked for that is not there.
+        InputError: A spaCy model is asked for that is not there, or no context is in one of the families asked for.
     """
     if source.labelled is not None:
         material = _of_set(source.labelled, source)
@@ -161,40 +143,25 @@ def _labelled(
     known = {name: classes for name, classes in labelled.families.items() if any(counts[name].values())}
     if empty := [name for name in labelled.families if name not in known]:
         notes.append(f"These data say nothing of: {', '.join(empty)}.")
-    return Material(
-        contexts=labelled.contexts,
-        families={
-            name: FamilyInfo(title_of(name), labelled.conditions[name], classes) for name, classes in known.items()
-        },
-        facts=_facts(source, _digest(source.contexts), labelled),
-        notes=tuple(notes),
-    )
+    infos = {name: FamilyInfo(title_of(name), labelled.conditions[name], classes) for name, classes in known.items()}
+    facts = _facts(source, _digest(source.contexts), labelled.model, labelled.bounds)
+    return Material(labelled.contexts, infos, facts, tuple(notes))
 
 
 def _of_set(diagnostic_set: DiagnosticSet, source: Source) -> Material:
     manifest = diagnostic_set.manifest
-    return Material(
-        contexts=diagnostic_set.contexts,
-        families={
-            name: FamilyInfo(title_of(name), family.conditions, tuple(family.classes))
-            for name, family in manifest.families.items()
-            if any(family.classes.values()) and (not source.families or name in source.families)
-        },
-        facts=_facts(source, manifest.fingerprint, manifest),
-        notes=(),
-        corpus_fingerprint=manifest.corpus_fingerprint,
-    )
-
-
-def _facts(source: Source, fingerprint: str, labelled: Any) -> dict[str, Any]:
-    model = labelled.model if isinstance(labelled, Labelled) else labelled.spacy_model
-    return {
-        "name": source.name,
-        "source": source.place,
-        "fingerprint": fingerprint,
-        "spacy_model": model,
-        "bounds": labelled.bounds.model_dump(mode="json"),
+    families = {
+        name: FamilyInfo(title_of(name), family.conditions, tuple(family.classes))
+        for name, family in manifest.families.items()
+        if any(family.classes.values()) and (not source.families or name in source.families)
     }
+    facts = _facts(source, manifest.fingerprint, manifest.spacy_model, manifest.bounds)
+    return Material(diagnostic_set.contexts, families, facts, (), manifest.corpus_fingerprint)
+
+
+def _facts(source: Source, fingerprint: str, model: str | None, bounds: Any) -> dict[str, Any]:
+    of_source = {"name": source.name, "source": source.place, "fingerprint": fingerprint}
+    return {**of_source, "spacy_model": model, "bounds": bounds.model_dump(mode="json")}
 
 
 def _digest(contexts: Sequence[Context]) -> str:

@@ -9,20 +9,15 @@ from citerec.evaluation.compare import Grouping, compare
 from citerec.evaluation.figures import Figures, Scores, SystemResult, members_of, robustness
 from citerec.evaluation.items import Items
 from citerec.evaluation.rank import FOUND_UNTIL
+from citerec.evaluation.tables import said
 
 Merged = TypeVar("Merged", bound=Figures)
-_Systems = Mapping[str, tuple[str, str]]
-"""New name of a system: its part, and its name there."""
 
 
 def merge(parts: Mapping[str, Merged]) -> Merged:
-    """Results that hold the systems of all parts.
+    """Results that hold the systems of all parts, by names that tell systems of one name apart.
 
-    Where the parts are of the same contexts or tasks, their systems are compared as `evaluate` or `evaluate_texts`
-    compares them.
-
-    Args:
-        parts: Results by the name that tells systems of one name apart.
+    Where the parts are of the same contexts or tasks, their systems are compared as by `evaluate` or `evaluate_texts`.
 
     Raises:
         InputError: The parts have no metric in common, or are of ranked lists and of texts.
@@ -40,7 +35,7 @@ def merge(parts: Mapping[str, Merged]) -> Merged:
     )
     if not columns:
         raise InputError("the results have no metric in common", "Evaluate them with the same --metrics and settings.")
-    alike = all(_asked(other) == _asked(first) for other in others)
+    alike = all(_topics(other) == _topics(first) for other in others)
     systems = _systems(parts)
     k = min(part.k for part in parts.values())
     shared = {
@@ -55,11 +50,14 @@ def merge(parts: Mapping[str, Merged]) -> Merged:
         name: _restricted(parts[part].systems[there], list(families), [column.name for column in columns], k)
         for name, (part, there) in systems.items()
     }
-    notes = [*_differences(parts), *_left_out(otherwise), *(note for part in parts.values() for note in part.notes)]
+    notes = _differences(parts)
+    if otherwise:
+        notes.append(f"Left out, as the results sort their contexts differently: {', '.join(otherwise)}.")
+    notes += [note for part in parts.values() for note in part.notes]
     name = " and ".join(dict.fromkeys(str(part.set["name"]) for part in parts.values() if "name" in part.set))
     merged = replace(
         first,
-        set={**first.set, **({"name": name} if name else {})},
+        set={**first.set, **({"name": name} if name else {}), **({} if alike else {"alike": False})},
         columns=columns,
         settings=settings,
         k=k,
@@ -73,7 +71,7 @@ def merge(parts: Mapping[str, Merged]) -> Merged:
         predictions=None,
     )
     if not alike:
-        return replace(merged, set={**merged.set, "alike": False})
+        return merged
     items = _items(parts, systems, [column.name for column in columns])
     tested = {name: scores for name, scores in items.scores.items() if not kept[name].is_oracle}
     groups = merged.groups[1:]
@@ -117,13 +115,13 @@ def _same_labels(first: Figures, other: Figures, family: str) -> bool:
     return all(one.get(family) == two.get(family) for one, two in pairs)
 
 
-def _asked(results: Figures) -> tuple[object, ...]:
+def _topics(results: Figures) -> tuple[object, ...]:
     datasets = [labels.get("dataset") for labels in results.items.labels] if results.of_texts else []
     return results.set.get("fingerprint"), list(results.items.ids), datasets
 
 
 def _systems(parts: Mapping[str, Figures]) -> dict[str, tuple[str, str]]:
-    """A name that several parts have is told apart by the part."""
+    """New name of a system: its part, and its name there. A name that several parts have gets the part's behind it."""
     names = [name for part in parts.values() for name in part.systems]
     return {
         name if names.count(name) == 1 else f"{name}@{part_name}": (part_name, name)
@@ -138,13 +136,13 @@ def _differences(parts: Mapping[str, Figures]) -> list[str]:
     of_items = "tasks" if first.of_texts else "contexts"
     found = []
     for name, part in list(parts.items())[1:]:
-        if _asked(part) != _asked(first):
+        if _topics(part) != _topics(first):
             found.append(f"{name} and {first_name} asked different {of_items}: no pair of systems is tested.")
         if part.index.get("fingerprint") != first.index.get("fingerprint"):
             found.append(f"{name} and {first_name} asked different indexes.")
         for rule, value in part.rules.items():
             if value != first.rules[rule]:
-                found.append(f"{name} had {rule} {_said(value)}, {first_name} {_said(first.rules[rule])}.")
+                found.append(f"{name} had {rule} {said(value)}, {first_name} {said(first.rules[rule])}.")
         for metric, settings in part.settings.items():
             if settings != first.settings.get(metric, settings):
                 found.append(f"{name} and {first_name} set {metric} differently: left out.")
@@ -153,17 +151,7 @@ def _differences(parts: Mapping[str, Figures]) -> list[str]:
     return found
 
 
-def _left_out(families: Sequence[str]) -> list[str]:
-    if not families:
-        return []
-    return [f"Left out, as the results sort their contexts differently: {', '.join(families)}."]
-
-
-def _said(value: object) -> str:
-    return {True: "on", False: "off"}.get(value, str(value)) if isinstance(value, bool) else str(value)
-
-
-def _items(parts: Mapping[str, Figures], systems: _Systems, columns: Sequence[str]) -> Items:
+def _items(parts: Mapping[str, Figures], systems: Mapping[str, tuple[str, str]], columns: Sequence[str]) -> Items:
     """The items of the first part, with what the systems of all parts reached on them."""
     scores = {}
     for name, (part, there) in systems.items():

@@ -1,10 +1,9 @@
 """Metrics by ranx, in its grammar: `recall@10`. One line each."""
 
-import contextlib
 import difflib
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,11 +42,7 @@ class Metric:
 
 
 def parse_metrics(names: str | Sequence[str], k: int) -> tuple[Metric, ...]:
-    """Metrics by name.
-
-    Args:
-        names: Such as "recall@10", a list or a string with commas; repeats are left out.
-        k: How many hits of each context there are to look at.
+    """Metrics by name, such as "recall@10", a list or a string with commas, of the first k hits; repeats are left out.
 
     Raises:
         InputError: A metric is unknown, or its cutoff is above k.
@@ -65,8 +60,8 @@ def _parse(name: str, k: int) -> Metric:
     if parsed is None or measure not in MEASURES:
         near = difflib.get_close_matches(name.partition("@")[0].lower(), MEASURES, n=1)
         known = f"Metrics are: {', '.join(MEASURES)}, with a cutoff such as @10."
-        cutoff_of = name.rpartition("@")[2] if parsed or name.rpartition("@")[2].isdecimal() else "10"
-        cutoff_of = "10" if cutoff_of in ("0", name) else cutoff_of
+        given = name.rpartition("@")[2]
+        cutoff_of = given if given.isdecimal() and given not in ("0", name) else "10"
         raise InputError(f"there is no metric {name!r}", f"Did you mean {near[0]}@{cutoff_of}?" if near else known)
     cutoff = int(parsed[2] or 0)
     if cutoff and measure in _WITHOUT_CUTOFF:
@@ -82,16 +77,7 @@ def load(metrics: Sequence[Metric]) -> None:
 
 
 def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> npt.NDArray[np.float64]:
-    """Scores of every context by every metric.
-
-    Args:
-        metrics: The metrics.
-        gold: Ranks of the cited papers as in `Ranking.gold`.
-        k: How many hits of each context count.
-
-    Returns:
-        Contexts × metrics.
-    """
+    """Scores, contexts × metrics, by the ranks of the cited papers in the first k hits (`Ranking.gold`)."""
     functions = [_function(metric.measure) for metric in metrics]
     scores = np.empty((len(gold), len(metrics)))
     hits = np.arange(1.0, k + 1)
@@ -111,22 +97,16 @@ def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> n
 
 
 def _function(name: str) -> Callable[..., npt.NDArray[np.float64]]:
-    """A metric of ranx. Its import takes seconds; its first call on a machine compiles it, which takes as many."""
-    with _unwarned():
+    """A metric of ranx. Its import takes seconds; its first call on a machine compiles it, which takes as many.
+
+    Warnings of ranx's own code are kept from the user: of imports, and of a cast that is safe for ranks.
+    """
+    with warnings.catch_warnings(action="ignore"):
         from ranx import metrics
-    function = getattr(metrics, MEASURES[name])
 
     def unwarned(*arguments: Any) -> npt.NDArray[np.float64]:
-        with _unwarned():
-            scores: npt.NDArray[np.float64] = function(*arguments)
+        with warnings.catch_warnings(action="ignore"):
+            scores: npt.NDArray[np.float64] = getattr(metrics, MEASURES[name])(*arguments)
         return scores
 
     return unwarned
-
-
-@contextlib.contextmanager
-def _unwarned() -> Iterator[None]:
-    """Keeps warnings of ranx's own code from the user: of imports, and of a cast that is safe for ranks."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield

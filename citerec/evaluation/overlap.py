@@ -13,9 +13,7 @@ from citerec.records import Context
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """What some contexts have in common with those that systems learnt from or were tuned on.
-
-    A context counts where its sentence or its citing paper was among those.
+    """Contexts whose sentence or citing paper was among those that systems learnt from or were tuned on.
 
     Attributes:
         learnt_from: By system, which contexts it learnt from, (contexts,).
@@ -34,11 +32,7 @@ class Overlap:
         return seen
 
     def facts(self, *, left_out: bool) -> dict[str, Any]:
-        """What results say of it as JSON.
-
-        Args:
-            left_out: Whether these contexts were left out.
-        """
+        """What results say of it as JSON, and whether these contexts were left out."""
         return {
             "contexts": int(self.any.sum()),
             "left_out": left_out,
@@ -53,16 +47,14 @@ class Overlap:
         }
 
     def notes(self, *, left_out: bool) -> list[str]:
-        """The same in words: a sentence where contexts overlap, one for each part that says nothing."""
+        """The same in words."""
         found = []
         if number := int(self.any.sum()):
             who = "; ".join(filter(None, map(self._said, self.learnt_from)))
             of_all = f"{number:,} of {len(self.any):,} contexts, by sentence or by citing paper, served in training"
-            what = (
-                "They are left out for all systems (--include-training-contexts keeps them)."
-                if left_out
-                else "They are measured all the same: figures on them say little about new contexts."
-            )
+            what = "They are measured all the same: figures on them say little about new contexts."
+            if left_out:
+                what = "They are left out for all systems (--include-training-contexts keeps them)."
             found.append(f"{of_all}: {who}. {what}")
         found += [
             f"{name}: {part} does not say what it learnt from, so the contexts may be among that. Train it again."
@@ -78,12 +70,7 @@ class Overlap:
 
 
 def find_overlap(contexts: Sequence[Context], learnt: Mapping[str, Learnt]) -> Overlap:
-    """Which contexts some systems learnt from or were tuned on.
-
-    Args:
-        contexts: The contexts to be measured.
-        learnt: By the name of a system, what its parts learnt from.
-    """
+    """Which of the contexts to be measured some systems, by name, learnt from or were tuned on."""
     known = [digests_of(context) for context in contexts]
 
     def among(digests: frozenset[str]) -> npt.NDArray[np.bool_]:

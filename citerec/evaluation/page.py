@@ -3,32 +3,16 @@
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from citerec.evaluation import tables
 from citerec.evaluation.charts import against_chart, means_chart, outcomes_chart, ranks_chart, shares_chart
 from citerec.evaluation.drawing import PART_COLOURS
 from citerec.evaluation.examples import TitlesOf, TopOf, cut, hardest, side_by_side
 from citerec.evaluation.figures import SIGNIFICANT, Figures
 from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.rank import OUTCOMES
-from citerec.evaluation.tables import (
-    SYSTEM_COLOURS,
-    block_table,
-    blocks,
-    comparisons_table,
-    cost_table,
-    counted,
-    discourse_table,
-    legend,
-    name_cell,
-    outcome_names,
-    outcomes_table,
-    overall_table,
-    robustness_table,
-    rules_text,
-    said,
-    settings_text,
-)
+from citerec.evaluation.tables import SYSTEM_COLOURS, counted, name_cell, outcome_names, said, settings_text
 from citerec.groundwork.tables import Table, left, marked, to_html
 from citerec.records import MARKER
 from citerec.version import __version__
@@ -41,15 +25,9 @@ _LONGEST_SETTING = 200
 
 
 def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf) -> None:
-    """Writes the page: one file, which needs nothing else.
-
-    Args:
-        results: What it shows.
-        path: Where to.
-        titles_of: Gives titles of papers by id.
-        top_of: Gives the ids of the first hits for a context id by a system's name.
-    """
+    """Writes the page: one file, which needs nothing else."""
     ranked = not results.of_texts
+    by_class = ranked and bool(results.families)
     pairs = list(itertools.combinations([name for name, one in results.systems.items() if not one.is_oracle], 2))
     shown = pairs[: _MOST_PAIRS if ranked else None] if results.comparisons else []
     page = (
@@ -59,29 +37,30 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
             results=results,
             version=__version__,
             title=results.set["name"] if ranked else "Written texts",
-            legend=list(legend(results, "long")),
+            legend=list(tables.legend(results, "long")),
             part_colours=PART_COLOURS,
             significant=SIGNIFICANT,
-            overall=overall_table(results, "long") if ranked else None,
-            robustness=robustness_table(results) if ranked and results.families else None,
-            blocks=[(one, means_chart(results, one), block_table(results, one, "long")) for one in blocks(results)],
+            overall=tables.overall_table(results, "long") if ranked else None,
+            robustness=tables.robustness_table(results) if by_class else None,
+            blocks=[
+                (one, means_chart(results, one), tables.block_table(results, one, "long"))
+                for one in tables.blocks(results)
+            ],
             discourse={name: list(_discourse(results, name)) for name in results.corpus_metrics},
-            discourse_tables={name: discourse_table(results, name, missing=True) for name in results.corpus_metrics},
+            discourse_tables={
+                name: tables.discourse_table(results, name, missing=True) for name in results.corpus_metrics
+            },
             pairs=[
-                (
-                    *pair,
-                    against_chart(results, *pair) if ranked and results.families else "",
-                    comparisons_table(results, *pair),
-                )
+                (*pair, against_chart(results, *pair) if by_class else "", tables.comparisons_table(results, *pair))
                 for pair in shown
             ],
             more_pairs=len(pairs) - len(shown) if results.comparisons else 0,
             ranks=ranks_chart(results) if ranked else "",
-            outcomes=(outcomes_chart(results), outcomes_table(results)) if ranked else None,
+            outcomes=(outcomes_chart(results), tables.outcomes_table(results)) if ranked else None,
             outcome_names=[outcome_names(results)[name] for name in OUTCOMES],
-            cost=cost_table(results) if ranked else None,
+            cost=tables.cost_table(results) if ranked else None,
             hardest=hardest(results, titles_of, top_of) if ranked else [],
-            rules=list(rules_text(results)) if ranked else [],
+            rules=list(tables.rules_text(results)) if ranked else [],
             side_by_side=side_by_side(results),
             settings=[] if ranked else [_settings(results), _writers(results)],
             marker=MARKER,
@@ -130,16 +109,12 @@ def _templates() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
-    def as_html(table: Table) -> Any:
+    loader, strict = PackageLoader("citerec.evaluation"), StrictUndefined
+    templates = Environment(loader=loader, autoescape=True, undefined=strict, trim_blocks=True, lstrip_blocks=True)
+
+    def as_html(table: Table) -> Markup:
         return Markup(to_html(table))
 
-    templates = Environment(
-        loader=PackageLoader("citerec.evaluation"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     templates.filters.update(table=as_html, settings=settings_text, counted=counted, file=_file)
     templates.globals.update(colours=SYSTEM_COLOURS)
     return templates

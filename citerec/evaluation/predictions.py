@@ -23,13 +23,7 @@ VARIES = "varies"
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file that was read, so that it can be told from others of its name.
-
-    Attributes:
-        name: Its name, without the folder.
-        bytes: How long it is.
-        sha256: Its digest.
-    """
+    """A file that was read: its name without the folder, its size, and its digest."""
 
     name: str
     bytes: int
@@ -37,7 +31,7 @@ class ReadFile:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """What tells a file from others."""
+        """What is known of a file."""
         with path.open("rb") as file:
             return cls(path.name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
@@ -48,12 +42,12 @@ class Predictions:
 
     Attributes:
         tasks: The tasks.
-        systems: By name of the system its texts, in the order of the tasks.
+        systems: By system its texts, in the order of the tasks.
         oracles: The systems that saw the targets: upper bounds.
         asked: How many tasks there are in all files together.
-        missing: For each system how many of those it did not answer.
-        files: For each system the files that it was read from.
-        references: The file that the tasks were read from, where there is one.
+        missing: By system how many of those it did not answer.
+        files: By system the files that it was read from.
+        references: The file that the tasks were read from.
     """
 
     tasks: tuple[TextTask, ...]
@@ -140,8 +134,7 @@ def _key(task: TextTask) -> Key:
 
 
 def _called(key: Key) -> str:
-    dataset, task_id = key
-    return f"{task_id} of {dataset}" if dataset else task_id
+    return f"{key[1]} of {key[0]}" if key[0] else key[1]
 
 
 def _joined(
@@ -181,7 +174,4 @@ def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Pr
 
 
 def _stem(path: Path) -> str:
-    name = path.name
-    for ending in (".gz", ".jsonl", ".json"):
-        name = name.removesuffix(ending)
-    return name
+    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")

@@ -25,10 +25,11 @@ def contexts_of_qrels(value: Any) -> list[Context] | None:
     if is_a(value, "ranx.Qrels"):
         value = value.to_dict()
     elif is_a(value, "pandas.DataFrame"):
-        if missing := [column for column in _COLUMNS if column not in value.columns]:
-            raise InputError(
-                f"the frame has no column {missing[0]!r}", f"Qrels have the columns {', '.join(_COLUMNS)}."
-            )
+        for column in _COLUMNS:
+            if column not in value.columns:
+                raise InputError(
+                    f"the frame has no column {column!r}", f"Qrels have the columns {', '.join(_COLUMNS)}."
+                )
         relevance = value["relevance"] if "relevance" in value.columns else [1] * len(value)
         found: dict[str, dict[str, int]] = {}
         for context_id, paper_id, grade in zip(value["context_id"], value["paper_id"], relevance, strict=True):

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.contexts.leaks import LeakRules
-from citerec.evaluation.run import Run, Years
+from citerec.evaluation.run import PooledRun, Years
 from citerec.evaluation.topics import Topics
 
 NOT_FOUND = 0
@@ -38,36 +38,26 @@ class Ranking:
     Attributes:
         run: Its rows, context by context, best first, k at most.
         places: Rank of each row, from 1.
-        gold: Rank of each cited paper, NOT_FOUND where the run has it not; contexts × most papers cited in one. Slots
-            that a context does not need hold -1.
+        gold: Rank of each cited paper or NOT_FOUND, contexts × most papers cited in one; -1 in slots not needed.
         removed: Lines that broke a rule.
     """
 
-    run: Run
+    run: PooledRun
     places: npt.NDArray[np.int32]
     gold: npt.NDArray[np.int32]
     removed: Removed
 
 
-def rank(run: Run, topics: Topics, rules: Rules, k: int) -> Ranking:
-    """Applies the rules to a run, orders it, and finds the papers that the contexts cite.
-
-    Order is by score, ties by paper id.
-
-    Args:
-        run: The run.
-        topics: What was answered.
-        rules: What is left out.
-        k: How many hits of each context count.
-    """
-    run, removed = _fair(run, topics, rules)
-    run = _ordered(run)
+def rank(run: PooledRun, topics: Topics, rules: Rules, k: int) -> Ranking:
+    """Applies the rules to a run, orders it by score and paper id, and finds the cited papers in its first k hits."""
+    broken = rules.breaches(topics.topics, run.contexts, run.papers, run.paper_ids, run.years)
+    removed = Removed(int(broken.citing_paper.sum()), int(broken.newer.sum()))
+    run = _ordered(run.only(~(broken.citing_paper | broken.newer)) if any(removed) else run)
     places = _places(run.contexts)
     run, places = run.only(places <= k), places[places <= k]
     numbers = {paper_id: number for number, paper_id in enumerate(run.paper_ids)}
     most = max(len(context.cited_ids) for context in topics.contexts)
-    gold = np.full((len(topics), most), -1, np.int32)
-    cited = np.full((len(topics), most), -1, np.int32)
+    gold, cited = np.full((2, len(topics), most), -1, np.int32)
     for row, context in enumerate(topics.contexts):
         for slot, paper_id in enumerate(context.cited_ids):
             gold[row, slot] = NOT_FOUND
@@ -78,13 +68,7 @@ def rank(run: Run, topics: Topics, rules: Rules, k: int) -> Ranking:
     return Ranking(run, places, gold, removed)
 
 
-def _fair(run: Run, topics: Topics, rules: Rules) -> tuple[Run, Removed]:
-    broken = rules.breaches(topics.topics, run.contexts, run.papers, run.paper_ids, run.years)
-    removed = Removed(int(broken.citing_paper.sum()), int(broken.newer.sum()))
-    return (run.only(~(broken.citing_paper | broken.newer)) if any(removed) else run), removed
-
-
-def _ordered(run: Run) -> Run:
+def _ordered(run: PooledRun) -> PooledRun:
     if (run.contexts[1:] < run.contexts[:-1]).any():
         run = run.only(np.argsort(run.contexts, kind="stable"))
     same = run.contexts[1:] == run.contexts[:-1]
@@ -97,11 +81,8 @@ def _ordered(run: Run) -> Run:
 
 
 def _places(contexts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    rows = np.arange(len(contexts), dtype=np.int32)
-    begins = np.ones(len(contexts), bool)
-    begins[1:] = contexts[1:] != contexts[:-1]
-    starts: npt.NDArray[np.int32] = np.maximum.accumulate(np.where(begins, rows, 0)).astype(np.int32)
-    return rows - starts + 1
+    _, sizes = np.unique(contexts, return_counts=True)
+    return (np.arange(len(contexts)) - np.repeat(np.cumsum(sizes) - sizes, sizes) + 1).astype(np.int32)
 
 
 OUTCOMES = ("found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index")
@@ -113,6 +94,7 @@ FOUND_UNTIL = 10
 def outcomes(ranking: Ranking, topics: Topics, years: Years, rules: Rules) -> npt.NDArray[np.int8]:
     """What became of each cited paper, as a number in OUTCOMES; -1 for slots that are not needed."""
     found = np.full(ranking.gold.shape, -1, np.int8)
+    known = LeakRules(exclude_citing=False, as_of_year=rules.as_of_year)
     for row, topic in enumerate(topics.topics):
         for slot, paper_id in enumerate(topic.context.cited_ids):
             place = ranking.gold[row, slot]
@@ -121,6 +103,5 @@ def outcomes(ranking: Ranking, topics: Topics, years: Years, rules: Rules) -> np
             elif paper_id not in years:
                 found[row, slot] = 4
             else:
-                known = LeakRules(exclude_citing=False, as_of_year=rules.as_of_year)
                 found[row, slot] = 2 if known.permits(topic, paper_id, years[paper_id]) else 3
     return found

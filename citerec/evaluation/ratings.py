@@ -4,7 +4,7 @@ import csv
 import io
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,10 @@ import numpy as np
 from citerec.errors import InputError
 from citerec.evaluation.compare import group_scores
 from citerec.evaluation.figures import ALL, DATASET, SystemResult
+from citerec.evaluation.files import plain
 from citerec.evaluation.sheets import ITEM, KEY_ENDING, SCALES, Key, read_key
 from citerec.evaluation.statistics import RESAMPLES
-from citerec.evaluation.texts import grouping_of
+from citerec.evaluation.texts import group_system, grouping_of
 from citerec.groundwork.tables import Cell, Table, left, right
 from citerec.texts.metrics.base import Column
 
@@ -31,13 +32,9 @@ Ratings = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two raters on one scale.
+    """Two raters on one scale, and how many texts both rated.
 
-    Attributes:
-        raters: Who.
-        scale: Of what.
-        n: Texts that both rated.
-        kappa: Cohen's, with quadratic weights; None where it is not defined: both gave all one and the same rating.
+    Kappa is Cohen's, with quadratic weights; None where both gave one and the same rating to all.
     """
 
     raters: tuple[str, str]
@@ -51,14 +48,11 @@ class Rated:
     """What ratings come to.
 
     Attributes:
-        rated: How many texts of the key have all their ratings from one rater at least.
-        texts: How many texts the key has.
+        rated: How many of the key's `texts` have all their ratings from one rater at least.
         raters: By rater, how many texts have all their ratings, and how many the sheet has.
-        systems: By name, means over all texts, and data sets where there are several, one a scale. A text that several
+        systems: By name, means by scale over all texts, and data sets where there are several. A text that several
             people rated counts once, by the mean of its ratings.
         agreements: Each pair of raters on each scale, where both rated some text.
-        seed: Of the intervals.
-        resamples: Of the bootstrap over tasks.
     """
 
     rated: int
@@ -71,31 +65,24 @@ class Rated:
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
-        return {
+        systems = {name: {"upper_bound": one.is_oracle, "means": one.means()} for name, one in self.systems.items()}
+        value = {
             "kind": KIND,
             "version": VERSION,
             "texts": {"rated": self.rated, "of_key": self.texts},
             "raters": {name: {"rated": rated, "texts": whole} for name, (rated, whole) in self.raters.items()},
-            "systems": {
-                name: {"upper_bound": system.is_oracle, "means": system.means_json()}
-                for name, system in self.systems.items()
-            },
-            "agreement": [asdict(agreement) for agreement in self.agreements],
+            "systems": systems,
+            "agreement": self.agreements,
             "seed": self.seed,
             "resamples": self.resamples,
         }
+        return plain(value)
 
 
 def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resamples: int = RESAMPLES) -> Rated:
     """Reads sheets that people filled in, and sums them up by system.
 
     A rater is called what the name of the sheet says behind that of the key: sheet-anna.csv is anna's.
-
-    Args:
-        sheets: One a rater.
-        key_path: The key that was written with the sheets.
-        seed: Of the bootstrap.
-        resamples: How many samples it draws.
 
     Raises:
         InputError: A sheet cannot be read, or has a text twice, one that the key does not know, or something that is no
@@ -138,7 +125,7 @@ def read_sheet(path: Path, key: Key) -> dict[str, dict[str, int]]:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", "Check the path and its rights.") from error
-    header, *_ = text.split("\n", 1)
+    header = text.partition("\n")[0]
     rows: list[list[str]] = []
     try:
         # Strictly: else a quote that is left open takes all rows behind it into its cell.
@@ -211,23 +198,16 @@ def _systems(by_rater: Mapping[str, Ratings], key: Key, seed: int, resamples: in
             [item.dataset for item in mine.values()], [f"{item.dataset}\t{item.task_id}" for item in mine.values()]
         )
         scores = np.array([[_mean_rating(by_rater, name, scale) for scale in SCALES] for name in mine])
-        overall, *others = group_scores(scores, list(SCALES), grouping, seed, resamples)
-        classes = {label: of_group for (_, label), of_group in zip(grouping.groups, others, strict=True)}
-        found[system] = SystemResult(
-            "texts", overall, {DATASET: classes} if classes else {}, is_oracle=system in key.oracles
-        )
+        means = group_scores(scores, list(SCALES), grouping, seed, resamples)
+        found[system] = group_system(means, grouping, is_oracle=system in key.oracles)
     return found
 
 
 def ratings_table(rated: Rated) -> Table:
     """Means by system and data set, a column a scale."""
-    classes = dict.fromkeys(
-        (DATASET, name) for system in rated.systems.values() for name in system.families.get(DATASET, ())
-    )
+    classes = dict.fromkeys((DATASET, name) for one in rated.systems.values() for name in one.families.get(DATASET, ()))
     columns = [Column(scale, share=False, metric=scale) for scale in SCALES]
-    table = Table(
-        [*left(*(["data set"] if classes else []), "system"), *right(*(f"{column.name} (n)" for column in columns))]
-    )
+    table = Table([*left(*["data set"] * bool(classes), "system"), *right(*(f"{scale} (n)" for scale in SCALES))])
     for group in (ALL, *classes):
         for place, (name, system) in enumerate(rated.systems.items()):
             cells: list[Any] = []
@@ -242,6 +222,6 @@ def ratings_table(rated: Rated) -> Table:
 
 
 def _mean_rating(by_rater: Mapping[str, Ratings], item: str, scale: str) -> float:
-    """The mean of what was given; NaN where nobody gave anything."""
+    """NaN where nobody gave a rating."""
     given = [ratings[item][scale] for ratings in by_rater.values() if scale in ratings.get(item, {})]
     return sum(given) / len(given) if given else np.nan

@@ -67,9 +67,7 @@ class Results(Figures):
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def write(self, folder: str | Path) -> None:
-        """Writes a folder with results.json, a table, the scores of each item, and report.html.
-
-        Of ranked lists that is results.csv, contexts.jsonl, qrels and runs; of texts scores.csv.
+        """Writes results.json, report.html, and results.csv, contexts.jsonl, qrels and runs, or of texts scores.csv.
 
         Raises:
             InputError: Something else than older results stands there.

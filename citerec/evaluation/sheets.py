@@ -5,10 +5,9 @@ authors wrote, from 1 to 5; the texts of all systems mixed; some texts rated by 
 agree.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import orjson
@@ -54,8 +53,8 @@ class Item:
         system: Who wrote it.
         dataset: The data set of its task.
         task_id: Its task.
-        rater: Number of the rater whom it goes to, from 1; None where it goes to all.
-        compared: Whether what the authors wrote is known: only then can consistency with it be rated.
+        rater: Number of the rater that gets it, from 1; None where all do.
+        compared: Whether its task has a target: only then can consistency be rated.
     """
 
     system: str
@@ -72,13 +71,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Who wrote which text of some sheets.
-
-    Attributes:
-        items: The texts, by what the sheets call them; task by task, systems in the order given.
-        oracles: The systems that saw the targets.
-        seed: Of what was drawn.
-    """
+    """Who wrote which text of some sheets: items by their names there, systems that saw the targets, and the seed."""
 
     items: Mapping[str, Item]
     oracles: frozenset[str]
@@ -98,7 +91,7 @@ def write_sheets(
         out: Name of the sheet, such as sheet.csv: several raters get sheet-1.csv, sheet-2.csv, …
         tasks: How many tasks of each data set are drawn, at most.
         raters: How many people rate.
-        shared: How many of those go to every rater, at most.
+        shared: How many of those tasks go to every rater, at most.
         seed: Of what is drawn.
 
     Returns:
@@ -121,14 +114,13 @@ def write_sheets(
         raise InputError(f"{standing} exists, perhaps with ratings in it", "Give another --out, or remove it first.")
     random = np.random.default_rng(seed)
     drawn = list(_drawn(predictions, tasks, raters, shared, random))
-    if idle := [
-        number for number in range(1, raters + 1) if all(item.rater not in (None, number) for item, _ in drawn)
-    ]:
+    with_texts = {item.rater for item, _ in drawn}
+    if idle := [number for number in range(1, raters + 1) if with_texts.isdisjoint((None, number))]:
         raise InputError(
             f"rater {idle[0]} of {raters} would get no text: there are too few tasks",
             "Have fewer --raters, more --shared, or more --texts.",
         )
-    # Numbered by lot: neither the number of a text nor its place in a sheet says anything.
+    # Numbered at random: neither the number of a text nor its place in a sheet says anything.
     names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
     key = Key(dict(zip(names, (item for item, _ in drawn), strict=True)), predictions.oracles, seed)
     texts = dict(zip(names, (text for _, text in drawn), strict=True))
@@ -139,7 +131,8 @@ def write_sheets(
             order = random.permutation(len(mine))
             sheet.write_text(_sheet({mine[place]: texts[mine[place]] for place in order}), "utf-8-sig", newline="")
         files[-2].write_text(_instructions(), encoding="utf-8")
-        files[-1].write_bytes(orjson.dumps(_to_json(key), option=orjson.OPT_INDENT_2))
+        head = {"kind": _KIND, "version": _VERSION, "seed": seed, "upper_bounds": sorted(key.oracles)}
+        files[-1].write_bytes(orjson.dumps({**head, "items": key.items}, option=orjson.OPT_INDENT_2))
     except OSError as error:
         raise BuildError(
             f"cannot write {error.filename or out}: {error.strerror or error}", "Make room, or give another --out."
@@ -219,15 +212,3 @@ Judge each row by itself. Several rows may be for the same task: they were writt
 told to you. Do not talk about rows with other raters before all are done. Save the sheet as CSV, under your name
 (sheet-anna.csv).
 """
-
-
-def _to_json(key: Key) -> dict[str, Any]:
-    names: Sequence[str] = Item.__match_args__
-    items = {name: {field: getattr(item, field) for field in names} for name, item in key.items.items()}
-    return {
-        "kind": _KIND,
-        "version": _VERSION,
-        "seed": key.seed,
-        "upper_bounds": sorted(key.oracles),
-        "items": items,
-    }

@@ -16,11 +16,11 @@ _CELLS_AT_ONCE = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Sums a citing paper: what resampling needs to know of the contexts.
+    """The scores of each citing paper's contexts added up: what resampling needs to know of them.
 
     Attributes:
-        sums: Citing papers × (groups × metrics): the scores of the paper's contexts in each group, added up.
-        counts: Citing papers × groups: how many contexts those are.
+        sums: Citing papers × (groups × metrics).
+        counts: How many contexts, citing papers × groups.
     """
 
     sums: Floats
@@ -28,13 +28,7 @@ class Totals:
 
 
 def total(scores: Floats, clusters: npt.NDArray[np.int32], members: npt.NDArray[np.bool_]) -> Totals:
-    """Adds up scores citing paper by citing paper.
-
-    Args:
-        scores: Contexts × metrics.
-        clusters: Number of the citing paper of each context.
-        members: Contexts × groups: who belongs where.
-    """
+    """Adds up scores, contexts × metrics, by the numbers of citing papers; members are contexts × groups."""
     from scipy.sparse import csr_array
 
     _, rows = np.unique(clusters, return_inverse=True)
@@ -97,9 +91,7 @@ def holm(p_values: Floats) -> Floats:
     """P values corrected for their number, step down (Holm, Scandinavian Journal of Statistics 1979)."""
     order = np.argsort(p_values)
     stepped = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
-    corrected = np.empty_like(p_values)
-    corrected[order] = np.minimum(stepped, 1)
-    return corrected
+    return np.minimum(stepped, 1)[np.argsort(order)]
 
 
 def _chunks(whole: int, width: int) -> Iterator[int]:

@@ -12,13 +12,12 @@ from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Meter
 from citerec.evaluation.rank import Rules
-from citerec.evaluation.run import Run, YearsOf, collect_run, read_run
+from citerec.evaluation.run import PooledRun, YearsOf, collect_run, read_run
 from citerec.evaluation.topics import Topics
 from citerec.recommend import Recommender, SearchOptions
 from citerec.records import Context
 from citerec.retrieve.base import Candidate
-from citerec.retrieve.run import Run as RunInMemory
-from citerec.retrieve.run import as_run
+from citerec.retrieve.run import Run, as_run
 from citerec.systems import Recipe, learnt_by_system
 
 Answer = Sequence[tuple[str, float] | Candidate]
@@ -39,17 +38,7 @@ _RUN_SUFFIXES = (".trec", ".run", ".txt", ".gz")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Under what systems answer.
-
-    Attributes:
-        index: The index that is the pool.
-        index_bytes: Its size.
-        years_of: Knows its papers.
-        rules: What is left out.
-        k: How many papers to find for each context.
-        threads: How many contexts at once, where the system can.
-        on_progress: Called with how many contexts are done.
-    """
+    """Under what systems answer: the index that is the pool, leak rules, how many papers for each context."""
 
     index: Path
     index_bytes: int
@@ -64,7 +53,7 @@ class Conditions:
 class Answered:
     """What a system answered: its run, what it is, and what it cost; a run made elsewhere has no cost."""
 
-    run: Run
+    run: PooledRun
     kind: str
     settings: Mapping[str, Any] | None = None
     cost: Cost | None = None
@@ -76,15 +65,16 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
     Raises:
         InputError: There is no such system, or it answers with what cannot be scored.
     """
-    if isinstance(system, Path):
-        return Answered(read_run(system, topics.numbers, conditions.years_of), "run")
-    if isinstance(system, Mapping):
-        return Answered(_of_mapping(name, system, topics, conditions.years_of), "run")
-    if isinstance(system, str):
-        with Recommender.open(conditions.index, system) as recommender:
-            return _of_recommender(name, recommender, topics, conditions)
-    if isinstance(system, Recommender):
-        return _of_recommender(name, system, topics, conditions)
+    match system:
+        case Path():
+            return Answered(read_run(system, topics.numbers, conditions.years_of), "run")
+        case Mapping():
+            return Answered(_of_mapping(name, system, topics, conditions.years_of), "run")
+        case str():
+            with Recommender.open(conditions.index, system) as recommender:
+                return _of_recommender(name, recommender, topics, conditions)
+        case Recommender():
+            return _of_recommender(name, system, topics, conditions)
     if callable(system):
         return _of_function(name, system, topics, conditions)
     raise InputError(
@@ -136,14 +126,12 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
     return Answered(run, "function", None, meter.cost(len(topics)))
 
 
-def _of_mapping(name: str, scores: Scores, topics: Topics, years_of: YearsOf) -> Run:
-    for context_id in scores:
-        if str(context_id) not in topics.numbers:
-            raise InputError(
-                f"{name} answers {context_id!r}, which is no context", "Score the run on the contexts it answers."
-            )
-    by_text = {str(context_id): papers for context_id, papers in scores.items()}
-    answers = (_pairs(name, by_text.get(context.context_id, {}).items()) for context in topics.contexts)
+def _of_mapping(name: str, scores: Scores, topics: Topics, years_of: YearsOf) -> PooledRun:
+    if unknown := [context_id for context_id in scores if context_id not in topics.numbers]:
+        raise InputError(
+            f"{name} answers {unknown[0]!r}, which is no context", "Score the run on the contexts it answers."
+        )
+    answers = (_pairs(name, scores.get(context.context_id, {}).items()) for context in topics.contexts)
     return collect_run(answers, years_of, name)
 
 
@@ -176,18 +164,18 @@ def named(systems: Any) -> dict[str, System]:
     Raises:
         InputError: There is none, or two would have one name.
     """
-    if isinstance(systems, Mapping) and not isinstance(systems, RunInMemory) and not _is_run(systems):
+    if isinstance(systems, Mapping) and not isinstance(systems, Run) and not _is_run(systems):
         found = {str(name): system for name, system in systems.items()}
     else:
-        found = {}
-        for system in systems if isinstance(systems, list | tuple) else [systems]:
-            name = _name(system)
-            if name in found:
-                raise InputError(f"two systems are called {name!r}", "Name them: {'first': …, 'second': …}")
-            found[name] = system
+        given = systems if isinstance(systems, list | tuple) else [systems]
+        names = list(map(_name, given))
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise InputError(f"two systems are called {twice[0]!r}", "Name them: {'first': …, 'second': …}")
+        found = dict(zip(names, given, strict=True))
     if not found:
         raise InputError("there is no system", "Give one, for example bm25.")
-    return {name: _as_system(system, name) for name, system in found.items()}
+    runs = {name: Path(one) if _is_path_of_run(one) else as_run(one, name) for name, one in found.items()}
+    return found | {name: run for name, run in runs.items() if run is not None}
 
 
 def check(systems: Mapping[str, System]) -> None:
@@ -217,13 +205,6 @@ def _is_run(systems: Mapping[Any, Any]) -> bool:
     )
 
 
-def _as_system(system: Any, name: str) -> System:
-    if _is_path_of_run(system):
-        return Path(system)
-    run = as_run(system, name)
-    return system if run is None else run
-
-
 def _is_path_of_run(system: System) -> bool:
     """Whether a string names a run: recipes have no ending, or that of TOML."""
     return isinstance(system, str) and Path(system).suffix in _RUN_SUFFIXES
@@ -236,7 +217,7 @@ def _name(system: System) -> str:
             return path.stem if path.suffix in (*_RUN_SUFFIXES, ".toml") else path.name
         case Recommender():
             return "recommender"
-        case RunInMemory():
+        case Run():
             return system.name
         case Mapping():
             return "run"

@@ -5,15 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from citerec.evaluation.figures import (
-    ALL,
-    DATASET,
-    SIGNIFICANT,
-    Comparison,
-    Figures,
-    Group,
-    Mean,
-)
+from citerec.evaluation.figures import ALL, DATASET, SIGNIFICANT, Comparison, Figures, Group, Mean
 from citerec.evaluation.rank import FOUND_UNTIL
 from citerec.groundwork.tables import Cell, Span, Table, left, marked, right
 from citerec.texts.metrics.base import Column
@@ -31,12 +23,7 @@ Intervals = Literal["short", "long"] | None
 class Block:
     """What one table and one chart show: the classes of a family, or the values of a metric.
 
-    Attributes:
-        name: The family or metric.
-        title: How a family is called; the metric.
-        about: What the family holds constant; the settings of the metric.
-        groups: The rows.
-        columns: The columns.
+    `about` is what the family holds constant, or the settings of the metric; groups are rows.
     """
 
     name: str
@@ -54,16 +41,11 @@ def blocks(results: Figures) -> list[Block]:
             for name in results.metrics
             if (columns := [column for column in results.columns if column.metric == name])
         ]
-    return [
-        Block(
-            name,
-            info.title,
-            f"held constant: {'; '.join(info.conditions)}" if info.conditions else "",
-            [(name, label) for label in info.classes],
-            results.columns,
-        )
-        for name, info in results.families.items()
-    ]
+    found = []
+    for name, info in results.families.items():
+        about = f"held constant: {'; '.join(info.conditions)}" if info.conditions else ""
+        found.append(Block(name, info.title, about, [(name, label) for label in info.classes], results.columns))
+    return found
 
 
 def title_of(results: Figures) -> str:
@@ -96,8 +78,7 @@ def _scores_table(
     named = results.of_texts or not heading or len(results.systems) > 1
     names = [*([heading] if heading else []), *(["system"] if named else [])]
     wide = {} if results.of_texts else {"least": 14, "style": "strong"}
-    headings = [*left(names[0], **wide), *left(*names[1:]), *right("n", *(column.title for column in columns))]
-    table = Table(headings)
+    table = Table([*left(names[0], **wide), *left(*names[1:]), *right("n", *(column.title for column in columns))])
     targets = None if any(column.judges for column in columns) else results.targets
     for group in groups:
         for place, (name, system) in enumerate([*results.systems.items(), *([("", targets)] if targets else [])]):
@@ -129,10 +110,8 @@ _TARGET = marked("target", "oracle")
 
 def _score(results: Figures, system: str, group: Group, column: Column, mean: Mean, intervals: Intervals) -> Cell:
     """A mean with its interval, a star where it is the best, a mark where it differs from that of the first system."""
-    spans: list[Span] = []
-    if results.of_texts and system in results.best(group, column):
-        spans.append(("★ ", "warning"))
-    spans.append((column.text(mean.value), ""))
+    starred = results.of_texts and system in results.best(group, column)
+    spans: list[Span] = [*[("★ ", "warning")] * starred, (column.text(mean.value), "")]
     if intervals == "long" and mean.ci is not None:
         spans.append((f" {column.text(mean.ci[0])}–{column.text(mean.ci[1])}", "faint"))
     elif intervals and mean.ci is not None:
@@ -229,19 +208,16 @@ def cost_table(results: Figures) -> Table:
         cost = system.cost
         cells: list[Any] = [None] * len(headings)
         if cost is not None:
+            use = "" if cost.gpu_use_percent is None else f", {cost.gpu_use_percent:.0f} %"
             cells = [
                 f"{cost.wall_seconds:.2f} s",
                 f"{cost.cpu_seconds:.2f} s",
                 f"{cost.queries_per_second:,.0f}",
-                None if cost.latency_median_ms is None else f"{cost.latency_median_ms:.1f} ms",
-                None if cost.latency_p95_ms is None else f"{cost.latency_p95_ms:.1f} ms",
+                *(None if ms is None else f"{ms:.1f} ms" for ms in (cost.latency_median_ms, cost.latency_p95_ms)),
                 _size(cost.peak_memory_bytes),
                 _size(cost.index_bytes),
-                "none",
+                "none" if cost.gpu_memory_bytes is None else _size(cost.gpu_memory_bytes) + use,
             ]
-            if cost.gpu_memory_bytes is not None:
-                use = "" if cost.gpu_use_percent is None else f", {cost.gpu_use_percent:.0f} %"
-                cells[-1] = _size(cost.gpu_memory_bytes) + use
         table.rows.append([name_cell(results, name), *cells])
     return table
 
@@ -268,11 +244,7 @@ def comparisons_table(results: Figures, first: str, second: str) -> Table:
 def discourse_table(results: Figures, metric: str, *, narrow: bool = False, missing: bool = False) -> Table:
     """Shares of labels over the sentences of all texts, and their divergence from those of the targets.
 
-    Args:
-        results: Of texts.
-        metric: The metric of whole systems.
-        narrow: Whether labels are cut short.
-        missing: Whether the labels of the targets are named that a system never wrote.
+    A narrow table cuts labels short; `missing` adds the labels of the targets that a system never wrote.
     """
     labels = results.settings[metric]["labels"]
     several = len(results.groups) > 1
@@ -296,8 +268,8 @@ def discourse_table(results: Figures, metric: str, *, narrow: bool = False, miss
 
 def csv_rows(results: Figures) -> Iterator[list[Any]]:
     """results.csv: a heading, then a row a system and class."""
-    heading = [(f"{name}", f"{name}_low", f"{name}_high") for name in (column.name for column in results.columns)]
-    yield ["system", "family", "class", "n", "few", *(name for names in heading for name in names)]
+    columns = [column.name + end for column in results.columns for end in ("", "_low", "_high")]
+    yield ["system", "family", "class", "n", "few", *columns]
     for system, family, label, scores in results.rows():
         means = [(mean.value, *(mean.ci or (None, None))) for mean in scores.means.values()]
         yield [system, family, label, scores.n, scores.few, *(value for of_mean in means for value in of_mean)]
@@ -322,10 +294,8 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 def said(value: Any) -> str:
     """A setting in words."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return "on" if value else "off"
+    if value is None or isinstance(value, bool):
+        return "none" if value is None else "on" if value else "off"
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {said(one)}" for name, one in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
@@ -359,12 +329,12 @@ def rules_text(results: Figures) -> Iterator[tuple[str, str]]:
 
 
 def _about_years(as_of_year: bool, of_set: Mapping[str, Any]) -> str:
-    if not as_of_year:
-        return "newer papers NOT left out"
     unknown = of_set["without_citing_year"]
+    if not as_of_year or not unknown:
+        return f"newer papers {'' if as_of_year else 'NOT '}left out"
     if unknown == of_set["contexts"]:
         return "newer papers left out (but no citing year is known)"
-    return "newer papers left out" + (f" (citing year unknown for {counted(unknown, 'context')})" if unknown else "")
+    return f"newer papers left out (citing year unknown for {counted(unknown, 'context')})"
 
 
 def _size(number: int) -> str:

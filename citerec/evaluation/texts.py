@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from citerec.errors import InputError
 from citerec.evaluation.compare import Grouping, compare, group_scores
-from citerec.evaluation.figures import ALL, DATASET, UNNAMED, FamilyInfo, SystemResult, members_of
+from citerec.evaluation.figures import ALL, DATASET, UNNAMED, Scores, SystemResult, members_of
+from citerec.evaluation.files import dataset_family
 from citerec.evaluation.items import Items
 from citerec.evaluation.predictions import Predictions, citing_paper
 from citerec.evaluation.results import Results
@@ -64,15 +66,11 @@ def evaluate_texts(
         name: _scores(text_metrics, texts, columns, f"{name}: ", on_progress)
         for name, texts in predictions.systems.items()
     }
-
-    def system(scores: Floats, **fields: Any) -> SystemResult:
-        overall, *of_classes = group_scores(scores, names, grouping, seed, resamples)
-        classes = {label: found for (_, label), found in zip(grouping.groups, of_classes, strict=True)}
-        return SystemResult("texts", overall, {DATASET: classes} if classes else {}, **fields)
-
+    means = partial(group_scores, columns=names, grouping=grouping, seed=seed, resamples=resamples)
     systems = {
-        name: system(
-            scores[name],
+        name: group_system(
+            means(scores[name]),
+            grouping,
             settings=predictions.settings(name),
             is_oracle=name in predictions.oracles,
             missing=predictions.missing[name],
@@ -87,9 +85,7 @@ def evaluate_texts(
     sizes = grouping.members.sum(axis=0).tolist()
     results = Results(
         columns=columns,
-        families={DATASET: FamilyInfo("Data sets", (), [label for _, label in grouping.groups])}
-        if grouping.groups
-        else {},
+        families=dataset_family([label for _, label in grouping.groups]),
         systems=systems,
         seed=seed,
         resamples=resamples,
@@ -105,7 +101,7 @@ def evaluate_texts(
             **{metric.name: metric.settings for metric in text_metrics},
             **{metric.name: metric.settings for metric in corpus_metrics},
         },
-        targets=None if of_targets is None else system(of_targets),
+        targets=None if of_targets is None else group_system(means(of_targets), grouping),
         comparisons=compare(tested, names, grouping, seed, together="pairs", on_progress=on_progress),
         items=Items([task.task_id for task in tasks], labels, grouping.clusters, scores, names),
         predictions=predictions,
@@ -113,13 +109,14 @@ def evaluate_texts(
     return replace(results, notes=tuple(_notes(results, predictions)))
 
 
-def grouping_of(datasets: Sequence[str], citing: Sequence[str]) -> Grouping:
-    """Groups of texts: the data sets, where there are several.
+def group_system(means: Sequence[Scores], grouping: Grouping, **fields: Any) -> SystemResult:
+    """A system that writes, by its means over all texts and over each group."""
+    classes = {label: found for (_, label), found in zip(grouping.groups, means[1:], strict=True)}
+    return SystemResult("texts", means[0], {DATASET: classes} if classes else {}, **fields)
 
-    Args:
-        datasets: Of each text the name of its data set; it may be empty.
-        citing: Of each text what its citing paper is called.
-    """
+
+def grouping_of(datasets: Sequence[str], citing: Sequence[str]) -> Grouping:
+    """Groups of texts, by the data set (empty where it has no name) and the citing paper of each."""
     names = list(dict.fromkeys(name or UNNAMED for name in datasets))
     groups = [(DATASET, name) for name in names] if len(names) > 1 else []
     _, clusters = np.unique(np.array(citing, dtype=object), return_inverse=True)
@@ -133,7 +130,7 @@ def _scores(
     of: str,
     on_progress: Progress,
 ) -> Floats:
-    """Texts × columns, all metrics side by side; NaN for columns of metrics that are not asked."""
+    """Texts × columns; NaN in the columns of other metrics."""
     scores = np.full((len(texts), len(columns)), np.nan)
     for metric in metrics:
         mine = [number for number, column in enumerate(columns) if column.metric == metric.name]
@@ -153,7 +150,7 @@ def _summaries(
 def _target_scores(
     predictions: Predictions, metrics: Sequence[TextMetric], columns: Sequence[Column], on_progress: Progress
 ) -> Floats | None:
-    """What describes texts, of the first targets: what a system's figures are to be held against."""
+    """The first targets by the columns that describe a text."""
     describing = [metric for metric in metrics if not any(column.judges for column in metric.columns)]
     known = np.array([bool(task.targets) for task in predictions.tasks])
     if not describing or not known.any():
@@ -168,14 +165,12 @@ def _notes(results: Results, predictions: Predictions) -> list[str]:
     notes = []
     if predictions.left_out:
         lacking = ", ".join(f"{name}: {number:,}" for name, number in predictions.missing.items() if number)
-        left_out = counted(predictions.left_out, "task")
-        notes.append(f"{left_out} of {predictions.asked:,} left out: not every system answered ({lacking}).")
-    without = sum(not task.targets for task in predictions.tasks)
-    if without:
+        left_out = f"{counted(predictions.left_out, 'task')} of {predictions.asked:,}"
+        notes.append(f"{left_out} left out: not every system answered ({lacking}).")
+    if without := sum(not task.targets for task in predictions.tasks):
         notes.append(f"{counted(without, 'task')} without a target: what compares with one is not defined there.")
-    for name, system in results.systems.items():
-        if system.empty:
-            notes.append(f"{name} wrote nothing for {counted(system.empty, 'task')}.")
+    empty = {name: system.empty for name, system in results.systems.items() if system.empty}
+    notes += [f"{name} wrote nothing for {counted(number, 'task')}." for name, number in empty.items()]
     if Citations.name in results.metrics:
         silent = {name: _silent(results, predictions, name) for name in results.systems}
         if any(silent.values()):

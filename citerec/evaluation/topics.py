@@ -1,4 +1,4 @@
-"""What every system is asked: the topics of contexts with cited papers, in columns."""
+"""The topics that every system answers, with the numbers of their citing papers."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ class Topics:
 
     Attributes:
         topics: The topics.
-        numbers: Number of each topic by the id of its context. Contexts of the same file that are not evaluated stand
-            at -1, so that a run over the whole file can be read.
-        clusters: Number of the citing paper of each topic, for what is drawn paper by paper.
+        numbers: Number of each topic by the id of its context; -1 for contexts of the same file that are not evaluated,
+            so that a run over the whole file can be read.
+        clusters: Number of the citing paper of each topic.
     """
 
     topics: tuple[Topic, ...]
@@ -30,16 +30,12 @@ class Topics:
     clusters: Ints = field(init=False)
 
     def __post_init__(self) -> None:
-        citing = [
-            ("id", context.citing_id)
-            if context.citing_id
-            else ("key", context.citing_key)
-            if context.citing_key
-            else ("context", context.context_id)
-            for context in self.contexts
-        ]
-        numbers = {paper: number for number, paper in enumerate(dict.fromkeys(citing))}
-        object.__setattr__(self, "clusters", np.array([numbers[paper] for paper in citing], np.int32))
+        numbers: dict[tuple[str, str], int] = {}
+        clusters = []
+        for one in self.contexts:
+            kind = next((kind for kind in ("citing_id", "citing_key") if getattr(one, kind)), "context_id")
+            clusters.append(numbers.setdefault((kind, getattr(one, kind)), len(numbers)))
+        object.__setattr__(self, "clusters", np.array(clusters, np.int32))
 
     @property
     def contexts(self) -> tuple[Context, ...]:
@@ -56,13 +52,7 @@ def select_topics(
     families: Sequence[str] = (),
     left_out: Collection[str] = frozenset(),
 ) -> Topics:
-    """The topics of contexts with a class in one of some families, or of all contexts.
-
-    Args:
-        contexts: The contexts.
-        store: Knows the citing papers, and the year of those whose contexts name none.
-        families: Names of families; empty for all contexts.
-        left_out: Ids of contexts that are not evaluated.
+    """The topics of contexts with a class in one of some families, or of all; but for those whose ids are left out.
 
     Raises:
         InputError: No context is left.

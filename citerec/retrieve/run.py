@@ -1,5 +1,6 @@
 """A run: ranked papers of many contexts, and its forms elsewhere (TREC, ranx, pandas, dictionaries)."""
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import ranx
 
+COLUMNS = ("context", "Q0", "paper", "rank", "score", "tag")
+FORM = "A run has lines of six columns: context Q0 paper rank score tag."
 _COLUMNS = ("context_id", "paper_id", "score")
 _LARGEST = 3e38
 """Scores beyond it have no place in single precision; a little below its end, so that there are steps left."""
@@ -118,16 +121,8 @@ class Run(Mapping[str, Mapping[str, float]]):
         """
         path = Path(path)
         answers: dict[str, list[tuple[str, float]]] = {}
-        for number, raw, _ in raw_lines(path):
-            columns = raw.decode("utf-8", "replace").split()
-            try:
-                context_id, _, paper_id, _, score, _ = columns
-                answers.setdefault(context_id, []).append((paper_id, float(score)))
-            except ValueError:
-                raise InputError(
-                    f"{path}, line {number}: this is no line of a run",
-                    "A run has lines of six columns: context Q0 paper rank score tag.",
-                ) from None
+        for _, context_id, paper_id, score in read_lines(path):
+            answers.setdefault(context_id, []).append((paper_id, score))
         return cls(answers.items(), name or path.stem)
 
 
@@ -179,3 +174,28 @@ def as_run(value: Any, name: str) -> "Run | None":
     if isinstance(value, Mapping):
         return Run.from_dict(value, name)
     return None
+
+
+def read_lines(path: Path) -> Iterator[tuple[int, str, str, float]]:
+    """The lines of a run file, plain or gzip: line number, context id, paper id, score.
+
+    Raises:
+        SourceError: The file cannot be read.
+        InputError: A line is no line of a run; the message names it.
+    """
+    for number, raw, _ in raw_lines(path):
+        where = f"{path}, line {number}"
+        try:
+            columns = raw.decode().split()
+        except UnicodeDecodeError:
+            raise InputError(f"{where}: not UTF-8", "Save the run as UTF-8.") from None
+        if len(columns) != len(COLUMNS):
+            raise InputError(f"{where}: {len(columns)} columns where {len(COLUMNS)} should be", FORM)
+        context_id, _, paper_id, _, text, _ = columns
+        try:
+            score = float(text)
+        except ValueError:
+            score = math.nan
+        if not math.isfinite(score):
+            raise InputError(f"{where}: the score {text!r} is no number", FORM)
+        yield number, context_id, paper_id, score

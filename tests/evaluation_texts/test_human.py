@@ -167,7 +167,7 @@ def test_ratings_come_to_means_by_system(predictions: Predictions, tmp_path: Pat
     assert rated.raters == {"anna": (18, 18), "ben": (9, 18)}
     assert rated.to_json()["texts"] == {"rated": 18, "of_key": 18}
     assert list(rated.systems) == list(WRITTEN)
-    assert list(rated.systems["copy"].means_json()) == ["overall", "xing", "lu"]
+    assert list(rated.systems["copy"].means()) == ["overall", "xing", "lu"]
     readability, consistency = rated.systems["copy"].overall.means.values()
     assert (readability.n, readability.value, readability.ci) == (6, 2.5, (2.5, 2.5))
     assert (consistency.n, consistency.value) == (6, 4.0)

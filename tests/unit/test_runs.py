@@ -14,7 +14,7 @@ from citerec.contexts.topic import topic_of
 from citerec.errors import InputError
 from citerec.evaluation import run as run_module
 from citerec.evaluation.rank import OUTCOMES, Rules, outcomes, rank
-from citerec.evaluation.run import Run, collect_run, read_run
+from citerec.evaluation.run import PooledRun, collect_run, read_run
 from citerec.evaluation.topics import Topics, select_topics
 from citerec.records import Context
 
@@ -26,12 +26,12 @@ def years_of(paper_ids: Iterable[str]) -> dict[str, int | None]:
     return {paper_id: YEARS[paper_id] for paper_id in paper_ids if paper_id in YEARS}
 
 
-def read(path: Path, text: str | bytes) -> Run:
+def read(path: Path, text: str | bytes) -> PooledRun:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_run(path, NUMBERS, years_of)
 
 
-def rows(run: Run) -> list[tuple[int, str, float]]:
+def rows(run: PooledRun) -> list[tuple[int, str, float]]:
     papers = [run.paper_ids[paper] for paper in run.papers]
     return list(zip(run.contexts.tolist(), papers, run.scores.tolist(), strict=True))
 
@@ -94,9 +94,7 @@ def test_both_readers_read_the_same(
 ) -> None:
     path = tmp_path_factory.mktemp("runs") / "run.trec"
     path.write_text("".join(f"{context} Q0 {paper} 1 {score!r} x\n" for (context, paper), score in lines.items()))
-    table = run_module._read_quickly(path)
-    assert table is not None
-    quick = run_module._from_table(table, NUMBERS, years_of)
+    quick = run_module._read_quickly(path, NUMBERS, years_of)
     slow = run_module._read_slowly(path, NUMBERS, years_of)
     assert quick is not None
     assert rows(quick) == rows(slow)
@@ -113,7 +111,7 @@ TOPICS = topics(
 )
 
 
-def collected(*answers: list[tuple[str, float]]) -> Run:
+def collected(*answers: list[tuple[str, float]]) -> PooledRun:
     return collect_run(answers, years_of, "mine")
 
 
@@ -149,7 +147,7 @@ def test_order_of_the_lines_does_not_matter() -> None:
     for shift in range(len(lines)):
         turned = lines[shift:] + lines[:shift]
         contexts, papers, scores = (np.array(column) for column in zip(*turned, strict=True))
-        run = Run(contexts.astype(np.int32), papers.astype(np.int32), scores, ids, years)
+        run = PooledRun(contexts.astype(np.int32), papers.astype(np.int32), scores, ids, years)
         assert rows(rank(run, TOPICS, Rules(), 10).run) == [
             (0, "p3", 3), (0, "p2", 2), (0, "p1", 1), (1, "p1", 5), (1, "p2", 5),
         ]  # fmt: skip
