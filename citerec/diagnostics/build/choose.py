@@ -105,9 +105,9 @@ def choose(
 ) -> CellChoice:
     """Fills the slots of a cell as far as its papers allow: a maximum matching of slots and papers.
 
-    Where papers are too few for all slots, classes of which the fewest contexts were chosen before come first. Papers are
-    given in the order in which they were drawn; `papers` is the number of all papers of the cell, `slots` has the quotas.
-    The seed decides between sentences that fit equally well. What is chosen is added to `so_far`.
+    Where papers are too few for all slots, classes with the fewest contexts so far come first. `drawn` is in the order
+    of drawing; `papers` is the number of all papers of the cell, and `slots` has the quotas. The seed decides between
+    sentences that fit equally well. What is chosen is added to `so_far`.
     """
     store = collections.papers
     found = store.papers(drawn)
