@@ -64,12 +64,11 @@ class Reading:
     """What a text between brackets says.
 
     Attributes:
-        entries: Authors with years, in order.
         years_first: Years before any name: they belong to names before the bracket.
-        prose: Whether something else stands there.
-        markers: How many `<REF>` stand there.
-        broken: Whether an author has lost his year, or a year its author.
-        ends_open: Whether names stand at its end that no year follows.
+        prose: Whether there is other text.
+        markers: How many `<REF>` there are.
+        broken: Whether an author has no year, or a year no author.
+        ends_open: Whether it ends in names without a year.
     """
 
     entries: tuple[Entry, ...]

@@ -23,10 +23,9 @@ class Callout:
     """A place at which a text cites.
 
     Attributes:
-        start: First character.
         end: First character after it.
-        style: How it is written; MANGLED where it is broken.
-        works: How many works it cites; 0 where it is mangled.
+        style: How it is printed; MANGLED if it is broken.
+        works: How many works it cites; 0 if it is mangled.
         numbers: The numbers of a numbered one, ranges expanded.
     """
 

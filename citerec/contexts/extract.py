@@ -43,9 +43,9 @@ class Rules:
     """Which sentences make contexts.
 
     Attributes:
-        single: Whether a sentence must hold exactly one citation, to one paper: the benchmark's rule. Else each
+        single: Whether a sentence must hold exactly one citation, to one paper: the benchmark's rule. Otherwise each
             citation makes a context, with all matched papers that share its marker.
-        split: What splits sentences where the source does not tell them.
+        split: What splits sentences if the source does not give them.
     """
 
     single: bool = True
@@ -169,7 +169,7 @@ class _Passage:
     def _judged(
         self, sentence: Span, here: Sequence[Callout]
     ) -> Iterator[tuple[Outcome, Callout | None, tuple[str, ...]]]:
-        """What becomes of a sentence, or of each citation in it where several may stand there."""
+        """The outcome of a sentence, or of each citation in it if several are allowed."""
         outcome: Outcome | None = Outcome.DEBRIS
         if MARKER not in self._whole[slice(*sentence)]:  # a paper on citation recommendation may well write it
             outcome = outcome_of_sentence(self._whole, sentence, here, single=self._rules.single)

@@ -29,7 +29,7 @@ def sentences_of(whole: str, callouts: Sequence[Callout], split: Splitter) -> li
 def sentences_given(whole: str, callouts: Sequence[Callout], given: Sequence[Span], paragraph: Paragraph) -> list[Span]:
     """The sentences of a paragraph, as the source gives them for the whole text.
 
-    None are taken where they overlap one another, or leave a citation of the paragraph out: it is then split anew.
+    None if they overlap one another, or leave a citation of the paragraph out: the paragraph must then be split.
     """
     first, last = (bisect_left(given, (place, 0)) for place in (paragraph.start, paragraph.end))
     spans = [
@@ -45,7 +45,7 @@ def sentences_given(whole: str, callouts: Sequence[Callout], given: Sequence[Spa
 
 
 def follows_stop(whole: str, callout: Callout) -> bool:
-    """Whether a citation stands right after a full stop, as superscripts do, and belongs to the sentence before it."""
+    """Whether a citation is right after a full stop, as superscripts are, and belongs to the sentence before it."""
     return callout.start > 0 and whole[callout.start - 1] in ENDS
 
 

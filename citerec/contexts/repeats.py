@@ -43,7 +43,7 @@ def write_texts(places: Sequence[tuple[str, int]], write: Write) -> None:
 
 
 def repeated(results: Sequence[Result]) -> dict[str, list[int]]:
-    """The lines of each shard that a later one, there or in a later shard, stands in for; memory stays flat."""
+    """The lines of each shard that a later line, there or in a later shard, replaces; memory stays flat."""
     lost: dict[str, list[int]] = {}
     texts = heapq.merge(*[_texts(result.path, number) for number, result in enumerate(results)])
     for _, places in itertools.groupby(texts, key=lambda place: place[0]):
@@ -53,7 +53,7 @@ def repeated(results: Sequence[Result]) -> dict[str, list[int]]:
 
 
 def write_repeated(lost: Mapping[str, list[int]], folder: Path) -> Path:
-    """Writes what `repeated` gives to a file that is named for it, for `lost_lines` to read in other processes."""
+    """Writes what `repeated` gives to a file named by its digest; `lost_lines` reads it in other processes."""
     path = folder / f"repeated-{digest_of(lost)}"
     path.write_bytes(orjson.dumps(lost))
     return path.resolve()
@@ -110,7 +110,7 @@ def run_over_texts(
 
 
 def lost_lines(path: str, shard: Path) -> frozenset[int]:
-    """The lines of a shard that a later text stands in for."""
+    """The lines of a shard that later lines replace."""
     return frozenset(_lost(path).get(str(shard), ()))
 
 

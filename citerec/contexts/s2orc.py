@@ -46,14 +46,11 @@ class BibEntry:
 
 @dataclass(frozen=True, slots=True)
 class FullText:
-    """The full text of a paper.
+    """The full text of a paper. Offsets are places in `text`; paragraphs, sentences and bib refs are in their order.
 
     Attributes:
         paper_id: Its corpusid.
-        text: Its text, to which all offsets point.
-        paragraphs: In order, without repeats.
-        sentences: Start and end of each, in order; None if the source does not give them.
-        bib_refs: In order.
+        sentences: Start and end of each; None if the source does not give them.
         bib_entries: By id.
         faults: Messages about annotations that did not fit the text.
     """

@@ -29,7 +29,7 @@ _DEBRIS = re.compile(
 
 
 class Outcome(StrEnum):
-    """What becomes of a sentence that cites; the first that applies."""
+    """The outcome of a citing sentence: the first that applies."""
 
     USABLE = "usable"
     NO_END = "it does not end in . ? or !"

@@ -6,7 +6,7 @@ from citerec.records import Context, json_id
 
 
 def as_record(context: Context) -> dict[str, Any]:
-    """The JSON object of a context, as `parse_context` reads it back; what is rare only where it is known."""
+    """The JSON object of a context, as `parse_context` reads it; rare fields only if they are known."""
     record: dict[str, Any] = {
         "context_id": context.context_id,
         "text": context.text,

@@ -216,7 +216,7 @@ def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two reviewers, how many contexts both judged, how many of them alike, and Cohen's κ where it is defined."""
+    """Two reviewers: how many contexts both judged, how many alike, and Cohen's κ if it is defined."""
 
     reviewers: tuple[str, str]
     both: int
@@ -238,7 +238,7 @@ def agreement(reviews: Mapping[str, Mapping[str, Review]]) -> list[Agreement]:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a set: how many contexts it has now, which were rejected, and which stand in for some of them."""
+    """What became of a set: how many contexts it has now, which were rejected, and which replace them."""
 
     contexts: int
     rejected: tuple[str, ...] = ()
@@ -349,8 +349,8 @@ def _facts(manifest: sets.SetManifest, kept: Iterable[Item], cells: Sequence[Map
         empty = sum(row["chosen"] == "0" for row in cells)
         now = {"wanted": len(cells), "full": full, "partly": len(cells) - full - empty, "empty": empty}
         sampling = sampling.model_copy(update={"cells": now})
-    told = {field.name: getattr(manifest, field.name) for field in fields(sets.SetFacts)}
-    return sets.SetFacts(**{**told, "families": families, "sampling": sampling})
+    stated = {field.name: getattr(manifest, field.name) for field in fields(sets.SetFacts)}
+    return sets.SetFacts(**{**stated, "families": families, "sampling": sampling})
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

@@ -26,9 +26,9 @@ class Sentence:
     """A citing sentence, in numbers.
 
     Attributes:
-        length: How many words it has, the marker counted as one. Punctuation is no word.
-        position: Which of them the marker is, from 1.
-        tag_before: Penn tag of the nearest word before the marker; None without a tagger, or where there is none.
+        length: Number of words, with the marker as one and without punctuation.
+        position: Number of the marker among them, from 1.
+        tag_before: Penn tag of the nearest word before the marker; None without a tagger, or if there is no word.
         tag_after: Penn tag of the nearest word after it.
     """
 

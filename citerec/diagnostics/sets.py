@@ -31,7 +31,7 @@ from citerec.version import __version__
 
 KIND = "citerec-diagnostic-set"
 VERSION = 1
-"""Rises when a set written before can no longer be read."""
+"""Version of the format; it rises when older sets can no longer be read."""
 
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
 RESERVES, REJECTED = "reserves.jsonl", "rejected.jsonl"

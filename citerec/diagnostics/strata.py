@@ -60,7 +60,7 @@ class CitationCountRules(Frozen):
 
 
 class Strata(Frozen):
-    """All the rules; a set labelled by another version of them is labelled anew."""
+    """All the rules; a set that was labelled by another version of them must be labelled again."""
 
     version: int
     length: LengthRules

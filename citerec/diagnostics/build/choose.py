@@ -105,18 +105,9 @@ def choose(
 ) -> CellChoice:
     """Fills the slots of a cell as far as its papers allow: a maximum matching of slots and papers.
 
-    Where papers are too few for all slots, those classes come first of which the fewest contexts were chosen before.
-
-    Args:
-        cell: The cell.
-        drawn: Its drawn papers, in the order in which they were drawn.
-        papers: How many papers it has.
-        slots: The slots to fill, each with its quota.
-        collections: Hold the contexts of the drawn papers.
-        bounds: Bounds of the classes.
-        seed: Decides between sentences that fit equally well.
-        conditions: Whether the conditions of families must hold.
-        so_far: What was chosen before; what is chosen here is added.
+    Where papers are too few for all slots, classes with the fewest contexts so far come first. `drawn` is in the order
+    of drawing; `papers` is the number of all papers of the cell, and `slots` has the quotas. The seed decides between
+    sentences that fit equally well. What is chosen is added to `so_far`.
     """
     store = collections.papers
     found = store.papers(drawn)

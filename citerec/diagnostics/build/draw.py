@@ -30,10 +30,10 @@ class Draw:
     """The papers of every cell, in the order in which they are drawn.
 
     Attributes:
-        cited: Papers that a text at hand cites.
+        cited: Papers that a given text cites.
         known: Those of them that the corpus has.
-        eligible: Those of them that have a title, authors and a venue, and stand in a cell.
-        papers: For each cell its first papers, in order of their numbers; no more than could ever be drawn.
+        eligible: Those of them that have a title, authors and a venue, and are in a cell.
+        papers: For each cell the papers that could ever be drawn, in order.
         sizes: For each cell how many eligible papers it has.
     """
 
@@ -59,12 +59,7 @@ def cell_of(paper: Paper, bounds: Bounds) -> Cell | None:
 def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: Mapping[str, int], seed: int) -> Draw:
     """Draws from the papers that some text cites. Memory grows with what is drawn, not with what is cited.
 
-    Args:
-        cited: Their ids.
-        store: The corpus.
-        bounds: Bounds of fields and groups of citation counts.
-        most: By field, how many papers of a cell could ever be drawn.
-        seed: Decides the sample.
+    `most` says by field how many papers of a cell could ever be drawn. The seed decides the sample.
     """
     draw = Draw()
     heaps: dict[Cell, list[tuple[int, str]]] = {}

@@ -130,7 +130,7 @@ class Record:
 
 
 def why(filling: Filling) -> str:
-    """Why a class of a cell holds fewer contexts than were wanted; empty where it is full."""
+    """Why a class of a cell has fewer contexts than were wanted; empty if it is full."""
     if filling.chosen >= filling.wanted:
         return ""
     if filling.fitting > filling.chosen:

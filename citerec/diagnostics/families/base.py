@@ -42,7 +42,7 @@ class Family:
         needs_tagger: Whether parts of speech must be known.
         sampled: Whether `diagnostics build` chooses contexts for each of its classes, so that it has a quota. By any
             other family it labels the contexts that it chose in large fields.
-        order: Its place among the families: the lowest number comes first.
+        order: Its place among the families, lowest first.
     """
 
     name: str
