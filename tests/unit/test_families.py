@@ -48,7 +48,8 @@ def test_bounds_of_length_are_mean_and_deviation_without_outliers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "expected"), [(1, "short"), (13, "short"), (14, "medium"), (25, "medium"), (26, "long"), (500, None)]
+    ("length", "expected"),
+    [(1, None), (2, "short"), (13, "short"), (14, "medium"), (25, "medium"), (26, "long"), (500, None)],
 )
 def test_length(length: int, expected: str | None) -> None:
     assert label("length", facts(length, length)) == expected
