@@ -4,6 +4,7 @@ The name of a system is that of a recipe (a TOML file, or one that is shipped), 
 behind a `+`: `hybrid+ltr` is the recipe `hybrid` with the reranker `ltr` behind it.
 """
 
+import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -240,7 +241,9 @@ def _values_of(system: str) -> dict[str, Any]:
         if last in RERANKERS or trained_at(Path(last)):
             values = _values_of(base)
             return {**values, "rerankers": [*values.get("rerankers", ()), last]}
-    raise SettingsError(f"there is no system {system!r}", f"Give a TOML file, or one of: {', '.join(system_names())}.")
+    near = difflib.get_close_matches(system, known := system_names(), n=1)
+    hint = f"Did you mean {near[0]}? " if near else ""
+    raise SettingsError(f"there is no system {system!r}", f"{hint}Give a TOML file, or one of: {', '.join(known)}.")
 
 
 def _section(part: Part) -> str:
