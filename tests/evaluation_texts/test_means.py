@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.evaluation.compare import Grouping, compare, group_scores
-from citerec.evaluation.figures import DATASET, UNNAMED, Comparison, Floats, Mean
-from citerec.evaluation.statistics import holm
+from citerec.evaluation.figures import DATASET, UNNAMED, Comparison, Mean
+from citerec.evaluation.statistics import Floats, holm
 from citerec.evaluation.texts import grouping_of
 
 NAN = np.nan
