@@ -72,6 +72,9 @@ def train(tasks: Path, bases: dict[str, str]) -> Train:
     """Trains with what the test changes."""
 
     def call(out: Path, base: str = "bart", **changes: Any) -> WriterManifest:
+        if "tasks" in changes:
+            changes["path"] = changes.pop("tasks")
+
         def of(kind: Any, **values: Any) -> Any:
             names = kind.__dataclass_fields__
             return kind(**{**values, **{name: value for name, value in changes.items() if name in names}})
