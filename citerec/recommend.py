@@ -3,6 +3,7 @@
 import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, overload
@@ -11,18 +12,16 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
-from citerec.errors import QueryError
+from citerec.errors import QueryError, SettingsError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
 from citerec.retrieve.fusion import FusedRetriever, Fusion
-from citerec.retrieve.index import recover
 from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
-from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run
-from citerec.systems import Recipe, default_system, learnt_by_system, open_rerankers
+from citerec.systems import Recipe, default_system, learnt_by_parts, open_rerankers
 
 _PART = 1000
 
@@ -88,6 +87,7 @@ class Recommender:
         self.recipe = recipe or Recipe(retrievers=dict.fromkeys(retrievers, 1.0))
         self.path, self.store, self.manifest = index.path, index.store, index.manifest
         self._index = index
+        self._retrievers = tuple(retrievers.values())
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
 
@@ -105,22 +105,8 @@ class Recommender:
             JavaError: There is no Java to run Lucene on.
         """
         path = Path(index)
-        recover(path)
-        Manifest.read(path)
         recipe = system if isinstance(system, Recipe) else Recipe.load(system or default_system(path))
-        rerankers = open_rerankers(path, recipe)
-        opened = OpenIndex.open(path, recipe.settings_of(LuceneRetriever))
-        retrievers: dict[str, Retriever] = {}
-        try:
-            for name in recipe.retrievers:
-                part = RETRIEVERS[name]
-                retrievers[name] = part.open(opened, recipe.settings_of(part))
-        except BaseException:
-            for retriever in retrievers.values():
-                retriever.close()
-            opened.close()
-            raise
-        return cls(opened, retrievers, rerankers, recipe)
+        return cls._open(path, [RETRIEVERS[name] for name in recipe.retrievers], None, recipe.whole())
 
     @classmethod
     def from_parts(
@@ -140,18 +126,54 @@ class Recommender:
             rerankers: Rank the candidates anew, in this order.
             weights: The weight of each list by the name of its retriever; 1 where none is given.
             fusion: How several lists become one.
+
+        Raises:
+            SettingsError: There is no retriever, two have one name, or a weight is of none.
+            IndexUnusableError: There is no index, or it is half built, broken, or of another version.
+            JavaError: There is no Java to run Lucene on.
         """
-        opened = OpenIndex.open(index)
-        parts = {
-            part.name: part.open(opened, part.Settings()) if isinstance(part, type) else part for part in retrievers
-        }
-        lists = {name: (weights or {}).get(name, 1.0) for name in parts}
-        return cls(opened, parts, rerankers, Recipe(retrievers=lists, fusion=fusion or Fusion()))
+        names = [part.name for part in retrievers]
+        if not names or len(set(names)) < len(names):
+            raise SettingsError(
+                f"the retrievers are {', '.join(names) or 'none'}", "Give at least one; each name once."
+            )
+        if unknown := set(weights or {}) - set(names):
+            raise SettingsError(f"there is a weight for {min(unknown)!r}", f"The retrievers are: {', '.join(names)}.")
+        recipe = Recipe(
+            retrievers=dict.fromkeys(names, 1.0) | dict(weights or {}),
+            rerankers=tuple(part.name for part in rerankers),
+            fusion=fusion or Fusion(),
+            parts={part.name: part.Settings() for part in retrievers if isinstance(part, type)},
+        )
+        return cls._open(Path(index), retrievers, rerankers, recipe)
+
+    @classmethod
+    def _open(
+        cls,
+        path: Path,
+        retrievers: Sequence[Retriever | type[Retriever]],
+        rerankers: Sequence[Reranker] | None,
+        recipe: Recipe,
+    ) -> Self:
+        """Opens an index and those retrievers that are classes; the rerankers of the recipe, where none are given."""
+        opened = OpenIndex.open(path, recipe.settings_of(LuceneRetriever))
+        with ExitStack() as failed:
+            failed.callback(opened.close)
+            parts = {}
+            for part in retrievers:
+                if isinstance(part, type):
+                    part = part.open(opened, recipe.settings_of(part))
+                    failed.callback(part.close)
+                parts[part.name] = part
+            rerankers = open_rerankers(path, recipe) if rerankers is None else rerankers
+            failed.pop_all()
+        return cls(opened, parts, rerankers, recipe)
 
     @property
     def learnt(self) -> Learnt:
         """What its trained parts learnt from, and were tuned on."""
-        return learnt_by_system(self.path, self.recipe)
+        rerankers = [(type(part), part.folder) for part in self._rerankers]
+        return learnt_by_parts(self.path, self.recipe, map(type, self._retrievers), rerankers)
 
     def __enter__(self) -> Self:
         return self

@@ -5,7 +5,7 @@ behind a `+`: `hybrid+ltr` is the recipe `hybrid` with the reranker `ltr` behind
 """
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,6 +18,7 @@ from citerec.rerank.base import RERANKERS, Reranker, trained_at
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.dense.manifest import has_vectors
 from citerec.retrieve.fusion import Fusion
+from citerec.retrieve.index import recover
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.staging import DENSE
 from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
@@ -53,9 +54,8 @@ class Recipe(PartSettings):
 
     @field_validator("retrievers", mode="before")
     @classmethod
-    def _with_weights(cls, value: Any) -> Any:
-        names = value.split(",") if isinstance(value, str) else value
-        return dict.fromkeys(names, 1.0) if isinstance(names, list | tuple) else names
+    def _weighted(cls, value: Any) -> Any:
+        return _with_weights(value)
 
     @field_validator("rerankers", mode="before")
     @classmethod
@@ -75,8 +75,8 @@ class Recipe(PartSettings):
                 range.
         """
         values = {} if system is None else _values_of(str(system))
-        if isinstance(listed := values.get("retrievers"), list):
-            values["retrievers"] = dict.fromkeys(listed, 1.0)  # so that one weight can be assigned
+        if "retrievers" in values:
+            values["retrievers"] = _with_weights(values["retrievers"])  # so that one weight can be assigned
         assign(values, assignments, all_settings)
         own = {name: values.pop(name) for name in list(values) if name in cls.model_fields and name != "parts"}
         parts = {}
@@ -110,9 +110,8 @@ class Recipe(PartSettings):
     def changes(self) -> dict[str, Any]:
         """What a TOML file of this recipe holds: all that differs from the defaults."""
         own = self.model_dump(mode="json", exclude={"parts", "default_for"}, exclude_defaults=True)
-        parts: dict[str, Part] = {**dict(RETRIEVERS.items()), **dict(RERANKERS.items())}
         tables = {
-            _section(parts[name]): settings.model_dump(mode="json", exclude_defaults=True)
+            _section(name): settings.model_dump(mode="json", exclude_defaults=True)
             for name, settings in self.parts.items()
         }
         return own | {section: table for section, table in tables.items() if table}
@@ -134,15 +133,19 @@ class Recipe(PartSettings):
         """The same system without what ranks anew."""
         return self.model_copy(update={"rerankers": ()})
 
-    def to_json(self) -> dict[str, Any]:
-        """All settings of the parts that it names, defaults included."""
+    def whole(self) -> Self:
+        """The same recipe with the settings of the parts that it names, defaults included, and of no other."""
         parts: list[Part] = [RETRIEVERS[name] for name in self.retrievers]
         parts += [reranker_of(name)[0] for name in self.rerankers]
+        return self.model_copy(update={"parts": {part.name: self.settings_of(part) for part in parts}})
+
+    def to_json(self) -> dict[str, Any]:
+        """What it names, and the settings that it holds."""
         return {
             "retrievers": dict(self.retrievers),
             "rerankers": list(self.rerankers),
             "fusion": self.fusion.model_dump(),
-            **{_section(part): self.settings_of(part).model_dump() for part in parts},
+            **{_section(name): settings.model_dump() for name, settings in self.parts.items()},
         }
 
 
@@ -164,17 +167,28 @@ def open_rerankers(index: Path, recipe: Recipe) -> list[Reranker]:
 
 
 def learnt_by_system(index: Path, recipe: Recipe) -> Learnt:
-    """What the trained parts of a system learnt from, and what its recipe was tuned on.
+    """What the trained parts of a system learnt from, and what its recipe was tuned on; errors as `learnt_by_parts`."""
+    retrievers = [RETRIEVERS[name] for name in recipe.retrievers]
+    return learnt_by_parts(index, recipe, retrievers, map(reranker_of, recipe.rerankers))
+
+
+def learnt_by_parts(
+    index: Path,
+    recipe: Recipe,
+    retrievers: Iterable[type[Retriever]],
+    rerankers: Iterable[tuple[type[Reranker], Path | None]],
+) -> Learnt:
+    """What some parts learnt from, rerankers each with its folder, and what the recipe of their system was tuned on.
 
     Raises:
         ModelError: A part's file of digests is broken.
         IndexUnusableError: The index has vectors that cannot be used.
     """
     found = read_learnt(Path(recipe.tuned_on), Path(recipe.tuned_on).name) if recipe.tuned_on else NOTHING
-    for name in recipe.retrievers:
-        found |= RETRIEVERS[name].learnt_at(index, recipe.settings_of(RETRIEVERS[name]))
-    for part, folder in map(reranker_of, recipe.rerankers):
-        found |= part.learnt_at(index, folder, recipe.settings_of(part))
+    for retriever in retrievers:
+        found |= retriever.learnt_at(index, recipe.settings_of(retriever))
+    for reranker, folder in rerankers:
+        found |= reranker.learnt_at(index, folder, recipe.settings_of(reranker))
     return found
 
 
@@ -184,7 +198,7 @@ def all_settings() -> dict[str, tuple[Any, str]]:
     keys = {key: value for key, value in setting_keys(Recipe).items() if key not in of_recipes_only}
     for registry in (RETRIEVERS, RERANKERS):
         for _, part in registry.items():
-            keys |= setting_keys(part.Settings, f"{_section(part)}.")
+            keys |= setting_keys(part.Settings, f"{_section(part.name)}.")
     return keys
 
 
@@ -201,6 +215,7 @@ def default_system(index: Path) -> str:
 
     docs/results.md says by how much it is better.
     """
+    recover(index)
     if not has_vectors(index / DENSE):
         return _default_for("citances" if Manifest.read(index).counts.citances else "words")
     base = _default_for("vectors")
@@ -235,9 +250,7 @@ def _values_of(system: str) -> dict[str, Any]:
     if plus and base:
         if last in RETRIEVERS:
             values = _values_of(base)
-            named = values.get("retrievers", {"lucene": 1.0})
-            lists = dict.fromkeys(named, 1.0) if isinstance(named, list) else named
-            return {**values, "retrievers": {**lists, last: 1.0}}
+            return {**values, "retrievers": {**_with_weights(values.get("retrievers", "lucene")), last: 1.0}}
         if last in RERANKERS or trained_at(Path(last)):
             values = _values_of(base)
             return {**values, "rerankers": [*values.get("rerankers", ()), last]}
@@ -246,15 +259,21 @@ def _values_of(system: str) -> dict[str, Any]:
     raise SettingsError(f"there is no system {system!r}", f"{hint}Give a TOML file, or one of: {', '.join(known)}.")
 
 
-def _section(part: Part) -> str:
+def _with_weights(names: Any) -> Any:
+    """Retrievers and their weights: a list of names, or names with commas between, have weights of 1."""
+    names = names.split(",") if isinstance(names, str) else names
+    return dict.fromkeys(names, 1.0) if isinstance(names, list | tuple) else names
+
+
+def _section(name: str) -> str:
     """The table of a recipe that holds the settings of a part."""
-    return part.name.replace("-", "_")
+    return name.replace("-", "_")
 
 
 def _part_of_section(section: str) -> Part | None:
     for registry in (RETRIEVERS, RERANKERS):
         for _, part in registry.items():
-            if _section(part) == section:
+            if _section(part.name) == section:
                 return part
     return None
 

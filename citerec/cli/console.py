@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from citerec.records import Paper
 
 
-def contexts(number: int) -> str:
-    """A number of contexts, in words that agree with it."""
-    return f"{number:,} context{'' if number == 1 else 's'}"
-
-
 def output() -> "Console":
     """Where answers go. Without a terminal the lines are 100 wide."""
     from rich.console import Console

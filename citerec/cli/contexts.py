@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from citerec.cli.console import contexts as in_words
 from citerec.cli.console import note_set_aside, output, say, show_counts
 from citerec.cli.options import PATH, Option, path_option, reading, seed, with_options
+from citerec.groundwork.tables import counted
 
 
 @click.group(epilog="Example: citerec contexts extract s2orc --out contexts.jsonl")
@@ -88,6 +88,6 @@ def extract(
             on_progress=lambda done, whole: on_progress("reading", done, whole),
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"
-    say(f"{out}: {in_words(extracted.contexts)} of {seen}.")
+    say(f"{out}: {counted(extracted.contexts, 'context')} of {seen}.")
     show_counts(extracted.outcomes)
     note_set_aside(extracted)

@@ -5,11 +5,11 @@ from typing import Any
 
 import click
 
-from citerec.cli.console import contexts as in_words
 from citerec.cli.console import note, output
 from citerec.cli.options import PATH, index_option, one_of, path_option, reading, seed, with_options
 from citerec.cli.review import review
 from citerec.groundwork.places import DIAGNOSTICS
+from citerec.groundwork.tables import counted
 
 
 @click.group(epilog="Example: citerec diagnostics list")
@@ -117,7 +117,7 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     show_labelled(output(), place, written, is_default_place=place.parent == DIAGNOSTICS)
     _note_no_model(model)
     if labelled.outside:
-        note(f"{in_words(labelled.outside)}: no cited paper is in {index}.")
+        note(f"{counted(labelled.outside, 'context')}: no cited paper is in {index}.")
 
 
 @diagnostics.command(

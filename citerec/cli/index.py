@@ -167,10 +167,13 @@ def info(path: Path | None, as_json: bool) -> None:
     from citerec.cli.tables import show_description
     from citerec.retrieve.describe import describe
     from citerec.retrieve.manifest import find_index
+    from citerec.systems import Recipe, default_system
 
     description = describe(find_index(path))
     if as_json:
-        print_json(description.to_json())
+        system = default_system(description.path)
+        settings = Recipe.load(system).whole().to_json()
+        print_json({**description.to_json(), "default_system": system, "default_settings": settings})
     else:
         show_description(description)
 

@@ -13,7 +13,6 @@ from citerec.evaluation.tables import (
     block_table,
     blocks,
     cost_table,
-    counted,
     discourse_table,
     legend,
     outcomes_table,
@@ -23,7 +22,7 @@ from citerec.evaluation.tables import (
     settings_text,
     title_of,
 )
-from citerec.groundwork.tables import show, show_lines
+from citerec.groundwork.tables import counted, show, show_lines
 
 if TYPE_CHECKING:
     from citerec.evaluation.ratings import Rated

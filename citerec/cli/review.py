@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from citerec.cli.console import contexts as in_words
 from citerec.cli.console import output
-from citerec.groundwork.tables import Cell, Column, Span, Table, left, marked, right, show
+from citerec.groundwork.tables import Cell, Column, Span, Table, counted, left, marked, right, show
 from citerec.records import MARKER, Context
 
 if TYPE_CHECKING:
@@ -107,7 +106,9 @@ class _Session:
         places = {item.context.context_id: place for place, item in enumerate(self._order)}
         at = self._next()
         if at is None:
-            self._console.print(f"{self._reviewer} has judged all {in_words(len(self._order))}.", markup=False)
+            self._console.print(
+                f"{self._reviewer} has judged all {counted(len(self._order), 'context')}.", markup=False
+            )
         while at is not None:
             context_id = at.context.context_id
             _show_item(self._console, at, f"{places[context_id] + 1:,} of {len(self._order):,}", self._manifest)
@@ -317,7 +318,7 @@ def _show_status(console: "Console", path: Path, name: str) -> None:
             found = tally(some[0], some[1], verdicts)
             name_of_row = f"  {family}" if family else marked(reviewer, "strong")
             table.rows.append([name_of_row, found.accepted, found.rejected, found.left, _share(found)])
-    console.print(f"[bold]{escape(name)}[/]  {in_words(len(items))}, {len(gone):,} taken out\n")
+    console.print(f"[bold]{escape(name)}[/]  {counted(len(items), 'context')}, {len(gone):,} taken out\n")
     show(console, table)
     console.print()
     _show_agreement(console, reviews)
@@ -333,7 +334,7 @@ def _show_agreement(console: "Console", reviews: "Mapping[str, Mapping[str, Revi
     for one in found:
         kappa = "not defined: both judged all alike" if one.kappa is None else f"{one.kappa:.2f}"
         console.print(
-            f"{' and '.join(one.reviewers)}: both judged {in_words(one.both)}, "
+            f"{' and '.join(one.reviewers)}: both judged {counted(one.both, 'context')}, "
             f"{one.alike / one.both:.0%} alike; Cohen's kappa {kappa}",
             markup=False,
         )
@@ -358,10 +359,10 @@ def _show_applied(console: "Console", applied: "Applied", path: Path, name: str)
         console.print(f"No context of {name} is rejected: nothing to do.", markup=False)
         return
     rejected, replaced = len(applied.rejected), len(applied.replacements)
-    console.print(f"[bold]{escape(str(path))}[/]  {in_words(applied.contexts)}", soft_wrap=True)
+    console.print(f"[bold]{escape(str(path))}[/]  {counted(applied.contexts, 'context')}", soft_wrap=True)
     console.print(
         f"{rejected:,} rejected: see rejected.jsonl; {replaced:,} replaced; {rejected - replaced:,} left open."
     )
     if replaced:
-        waiting = f"{in_words(replaced)} that stand{'s' * (replaced == 1)} in"
+        waiting = f"{counted(replaced, 'context')} that stand{'s' * (replaced == 1)} in"
         console.print(f"\nReview the {waiting}:  citerec diagnostics review {name}", markup=False, soft_wrap=True)

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
-from citerec.cli.console import contexts, show_counts
-from citerec.groundwork.tables import Cell, Column, Span, Table, left, marked, right, show
+from citerec.cli.console import show_counts
+from citerec.groundwork.tables import Cell, Column, Span, Table, counted, left, marked, right, show
 from citerec.records import MARKER
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ def show_sets(console: Console, sets: "Mapping[Path, SetManifest | str]") -> Non
 def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
     """One set: where it comes from, its bounds, its families."""
     manifest = found.manifest
-    console.print(f"[bold]{escape(manifest.name)}[/]  {contexts(manifest.contexts)} of {escape(manifest.source)}")
+    console.print(
+        f"[bold]{escape(manifest.name)}[/]  {counted(manifest.contexts, 'context')} of {escape(manifest.source)}"
+    )
     fingerprint = f", fingerprint {manifest.corpus_fingerprint}" if manifest.corpus_fingerprint else ""
     facts = {
         "corpus": f"{manifest.corpus_papers:,} papers{fingerprint}",
@@ -88,7 +90,7 @@ def show_family(console: Console, found: "DiagnosticSet", name: str, identifier:
 
 def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
     """The set made of a file of contexts."""
-    console.print(f"[bold]{escape(str(place))}[/]  {contexts(manifest.contexts)} labelled", soft_wrap=True)
+    console.print(f"[bold]{escape(str(place))}[/]  {counted(manifest.contexts, 'context')} labelled", soft_wrap=True)
     show_families(console, manifest)
     identifier = manifest.name if is_default_place else str(place)
     console.print(f"\nMeasure a system on it:  citerec eval --set {escape(identifier)}", soft_wrap=True)
@@ -96,7 +98,7 @@ def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_
 
 def show_built(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
     """The set made of papers and texts: the funnel, the classes, how full the cells are."""
-    console.print(f"[bold]{escape(str(place))}[/]  {contexts(manifest.contexts)} chosen", soft_wrap=True)
+    console.print(f"[bold]{escape(str(place))}[/]  {counted(manifest.contexts, 'context')} chosen", soft_wrap=True)
     if manifest.sampling:
         show_sampling(console, manifest.sampling)
     show_families(console, manifest)

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import orjson
 
-from citerec.contexts.learnt import digest, folded
+from citerec.contexts.learnt import folded
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError
 from citerec.groundwork.directories import Kind
+from citerec.groundwork.hashing import hash_sample
 from citerec.records import Context, citing_name
 from citerec.version import __version__
 
@@ -107,7 +108,7 @@ def _paper(context: Context) -> tuple[str, str]:
 
 def _places(papers: Counter[tuple[str, str]], wanted: dict[str, float], seed: int) -> dict[tuple[str, str], str]:
     """The part of each citing paper: in the order of their digests, each part takes what it wants of those left."""
-    left = iter(sorted(papers, key=lambda paper: (digest("split", str(seed), *paper), paper)))
+    left = iter(sorted(papers, key=lambda paper: (hash_sample(seed, *paper), paper)))
     places = {}
     for part, size in wanted.items():
         whole = size if size >= 1 else round(size * len(papers))

@@ -4,7 +4,7 @@ Searches are restricted by `LeakRules.restrict` before they run. Lists from else
 memory) are judged by `LeakRules.breaches`. Both read the same topics, so every system is held to the same rules.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-UNKNOWN_YEAR = 9999
-"""Stands for the year of a citing paper of unknown year: nothing is newer."""
+_NO_LIMIT = 9999  # nothing is newer
 
 
 class Breaches(NamedTuple):
@@ -79,11 +78,5 @@ class LeakRules:
         numbers = {paper_id: number for number, paper_id in enumerate(paper_ids)}
         hidden = np.array([numbers.get(limit.citing_id or "", -1) for limit in limits], np.int32)
         citing = papers == hidden[rows]
-        return Breaches(citing, ~citing & (years[papers] > latest_years(limits)[rows]))
-
-
-def latest_years(limits: Iterable[Filters]) -> "npt.NDArray[np.int32]":
-    """The year up to which anything may be known under each of some limits; UNKNOWN_YEAR for no limit."""
-    import numpy as np
-
-    return np.array([UNKNOWN_YEAR if one.as_of_year is None else one.as_of_year for one in limits], np.int32)
+        latest = np.array([_NO_LIMIT if limit.as_of_year is None else limit.as_of_year for limit in limits], np.int32)
+        return Breaches(citing, ~citing & (years[papers] > latest[rows]))

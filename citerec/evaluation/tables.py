@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from citerec.evaluation.figures import ALL, DATASET, SIGNIFICANT, Comparison, Figures, Group, Mean
 from citerec.evaluation.rank import FOUND_UNTIL
-from citerec.groundwork.tables import Cell, Span, Table, left, marked, right
+from citerec.groundwork.tables import Cell, Span, Table, counted, left, marked, right
 from citerec.texts.metrics.base import Column
 
 SYSTEM_COLOURS = 8
@@ -53,11 +53,6 @@ def title_of(results: Figures) -> str:
     if results.of_texts:
         return f"{counted(results.set['compared'], 'task')}, {counted(len(results.systems), 'system')}"
     return f"{results.set['name']}, {counted(results.set['counted'], 'context')}"
-
-
-def counted(number: int, of: str) -> str:
-    """A number of things, in words that agree with it."""
-    return f"{number:,} {of}{'' if number == 1 else 's'}"
 
 
 def overall_table(results: Figures, intervals: Intervals = "short") -> Table:

@@ -15,8 +15,8 @@ from citerec.evaluation.items import Items
 from citerec.evaluation.predictions import Predictions, citing_paper
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import RESAMPLES, Floats
-from citerec.evaluation.tables import counted
 from citerec.groundwork.progress import Progress, no_progress
+from citerec.groundwork.tables import counted
 from citerec.texts.anchors import cited_in
 from citerec.texts.metrics.base import Column, CorpusMetric, TextMetric, default_metrics
 from citerec.texts.metrics.citations import Citations

@@ -31,6 +31,11 @@ Span = tuple[str, str]
 `system-3`, which HTML shows as a dot in the colour of that number."""
 
 
+def counted(number: int, of: str) -> str:
+    """A number of things, in words that agree with it."""
+    return f"{number:,} {of}{'' if number == 1 else 's'}"
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """What stands in a cell: its value, for CSV, and its spans, as people read it."""

@@ -41,6 +41,7 @@ class Reranker(ABC):
         trained_kind: What the manifest of a trained one says that it is; None for a reranker that is not trained.
         depth: How many candidates it ranks; those beyond stay behind, in their order.
         reads_citances: Whether it wants the citing sentences that the search found.
+        folder: Where a trained one lies; None for a reranker that is not trained.
     """
 
     name: ClassVar[str]
@@ -49,6 +50,7 @@ class Reranker(ABC):
     trained_kind: ClassVar[str | None] = None
     depth: int
     reads_citances: bool = False
+    folder: Path | None = None
 
     @classmethod
     @abstractmethod

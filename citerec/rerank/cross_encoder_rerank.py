@@ -66,6 +66,7 @@ class CrossEncoderReranker(Reranker):
 
     def __init__(self, path: str | Path, settings: CrossEncoderSettings | None = None) -> None:
         settings = settings or CrossEncoderSettings()
+        self.folder = Path(path)
         self.model = CrossEncoder.open(path, backend=settings.backend)
         self.weight = self.model.manifest.weight if settings.weight is None else settings.weight
         self.depth = settings.depth

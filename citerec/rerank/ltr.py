@@ -7,11 +7,11 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
-from citerec.models.loading import read_model_manifest
+from citerec.models.loading import ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
 from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, in_new_order, trained_folder
 from citerec.rerank.features import FEATURES, KINDS, features_of
@@ -30,14 +30,10 @@ class LtrSettings(PartSettings):
     model: str | None = Field(default=None, description="folder of the learnt ranker; by default that of the index")
 
 
-class LtrManifest(BaseModel):
+class LtrManifest(ModelManifest):
     """`manifest.json` of a learnt ranker: what it was made of, how well it did, what its features are worth."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     kind: Literal["citerec-ltr"] = "citerec-ltr"
-    version: Literal[1] = 1
-    citerec: str
     corpus: str
     """Fingerprint of the index that it learnt on."""
     system: str
@@ -87,6 +83,7 @@ class LtrReranker(Reranker):
     def __init__(self, path: Path, settings: LtrSettings | None = None) -> None:
         import lightgbm
 
+        self.folder = path
         self.manifest = LtrManifest.read(path)
         if self.manifest.features != tuple(FEATURES):
             raise ModelError(f"{path} was trained on other features", "Train it anew: citerec train ltr")

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.records import NO_FILTERS, Filters, Match, Reason
-from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
+from citerec.retrieve.base import Candidate, Retriever
 from citerec.retrieve.opened import OpenIndex
 from citerec.settings import PartSettings
 
@@ -81,7 +81,8 @@ class FusedRetriever:
                 if drawn is not None:
                     made[name] = drawn
                     lists[name] = self._list(name, retriever, topic, depth, filters, made)
-        fused = fuse(lists, self._weights, self._fusion, k, explain=explain)
+        labels = {name: retriever.label for name, retriever in self._retrievers.items()}
+        fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
         for name, retriever in self._retrievers.items():
             known = {candidate.paper_id for candidate in lists[name]}
             fused = _with_signals(fused, retriever, made[name], known)
@@ -104,25 +105,24 @@ def fuse(
     weights: Mapping[str, float],
     fusion: Fusion,
     k: int | None = None,
-    *,
-    explain: bool = False,
+    labels: Mapping[str, str] | None = None,
 ) -> list[Candidate]:
     """The k best candidates (all by default) of several lists, best first; ties go by paper id.
 
     `rrf` is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009): `Σ_list w_list / (k + rank)`.
     `weighted` scales the scores of each list to 0–1 first: `Σ_list w_list · (score − least) / (most − least)`. What is
-    not in a list gets nothing for it. Lists and weights stand under the names of retrievers; a missing weight is 1.
+    not in a list gets nothing for it. Lists, weights and labels stand under the names of retrievers; a missing weight
+    is 1. With labels, candidates say what each list gave them.
     """
     scores: dict[str, float] = defaultdict(float)
     reasons: dict[str, list[Reason]] = defaultdict(list)
     found: dict[str, Candidate] = {}
     for name, candidates in lists.items():
         weight = weights.get(name, 1.0)
-        label = RETRIEVERS[name].label if explain else name
         for candidate, share in zip(candidates, _shares(candidates, fusion), strict=True):
             scores[candidate.paper_id] += weight * share
-            if explain:
-                reasons[candidate.paper_id].append(Reason(label, weight * share))
+            if labels:
+                reasons[candidate.paper_id].append(Reason(labels[name], weight * share))
             known = found.get(candidate.paper_id)
             found[candidate.paper_id] = candidate if known is None else _both(known, candidate)
     ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0].encode()))

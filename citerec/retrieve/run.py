@@ -27,7 +27,7 @@ class Run(Mapping[str, Mapping[str, float]]):
     A mapping, so `evaluate` takes it as a system. `Recommender.search_many` makes one.
 
     Raises:
-        InputError: A context comes twice.
+        InputError: A context comes twice, or a paper twice in one; or a score is no number.
     """
 
     def __init__(self, answers: Iterable[tuple[str, Iterable[tuple[str, float]]]], name: str = "run") -> None:
@@ -36,8 +36,13 @@ class Run(Mapping[str, Mapping[str, float]]):
         for context_id, papers in answers:
             if context_id in self._answers:
                 raise InputError(f"the run answers {context_id!r} twice", "Give each context an id of its own.")
-            ordered = sorted(papers, key=lambda pair: (-pair[1], str(pair[0]).encode()))
-            self._answers[str(context_id)] = {str(paper_id): float(score) for paper_id, score in ordered}
+            scores: dict[str, float] = {}
+            for paper_id, score in papers:
+                if str(paper_id) in scores:
+                    raise InputError(f"the run has {paper_id!r} twice for {context_id!r}", "Give each paper once.")
+                scores[str(paper_id)] = _number(score, context_id)
+            ordered = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0].encode()))
+            self._answers[str(context_id)] = dict(ordered)
 
     def __getitem__(self, context_id: str) -> Mapping[str, float]:
         return self._answers[context_id]
@@ -124,6 +129,16 @@ class Run(Mapping[str, Mapping[str, float]]):
         for _, context_id, paper_id, score in read_lines(path):
             answers.setdefault(context_id, []).append((paper_id, score))
         return cls(answers.items(), name or path.stem)
+
+
+def _number(score: Any, context_id: str) -> float:
+    try:
+        number = float(score)
+    except (TypeError, ValueError):
+        number = math.nan
+    if math.isnan(number):
+        raise InputError(f"the run has the score {score!r} for {context_id!r}", "Scores are numbers; higher is better.")
+    return number
 
 
 def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], tag: str) -> tuple[int, int]:

@@ -117,7 +117,10 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
     assert added.stdout == "indexes/zoo brought up to date: 21 papers, 0 with an abstract.\n"
     info = citerec("index", "info").stdout
     assert "1990–2020" in info
-    assert json.loads(citerec("index", "info", "--json").stdout)["counts"]["papers"] == 21
+    described = json.loads(citerec("index", "info", "--json").stdout)
+    assert described["counts"]["papers"] == 21
+    assert described["default_system"] == "bm25"
+    assert described["default_settings"]["lucene"]["bm25"]["k1"] == 1.2
     assert "indexes/zoo" in citerec("index", "list").stdout
     assert "whole" in citerec("index", "verify").stdout
     (tmp_path / "indexes/zoo/papers.sqlite").write_bytes(b"garbage")

@@ -1,6 +1,7 @@
 """Runs and qrels from elsewhere: ranx, pandas, dictionaries, files; all score alike."""
 
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
@@ -34,6 +35,21 @@ def test_a_run_goes_to_every_form_and_back(tmp_path: Path) -> None:
     (tmp_path / "bad.trec").write_text("a Q0 1 1 high tag\n")
     with pytest.raises(InputError, match="line 1"):
         Run.read_trec(tmp_path / "bad.trec")
+
+
+@pytest.mark.parametrize(
+    ("answers", "message"),
+    [
+        ([("c", [("p", "x")])], "the run has the score 'x' for 'c'"),
+        ([("c", [("p", None)])], "the run has the score None for 'c'"),
+        ([("c", [("p", float("nan"))])], "the run has the score nan for 'c'"),
+        ([("c", [("p", 2.0), ("p", 1.0)])], "the run has 'p' twice for 'c'"),
+        ([("c", []), ("c", [])], "the run answers 'c' twice"),
+    ],
+)
+def test_what_is_no_run_is_refused(answers: Any, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        Run(answers)
 
 
 def test_runs_and_qrels_of_every_kind_score_alike(demo_index: Path) -> None:

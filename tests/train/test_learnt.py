@@ -16,6 +16,7 @@ from citerec.evaluation.results import Results
 from citerec.groundwork.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
+from citerec.rerank.ltr import LtrReranker
 from citerec.systems import Recipe
 from citerec.train.groups import Choice
 from citerec.train.ltr import LtrOptions, train_ltr
@@ -66,6 +67,11 @@ def test_a_ranker_says_what_it_learnt_from_and_what_it_inherited(ranker: Path, s
     inherited = digests_of(Context("It was tuned on <REF>.", citing_id="tuned"))
     assert learnt.tuned_on == of_dev | set(inherited)
     assert learnt.unsaid == ()
+
+
+def test_a_ranker_that_is_given_as_an_object_says_it_too(ranker: Path, demo_index: Path) -> None:
+    with Recommender.from_parts(demo_index, rerankers=[LtrReranker(ranker)]) as recommender:
+        assert recommender.learnt == learnt_by_part(ranker)
 
 
 def test_what_it_learnt_from_is_left_out_for_all_systems(
