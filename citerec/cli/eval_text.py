@@ -63,6 +63,11 @@ def _tagged() -> list[str]:
     metavar="NAME=FOLDER",
     help="Compare labels of sentences too: {folders}, made by train tagger; may be repeated.",
 )
+@click.option(
+    "--include-training-tasks",
+    is_flag=True,
+    help="Measure on tasks too that a system learned from.  [default: leave them out, for all systems]",
+)
 @path_option("--out", metavar="FOLDER", help="Write JSON, CSV and a page here.")
 @seed
 @resamples
@@ -73,6 +78,7 @@ def eval_text(
     tasks_file: Path | None,
     metrics: str | None,
     taggers: tuple[str, ...],
+    include_training_tasks: bool,
     out: Path | None,
     seed: int,
     resamples: int,
@@ -96,7 +102,8 @@ def eval_text(
     names = default_metrics() if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
     if out is not None:
         TEXT_RESULTS.check_place(out)
-    read = read_predictions([named_file(value) for value in predictions], tasks_file)
+    files = [named_file(value) for value in predictions]
+    read = read_predictions(files, tasks_file, include_training_tasks=include_training_tasks)
     with progress_bar() as on_progress:
         on_progress("opening metrics", 0, 0)
         opened = open_metrics([*names, *folders], taggers=folders, **options)

@@ -47,7 +47,8 @@ def sheet(
     say(f"{instructions}: for the raters, with their sheets")
     say(f"{key}: who wrote what; keep it from the raters")
     if read.left_out:
-        note(f"{read.left_out:,} of {read.asked:,} tasks left out: not every system answered.", "yellow")
+        why = "not every system answered, or one learned from them"
+        note(f"{read.left_out:,} of {read.asked:,} tasks left out: {why}.", "yellow")
     if without := sum(not task.targets for task in read.tasks):
         note(
             f"{without:,} of {len(read.tasks):,} tasks without a target: consistency with it cannot be rated.", "yellow"

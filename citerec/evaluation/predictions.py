@@ -46,6 +46,7 @@ class Predictions:
         oracles: The systems that saw the targets: upper bounds.
         asked: How many tasks there are in all files together.
         missing: By system how many of those it did not answer.
+        training: By system how many of those served in its training.
         files: By system the files that it was read from.
         references: The file that the tasks were read from.
     """
@@ -55,12 +56,13 @@ class Predictions:
     oracles: frozenset[str]
     asked: int
     missing: Mapping[str, int]
+    training: Mapping[str, int] = field(default_factory=dict)
     files: Mapping[str, tuple[ReadFile, ...]] = field(default_factory=dict)
     references: ReadFile | None = None
 
     @property
     def left_out(self) -> int:
-        """How many tasks are left out, as not every system answered them."""
+        """How many tasks are left out: a system did not answer them, or learned from them."""
         return self.asked - len(self.tasks)
 
     def settings(self, system: str) -> Mapping[str, Any] | str:
@@ -69,8 +71,10 @@ class Predictions:
         return VARIES if any(other != first for other in others) else first
 
 
-def read_predictions(files: Sequence[tuple[str | None, Path]], references: Path | None = None) -> Predictions:
-    """Reads predictions, and finds the tasks that all systems answered.
+def read_predictions(
+    files: Sequence[tuple[str | None, Path]], references: Path | None = None, *, include_training_tasks: bool = False
+) -> Predictions:
+    """Reads predictions, and finds the tasks that all systems answered and none learned from.
 
     A system is the writer that a record names, or else the file. The texts of one system may lie in several files.
 
@@ -78,11 +82,12 @@ def read_predictions(files: Sequence[tuple[str | None, Path]], references: Path 
         files: Files of predictions, each with the name of its system, or None for what its records say.
         references: Tasks that the texts are for, found by id, and by data set where both name one: what authors wrote
             is taken from there, and the sources too where a prediction comes without.
+        include_training_tasks: Whether to keep tasks that a system learned from, as its records say.
 
     Raises:
         SourceError: A file cannot be read, or is empty.
         InputError: A record is no prediction, a task is answered twice, is not in the references, or has other
-            targets in another file; or no task is answered by all.
+            targets in another file; or no task is left that is answered by all.
     """
     tasks: dict[Key, TextTask] = {}
     known: dict[str, list[TextTask]] = {}
@@ -118,7 +123,7 @@ def read_predictions(files: Sequence[tuple[str | None, Path]], references: Path 
             texts[key] = replace(prediction, task=first) if prediction.task == first else prediction
     read = {path: ReadFile.of(path) for _, path in files}
     return replace(
-        _common(tasks, systems),
+        _common(tasks, systems, include_training_tasks),
         files={system: tuple(read[path] for path in paths) for system, paths in of_system.items()},
         references=ReadFile.of(references) if references else None,
     )
@@ -157,8 +162,18 @@ def _joined(
     return replace(prediction, task=replace(found[0], sources=prediction.task.sources or found[0].sources))
 
 
-def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Prediction]]) -> Predictions:
+def _common(
+    tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Prediction]], include_training: bool
+) -> Predictions:
     common = [key for key in tasks if all(key in texts for texts in systems.values())]
+    seen = {name: {key for key, text in texts.items() if text.served_in_training} for name, texts in systems.items()}
+    if common and not include_training:
+        common = [key for key in common if not any(key in keys for keys in seen.values())]
+        if not common:
+            raise InputError(
+                "every task served in the training of a system",
+                "Give other tasks, or --include-training-tasks to measure on these all the same.",
+            )
     if not common:
         raise InputError(
             f"no task is answered by all of {', '.join(systems)}",
@@ -170,6 +185,7 @@ def _common(tasks: Mapping[Key, TextTask], systems: Mapping[str, Mapping[Key, Pr
         oracles=frozenset(name for name, texts in systems.items() if any(text.is_oracle for text in texts.values())),
         asked=len(tasks),
         missing={name: len(tasks) - len(texts) for name, texts in systems.items()},
+        training={name: len(keys) for name, keys in seen.items()},
     )
 
 

@@ -164,9 +164,12 @@ def _target_scores(
 def _notes(results: Results, predictions: Predictions) -> list[str]:
     notes = []
     if predictions.left_out:
-        lacking = ", ".join(f"{name}: {number:,}" for name, number in predictions.missing.items() if number)
-        left_out = f"{counted(predictions.left_out, 'task')} of {predictions.asked:,}"
-        notes.append(f"{left_out} left out: not every system answered ({lacking}).")
+        left_out = f"{counted(predictions.left_out, 'task')} of {predictions.asked:,} left out"
+        reasons = {"not every system answered": predictions.missing, "some served in training": predictions.training}
+        why = [f"{reason} ({found})" for reason, numbers in reasons.items() if (found := _by_system(numbers))]
+        notes.append(f"{left_out}: {'; '.join(why)}.")
+    elif found := _by_system(predictions.training):
+        notes.append(f"Tasks that served in training are measured too ({found}): little is known about new tasks.")
     if without := sum(not task.targets for task in predictions.tasks):
         notes.append(f"{counted(without, 'task')} without a target: what compares with one is not defined there.")
     empty = {name: system.empty for name, system in results.systems.items() if system.empty}
@@ -177,6 +180,10 @@ def _notes(results: Results, predictions: Predictions) -> list[str]:
             of_systems = ", ".join(f"{name}: {number:,}" for name, number in silent.items())
             notes.append(f"citations: texts that cite nothing, as their target does, count as 1 ({of_systems}).")
     return notes
+
+
+def _by_system(numbers: Mapping[str, int]) -> str:
+    return ", ".join(f"{name}: {number:,}" for name, number in numbers.items() if number)
 
 
 def _silent(results: Results, predictions: Predictions, system: str) -> int:

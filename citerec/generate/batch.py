@@ -14,6 +14,7 @@ from citerec.groundwork.hashing import identity
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import alone, beside, write_failures
+from citerec.texts.learnt import served_in_training
 from citerec.texts.read import read_tasks
 from citerec.texts.write import prediction_record
 
@@ -71,7 +72,8 @@ def _write(path: Path, writer: Writer, partial: Path, limit: int | None, whole: 
     with partial.open("ab") as file:
         texts = writer.write_many(itertools.islice(read_tasks(path), begun, limit))
         for number, prediction in enumerate(texts, begun + 1):
-            record = prediction_record(replace(prediction, settings=writer.settings))
+            seen = served_in_training(prediction.task, writer.learnt)
+            record = prediction_record(replace(prediction, settings=writer.settings, served_in_training=seen))
             file.write(orjson.dumps(record) + b"\n")
             on_progress("writing", number, whole)
 

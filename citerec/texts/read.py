@@ -18,7 +18,7 @@ _TAGGED = re.compile(r"\s*<(abs|ctx_b|ctx_a)>(.*)</\1>\s*", re.DOTALL)
 _ATTRIBUTES = {"abs": "citing", "ctx_b": "before", "ctx_a": "after"}
 _OF_TASK = {"id", "dataset", "input", "target", "sources", "source"}
 _OF_SOURCE = {"paper_id", "title", "authors"}
-_OF_PREDICTION = {"prediction", "writer", "settings", "sentences", "knows_target"}
+_OF_PREDICTION = {"prediction", "writer", "settings", "sentences", "knows_target", "served_in_training"}
 _TASK = 'A task is {"input": ["<abs> … </abs>", "cited abstract", …], "target": "…"}: docs/formats.md.'
 _PREDICTION = 'A prediction is a task with "prediction": "…": docs/formats.md.'
 
@@ -97,6 +97,7 @@ def parse_prediction(record: dict[str, Any], default_id: str = "") -> Prediction
         sentences=tuple(map(_sentence, read_list(record, "sentences"))),
         is_oracle=record.get("knows_target") is True,
         settings=settings or {},
+        served_in_training=record.get("served_in_training") is True,
     )
 
 

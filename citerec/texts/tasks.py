@@ -88,6 +88,7 @@ class Prediction:
         sentences: Its sentences in order, with attributions; empty if they are not known.
         is_oracle: Whether the writer saw the targets: an upper bound, not a system.
         settings: All that the writer's texts depend on, as JSON takes it; empty if not known.
+        served_in_training: Whether the writer learned from this task, or from one about the same papers.
     """
 
     task: TextTask
@@ -96,3 +97,4 @@ class Prediction:
     sentences: tuple[Sentence, ...] = ()
     is_oracle: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    served_in_training: bool = False

@@ -53,4 +53,8 @@ def prediction_record(prediction: Prediction) -> dict[str, Any]:
         record["sentences"] = list(map(sentence_record, prediction.sentences))
     if prediction.settings:
         record["settings"] = dict(prediction.settings)
-    return {**record, "knows_target": True} if prediction.is_oracle else record
+    if prediction.is_oracle:
+        record["knows_target"] = True
+    if prediction.served_in_training:
+        record["served_in_training"] = True
+    return record

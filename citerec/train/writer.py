@@ -7,15 +7,15 @@ from typing import Any, Literal
 
 import numpy as np
 
-from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
+from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
 from citerec.errors import InputError, ModelError
 from citerec.generate.writers import Kind
 from citerec.generate.writers.generation import Generation, as_citation, recipe
 from citerec.generate.writers.seq2seq import WRITER_DIRECTORY, WriterManifest, encode_task, write_texts
-from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.seq2seq import Encoded, Seq2seqModel
+from citerec.texts.learnt import subjects, task_digests
 from citerec.texts.metrics.rouge import KINDS, rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import TextTask
@@ -124,7 +124,7 @@ def train_writer(
             },
             dev=_dev_values(state, options),
         )
-        learnt = Learnt(frozenset(learnt_from), frozenset(one for task in dev for one in _digests(task)))
+        learnt = Learnt(frozenset(learnt_from), frozenset(one for task in dev for one in task_digests(task)))
         with WRITER_DIRECTORY.writing(out) as partial:
             model.save(partial)
             (learnt | learnt_by_part(options.base)).write(partial / LEARNT)
@@ -246,33 +246,10 @@ def _with_target(path: Path) -> Iterator[TextTask]:
         yield replace(task, targets=targets)
 
 
-def _about(task: TextTask) -> list[int]:
-    """What a task is about: the citing paper where it is known, else the cited ones together, in whatever order.
-
-    Returns:
-        A number for each name of it, ids before texts: tasks that share one are about the same.
-    """
-    known = task.extra.get("citing_id")
-    citing_id = "" if known is None else str(known)
-    if citing_id or task.citing:
-        ids, texts = {citing_id}, {folded(task.citing)}
-    else:
-        ids, texts = {source.paper_id or "" for source in task.sources}, {folded(one.text) for one in task.sources}
-    # Ids tell papers apart only where each has one.
-    names = (("id", *sorted(ids if "" not in ids else ())), ("text", *sorted(texts - {""})))
-    return [hash_sample(0, *name) for name in names if len(name) > 1]
-
-
-def _digests(task: TextTask) -> list[str]:
-    """Digests by which a task is known: of its targets, and of what it is about."""
-    targets = [digest("text", folded(target)) for target in task.targets]
-    return targets + [digest("about", str(name)) for name in _about(task)]
-
-
 def _noted(tasks: Iterable[TextTask], digests: set[str]) -> Iterator[TextTask]:
     """The same tasks; their digests are added to a set as they are read."""
     for task in tasks:
-        digests.update(_digests(task))
+        digests.update(task_digests(task))
         yield task
 
 
@@ -282,7 +259,7 @@ def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
 
     def to_measure_on() -> Iterator[TextTask]:
         for task in _with_target(choice.dev or choice.path):
-            about = _about(task)
+            about = subjects(task)
             if choice.dev or choice.holds_out(str(about[0])):
                 held_out.update(about)
                 yield task
@@ -290,7 +267,7 @@ def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
     dev = choice.draw(choice.dev_limit, to_measure_on(), lambda task: task.task_id)
     if not dev:
         raise InputError(f"no paper of {choice.path} was held out", "Raise --dev-share, or give --dev FILE.")
-    left = (task for task in _with_target(choice.path) if held_out.isdisjoint(_about(task)))
+    left = (task for task in _with_target(choice.path) if held_out.isdisjoint(subjects(task)))
     return dev, left if choice.limit is None else choice.draw(choice.limit, left, lambda task: task.task_id)
 
 

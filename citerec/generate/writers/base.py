@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
+from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import InputError, first_fault
 from citerec.groundwork.registry import Registry
 from citerec.texts.tasks import Prediction, TextTask
@@ -26,11 +27,13 @@ class Writer(Protocol):
         name: Its name in tables and files: "lexrank", "allenai/led-base-16384".
         settings: All that its texts depend on, as JSON takes it.
         is_oracle: Whether it looks at the targets: an upper bound, not a system.
+        learnt: What it learned from; nothing if citerec did not train it.
     """
 
     name: str
     settings: Mapping[str, Any]
     is_oracle: bool = False
+    learnt: Learnt = NOTHING
 
     @property
     def remark(self) -> str:

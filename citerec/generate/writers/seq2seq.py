@@ -6,6 +6,7 @@ from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError, ModelError, WriterError
 from citerec.generate.check import traced
 from citerec.generate.writers.base import SEQ2SEQ, WRITERS, Kind, Writer, WriterPart, check_names
@@ -122,7 +123,9 @@ class Seq2seqWriter(Writer):
             generation = manifest.generation
         else:
             generation = recipe(model.family, task).within(model.max_input_tokens, model.max_output_tokens)
-        return cls(model, task, generation.changed(changes))
+        writer = cls(model, task, generation.changed(changes))
+        writer.learnt = learnt_by_part(folder)
+        return writer
 
     @property
     def remark(self) -> str:
