@@ -13,6 +13,8 @@ from citerec.evaluation.tables import said
 
 Merged = TypeVar("Merged", bound=Figures)
 
+_OVERLAP = "training_overlap"
+
 
 def merge(parts: Mapping[str, Merged]) -> Merged:
     """Results that hold the systems of all parts, by names that tell systems of one name apart.
@@ -55,9 +57,12 @@ def merge(parts: Mapping[str, Merged]) -> Merged:
         notes.append(f"Left out, as the results sort their contexts differently: {', '.join(otherwise)}.")
     notes += [note for part in parts.values() for note in part.notes]
     name = " and ".join(dict.fromkeys(str(part.set["name"]) for part in parts.values() if "name" in part.set))
+    of_set = dict(first.set)
+    if any(part.set.get(_OVERLAP) != first.set.get(_OVERLAP) for part in parts.values()):
+        of_set.pop(_OVERLAP, None)  # it is about the systems of one part; the notes of each part say the same in words
     merged = replace(
         first,
-        set={**first.set, **({"name": name} if name else {}), **({} if alike else {"alike": False})},
+        set={**of_set, **({"name": name} if name else {}), **({} if alike else {"alike": False})},
         columns=columns,
         settings=settings,
         k=k,

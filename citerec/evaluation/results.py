@@ -18,6 +18,8 @@ class Results(Figures):
     """What an evaluation found: of ranked lists by `citerec.evaluate`, of texts by `evaluate_texts`."""
 
     def __repr__(self) -> str:
+        if not self.columns:  # labels alone were measured
+            return f"<Results of {title_of(self)}: {', '.join(self.systems)}>"
         best = self.columns[0]
         systems = (f"{name} {best.text(system.overall.values[best.name])}" for name, system in self.systems.items())
         return f"<Results of {title_of(self)}: {best.title} of {', '.join(systems)}>"

@@ -144,6 +144,8 @@ def test_the_same_seed_gives_the_same_results(predictions: Predictions) -> None:
 
 def test_shares_of_labels_and_their_divergence(predictions: Predictions) -> None:
     results = evaluated(predictions, ["length"])
+    of_labels = evaluate_texts(predictions, [], [Discourse("intent", WordTagger())])
+    assert repr(of_labels) == "<Results of 6 tasks, 3 systems: copy, noise, oracle>"
     found = results.systems["noise"].summaries["intent"]["overall"]
     assert found["system"]["graphs"] == 0
     assert (found["kl_divergence"], found["missing"]) == ("∞", ["graphs"])

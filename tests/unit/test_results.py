@@ -291,6 +291,12 @@ def test_merged_results_are_those_of_one_evaluation(results: Results, tmp_path: 
     assert {c.p for c in twice.comparisons} == {1.0}
 
 
+def test_merged_results_do_not_pass_the_training_overlap_of_one_on_to_all(results: Results) -> None:
+    trained = replace(results, set={**results.set, "training_overlap": {"contexts": 3, "left_out": True}})
+    assert "training_overlap" not in merge({"a": results, "b": trained}).set
+    assert merge({"a": trained, "b": trained}).set["training_overlap"]["contexts"] == 3
+
+
 def test_results_of_other_contexts_are_laid_side_by_side_but_not_tested(results: Results, demo_index: Path) -> None:
     other = evaluate({"mine": {"demo-001-1": {"900000001": 1.0}}}, "demo/length", index=demo_index, as_of_year=False)
     merged = merge({"a": results, "b": other})
