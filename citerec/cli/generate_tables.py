@@ -52,7 +52,7 @@ def _parts(draft: "Draft") -> list[Any]:
         if not sentence.attributions and not sentence.unknown:
             parts.append((" ‹from none of the papers›", "yellow"))
         if sentence.unsupported:
-            parts.append((f" ‹little of it stands in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
+            parts.append((f" ‹little of it is in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
     return parts
 
 

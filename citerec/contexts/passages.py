@@ -13,7 +13,7 @@ from citerec.records import MARKER
 ENDS = (".", "?", "!")
 """The ends of usable sentences."""
 
-# A made-up word stands for a citation while sentences are split: "et al." inside one must not end a sentence.
+# A made-up word replaces a citation while sentences are split: "et al." inside one must not end a sentence.
 _WORD, _LETTER = "X", "x"
 _GLUED_BEFORE = re.compile(r"[\w)\]}”’\"'.,;:!?]$")
 _GLUED_AFTER = re.compile(r"[^\W_]")

@@ -17,7 +17,7 @@ _TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citin
 _PARAGRAPH = re.compile(r"\n\s*\n")
 # Splitting takes quadratic time, so only this much text on either side of a marker is split.
 _WINDOW_CHARACTERS = 8000
-# A private-use character stands for the marker: the splitter would separate "<REF>" from its sentence.
+# A private-use character replaces the marker: the splitter would separate "<REF>" from its sentence.
 _SIGN = "\ue000"
 
 

@@ -70,7 +70,7 @@ class MongoStore:
         # One text, not an object of three fields: nx-27017, on which the tests run, takes that for a constant.
         key = {"$concat": [year, "/", citation_count, "/", field]}
         rows = [_census_row(text, papers) for text, papers in self.database.groups("papers", key)]
-        # As SQLite orders: what is missing comes first.
+        # In SQLite's order: missing values come first.
         return iter(sorted(rows, key=lambda row: [(value is not None, value) for value in row]))
 
     def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:

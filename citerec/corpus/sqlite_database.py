@@ -25,7 +25,7 @@ class SqliteDatabase:
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
         else:
             self._connection = sqlite3.connect(path, check_same_thread=False)
-            # A killed process leaves a whole file: what it had not committed is rolled back.
+            # A killed process leaves a whole file: uncommitted work is rolled back.
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
         self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB if not read_only else _CACHE_KIB // 8}")

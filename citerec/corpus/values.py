@@ -63,7 +63,7 @@ def read_year(record: Mapping[str, Any], key: str) -> int | None:
     """A year from 0 to 9999, or None if it is null or missing."""
     year = read_count(record, key)
     if year is not None and year > LAST_YEAR:
-        raise RecordError(f"{key} is no year: {year}")
+        raise RecordError(f"{key} is not a year: {year}")
     return year
 
 
@@ -79,7 +79,7 @@ def read_count(record: Mapping[str, Any], key: str) -> int | None:
     except (ValueError, OverflowError):
         number = None
     if number is None or number < 0 or number >= 2**31 or (isinstance(value, float) and number != value):
-        raise RecordError(f"{key} is no whole number from 0: {value!r:.60}")
+        raise RecordError(f"{key} is not a whole number from 0: {value!r:.60}")
     return number
 
 

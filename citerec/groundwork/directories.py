@@ -40,7 +40,7 @@ class Kind:
             raise InputError(f"{out} is the current folder, or holds it", "Give another --out.")
         standing = next(folder for folder in (out, *out.parents) if folder.exists())
         if not os.access(standing, os.W_OK) or not (standing.is_dir() or standing == out):
-            raise InputError(f"cannot write {out}: {standing} is no folder to write to", "Give another --out.")
+            raise InputError(f"cannot write {out}: {standing} is not a folder to write to", "Give another --out.")
         if not out.exists():
             return
         if not out.is_dir() or (any(out.iterdir()) and not self.is_at(out)):

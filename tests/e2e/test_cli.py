@@ -212,7 +212,7 @@ def test_bad_sources_are_one_line(
 
 def test_a_java_too_old_or_none_is_no_traceback(citerec: Citerec, demo_index: Path) -> None:
     result = citerec("recommend", "forests <REF>", "--index", demo_index, CITEREC_JAVA_HEAP="lots")
-    one_line(result, 1, "CITEREC_JAVA_HEAP=lots is no size")
+    one_line(result, 1, "CITEREC_JAVA_HEAP=lots is not a size")
 
 
 def big_source(tmp_path: Path) -> Path:

@@ -178,7 +178,7 @@ def test_bad_contexts(citerec: Citerec, indexed: Path, record: dict[str, object]
         (["--set", "indexes/demo/manifest.json"], ["is a file", "--contexts"]),
         (["--system", "bm25", "--run", "a$b=x.trec"], ["'a$b' cannot name a system"]),
         (["--out", "."], ["is the current folder, or holds it"]),
-        (["--out", "indexes/demo/manifest.json/x"], ["cannot write", "is no folder to write to"]),
+        (["--out", "indexes/demo/manifest.json/x"], ["cannot write", "is not a folder to write to"]),
         (["--contexts", "none.jsonl"], ["cannot read none.jsonl"]),
         (["--set", "demo", "--contexts", "x.jsonl"], ["give one of --set and --contexts"]),
         (["--diagnostic", "demo/location", "--contexts", "x.jsonl"], ["the name of a family"]),
