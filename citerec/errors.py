@@ -52,7 +52,7 @@ class IndexUnusableError(InputError):
 
 
 class BuildError(CiterecError):
-    """An index could not be built; the previous index is kept."""
+    """An index, a model or a file could not be built or written; an earlier one is kept."""
 
 
 class WriterError(CiterecError):

@@ -27,12 +27,12 @@ def notes() -> "Console":
 
 
 def say(line: str) -> None:
-    """Prints a line of an answer as it is."""
+    """Prints a line of an answer without markup."""
     output().print(line, markup=False, soft_wrap=True)
 
 
 def note(line: str, style: str = "") -> None:
-    """Prints a line as it is to standard error."""
+    """Prints a line without markup to standard error."""
     notes().print(line, markup=False, style=style)
 
 

@@ -45,7 +45,7 @@ def learning_rate(default: float, help: str) -> Option:
 
 
 def schedule_options(*, epochs: int, evaluations: int) -> list[Option]:
-    """The options of a schedule, but for the learning rate, and of the device.
+    """The options of a schedule, except the learning rate, and of the device.
 
     Args:
         epochs: Default of `--epochs`.

@@ -223,7 +223,7 @@ def _first_of(names: list[_Token], whole: bool) -> _Token:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Where names before a year or a bracket begin; sure if `and`, `&` or `et al.` says that they are authors."""
+    """The start of the names before a year or a bracket; sure if `and`, `&` or `et al.` says that they are authors."""
 
     start: int
     sure: bool

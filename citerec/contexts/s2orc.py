@@ -64,7 +64,7 @@ class FullText:
     faults: tuple[str, ...]
 
     def cited_ids(self) -> frozenset[str]:
-        """The papers that its text cites, as far as they were matched."""
+        """The matched papers that its text cites."""
         cited = (self.bib_entries.get(ref.entry_id or "") for ref in self.bib_refs)
         return frozenset(entry.paper_id for entry in cited if entry and entry.paper_id)
 

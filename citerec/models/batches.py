@@ -8,7 +8,7 @@ def batches_by_length(lengths: Sequence[int], max_tokens: int, max_rows: int) ->
 
     Args:
         lengths: The length of each text, in tokens.
-        max_tokens: Rows of a batch times its longest text, at most. A longer text is a batch of its own.
+        max_tokens: Rows of a batch times its longest text, at most. A longer text is its own batch.
         max_rows: Texts in a batch, at most.
 
     Yields:

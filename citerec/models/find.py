@@ -115,7 +115,7 @@ def _as_model_error(name: str, error: Exception, instead: str | None) -> ModelEr
     said = first_line(error)
     if "trust_remote_code" in str(error):
         return ModelError(
-            f"the model {name!r} brings code of its own, which is never run", "Use one that transformers supports."
+            f"the model {name!r} needs its own code, which is never run", "Use one that transformers supports."
         )
     if Path(name).expanduser().is_dir():
         return ModelError(

@@ -119,7 +119,7 @@ def words_of(text: str) -> frozenset[str]:
 
 
 def _ranks(values: Floats) -> Floats:
-    """Ranks from 1, best first; NaN where there is no value."""
+    """Ranks from 1, best first; NaN for missing values."""
     order = np.argsort(-values, kind="stable")
     ranks = np.empty(len(values), np.float32)
     ranks[order] = np.arange(1, len(values) + 1)

@@ -150,7 +150,7 @@ class DenseRetriever(Retriever):
         if k < 1:
             raise FilterError(f"k is {k}", "Ask for at least one paper.")
         if not topic.passage:
-            raise QueryError("the sentence is empty", "Write one with words of its own.")
+            raise QueryError("the sentence is empty", "Write one with content words.")
         vector = self.prepare([topic])[0] if prepared is None else prepared
         passing = self._filter.passing(filters)
         excluded = {paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None}
@@ -223,7 +223,7 @@ class DenseRetriever(Retriever):
         return _searched(everything, vector, k, parameters("flat", 0, k, passing and passing.selector))
 
     def _by_lists(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "NDArray[np.int64]":
-        """Candidates by their codes, then by their vectors; all rows that pass where they are few."""
+        """Candidates by their codes, then by their vectors; all passing rows if they are few."""
         import numpy as np
 
         if passing is not None and passing.count <= max(_FEW, REFINE * k):

@@ -114,7 +114,7 @@ class LuceneRetriever(Retriever):
             if words is None and cited_so is None:
                 raise QueryError(
                     f"no word to search for in {topic.text[:60]!r}",
-                    "Write a sentence with words of its own: stop words and signs are not searched.",
+                    "Write a sentence with content words: stop words and punctuation are not searched.",
                 )
             papers: list[tuple[str, float]] = []
             if words is not None:
