@@ -6,7 +6,7 @@
     hits = index.recommender().search("… was shown by <REF> …", k=10)
     results = citerec.evaluate("bm25", "demo/location")
 
-All that is public is named here; docs/python.md shows each name at work.
+Everything public is listed here; docs/python.md shows how to use it.
 """
 
 import importlib
@@ -73,7 +73,7 @@ __all__ = ["__version__", *_PLACES]  # the names are strings
 
 
 def __getattr__(name: str) -> Any:
-    # Lazily, so that `import citerec` and `citerec --help` start neither Lucene nor pydantic.
+    # Import lazily, so that `import citerec` and `citerec --help` load neither Lucene nor pydantic.
     if name in _PLACES:
         return getattr(importlib.import_module(_PLACES[name]), name)
     raise AttributeError(f"module 'citerec' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""One tree of errors. Each says what is wrong and what to do about it."""
+"""The exceptions of citerec. Each says what is wrong and how to fix it."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ class CiterecError(Exception):
 
     Args:
         message: What is wrong, and where.
-        remedy: What would be right, or what to do next.
+        remedy: How to fix it, or what to do next.
     """
 
     exit_code = 1
@@ -26,7 +26,7 @@ class CiterecError(Exception):
 
 
 class InputError(CiterecError):
-    """The caller gave something that cannot be used: mend it and call again."""
+    """The input cannot be used: correct it and call again."""
 
     exit_code = 2
 
@@ -40,7 +40,7 @@ class QueryError(InputError):
 
 
 class FilterError(InputError):
-    """A filter or a number of hits that the index cannot answer."""
+    """A filter or a number of hits that the index does not support."""
 
 
 class SettingsError(InputError):
@@ -52,7 +52,7 @@ class IndexUnusableError(InputError):
 
 
 class BuildError(CiterecError):
-    """An index could not be built; what stood before still stands."""
+    """An index, a model or a file could not be built or written; an earlier one is kept."""
 
 
 class WriterError(CiterecError):
@@ -64,18 +64,18 @@ class SearchError(CiterecError):
 
 
 class SystemFailedError(CiterecError):
-    """A function that is evaluated raised an error of its own."""
+    """A Python function that is evaluated as a system raised an error."""
 
 
 class JavaError(CiterecError):
-    """No Java runtime that Lucene can run on."""
+    """There is no Java runtime that can run Lucene."""
 
 
 class ModelError(InputError):
-    """A model cannot be found, loaded, or used for what is asked of it."""
+    """A model cannot be found, loaded, or used for this task."""
 
 
 def first_fault(error: "ValidationError") -> str:
-    """The first thing that is wrong with a file, and where in it."""
+    """The first validation error of a file, and where in the file it is."""
     first = error.errors(include_url=False)[0]
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}".strip(": ")

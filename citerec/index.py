@@ -26,7 +26,7 @@ Papers = str | Path | Iterable[str | Path] | Iterable[Paper]
 class Index:
     """An index of papers: a directory with a paper store, Lucene's index and, once encoded, vectors.
 
-    Make one with `Index.build`, or take one that stands with `Index.open`.
+    Create one with `Index.build`, or open an existing one with `Index.open`.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -36,7 +36,7 @@ class Index:
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
-        """The index in a directory; errors as for `Manifest.read`: there is none, or it cannot be used."""
+        """Opens the index in a directory; errors as for `Manifest.read`: there is none, or it cannot be used."""
         return cls(path)
 
     @classmethod
@@ -49,7 +49,7 @@ class Index:
         options: BuildOptions | None = None,
         on_progress: Progress = no_progress,
     ) -> Self:
-        """Builds an index, in place of what stood at `out`. A build of files that was stopped goes on.
+        """Builds an index, in place of one that is already at `out`. An interrupted build from files is resumed.
 
         Args:
             papers: Files and folders (docs/formats.md), or papers in memory.
@@ -60,7 +60,7 @@ class Index:
 
         Raises:
             SourceError: A source is missing, broken, empty, or of no known format.
-            BuildError: Too many records are bad, or the disk is full, or another build is at work.
+            BuildError: Too many records are bad, or the disk is full, or another build is running.
         """
         with _as_files(papers) as sources:
             build_index(sources, Path(out), _with_citances(options, citances), on_progress)
@@ -80,17 +80,17 @@ class Index:
         self.manifest = Manifest.read(self.path)
 
     def encode(self, model: str = "all-MiniLM-L6-v2", *, on_progress: Progress = no_progress, **options: Any) -> None:
-        """Makes a vector of each paper, so that it is found by meaning too. Stopped, it goes on.
+        """Makes a vector of each paper, so that it is found by meaning too. An interrupted run is resumed.
 
         Args:
-            model: What encodes the papers, and the queries later: a folder, or a name.
+            model: The encoder of the papers, and later of the queries: a folder, or a name.
             on_progress: Called as the work goes on.
             options: Further attributes of `citerec.retrieve.dense.build.DenseOptions`, such as `backend="onnx-int8"`.
 
         Raises:
             ModelError: The model cannot be found or loaded.
             InputError: There is no such option.
-            BuildError: The disk is full, or another build is at work.
+            BuildError: The disk is full, or another build is running.
         """
         known = {field.name for field in dataclasses.fields(DenseOptions)} - {"model"}
         if unknown := sorted(options.keys() - known):
@@ -98,7 +98,7 @@ class Index:
         encode_index(self.path, DenseOptions(model, **options), on_progress)
 
     def recommender(self, system: str | Path | Recipe | None = None) -> Recommender:
-        """A system on this index: `Recommender.open` says more."""
+        """Opens a system on this index; see `Recommender.open`."""
         return Recommender.open(self.path, system)
 
     def papers(self, paper_ids: Iterable[str | int]) -> dict[str, Paper]:
@@ -111,7 +111,7 @@ class Index:
 
     @property
     def default_system(self) -> str:
-        """The system that it is searched with by default: the best that it supports."""
+        """The system used by default: the best that the index supports."""
         return default_system(self.path)
 
     def __len__(self) -> int:
@@ -128,7 +128,7 @@ def _with_citances(options: BuildOptions | None, citances: Sequence[str | Path])
 
 @contextmanager
 def _as_files(papers: Papers) -> Iterator[list[Path]]:
-    """Files of papers: those that are named, or one in which papers in memory are written down for a while."""
+    """The given files, or a temporary file with the given papers."""
     if isinstance(papers, str | Path):
         yield [Path(papers)]
         return

@@ -28,7 +28,7 @@ _PART = 1000
 
 @dataclass(frozen=True, slots=True)
 class Answer(Sequence[Hit]):
-    """The hits for one context, best first; a sequence of them."""
+    """The hits for one context, best first; a sequence of hits."""
 
     context: Context
     hits: tuple[Hit, ...]
@@ -46,13 +46,13 @@ class Answer(Sequence[Hit]):
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How many topics are searched.
+    """Options for searching many topics.
 
     Attributes:
         rules: The leak rules.
-        explain: Whether candidates are to say what their scores are made of.
+        explain: Whether candidates explain their scores.
         threads: How many searches run at once.
-        latencies: Takes the seconds that each search took, in no order.
+        latencies: A list to which the seconds of each search are appended, in no particular order.
     """
 
     rules: LeakRules = field(default_factory=LeakRules)
@@ -65,16 +65,16 @@ class Recommender:
     """Recommends papers to cite. Safe to call from several threads.
 
     Args:
-        index: What is searched.
-        retrievers: Find candidates, by name; several are fused.
-        rerankers: Rank the candidates anew, one after the other.
+        index: The index to search.
+        retrievers: The retrievers by name; the lists of several are fused.
+        rerankers: Rerank the candidates, one after the other.
         recipe: The weights of the lists, and how they are fused.
 
     Attributes:
         recipe: As given.
-        path: Where the index lies.
+        path: The index directory.
         store: The records of its papers.
-        manifest: What it holds.
+        manifest: The manifest of the index.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Recommender:
 
         Raises:
             IndexUnusableError: There is no index, or it is half built, broken, or of another version.
-            SettingsError: There is no such system, or it asks for what the index has not.
-            JavaError: There is no Java to run Lucene on.
+            SettingsError: There is no such system, or it needs something that the index lacks.
+            JavaError: There is no Java runtime that can run Lucene.
         """
         path = Path(index)
         recipe = system if isinstance(system, Recipe) else Recipe.load(system or default_system(path))
@@ -118,19 +118,19 @@ class Recommender:
         weights: Mapping[str, float] | None = None,
         fusion: Fusion | None = None,
     ) -> Self:
-        """A system of parts of one's own, on an index directory.
+        """Opens a system made of the given parts on an index directory.
 
         Args:
             index: The directory.
             retrievers: Retrievers, or their classes, which are opened with default settings.
-            rerankers: Rank the candidates anew, in this order.
-            weights: The weight of each list by the name of its retriever; 1 where none is given.
+            rerankers: Rerank the candidates, in this order.
+            weights: The weight of each retriever's list, by name; 1 by default.
             fusion: How several lists become one.
 
         Raises:
-            SettingsError: There is no retriever, two have one name, or a weight is of none.
+            SettingsError: There is no retriever, two have the same name, or a weight names none of them.
             IndexUnusableError: There is no index, or it is half built, broken, or of another version.
-            JavaError: There is no Java to run Lucene on.
+            JavaError: There is no Java runtime that can run Lucene.
         """
         names = [part.name for part in retrievers]
         if not names or len(set(names)) < len(names):
@@ -155,7 +155,7 @@ class Recommender:
         rerankers: Sequence[Reranker] | None,
         recipe: Recipe,
     ) -> Self:
-        """Opens an index and those retrievers that are classes; the rerankers of the recipe, where none are given."""
+        """Opens an index and the retrievers given as classes; also the recipe's rerankers if `rerankers` is None."""
         opened = OpenIndex.open(path, recipe.settings_of(LuceneRetriever))
         with ExitStack() as failed:
             failed.callback(opened.close)
@@ -171,7 +171,7 @@ class Recommender:
 
     @property
     def learnt(self) -> Learnt:
-        """What its trained parts learnt from, and were tuned on."""
+        """What its trained parts learnt from or were tuned on."""
         rerankers = [(type(part), part.folder) for part in self._rerankers]
         return learnt_by_parts(self.path, self.recipe, map(type, self._retrievers), rerankers)
 
@@ -186,7 +186,7 @@ class Recommender:
         return f"<Recommender {parts} on {self.path}, {self.manifest.counts.papers:,} papers>"
 
     def close(self) -> None:
-        """Lets go of the index's files."""
+        """Closes the index's files."""
         self._retriever.close()
         self._index.close()
 
@@ -202,14 +202,14 @@ class Recommender:
         """The k best papers to cite at `<REF>`.
 
         Args:
-            text: A text with at most one `<REF>`, or a context. Without `<REF>` all of it is the query.
+            text: A text with at most one `<REF>`, or a context. Without `<REF>`, the whole text is the query.
             k: How many papers, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
             sort: One of `citerec.retrieve.lucene.queries.SORTS`.
-            explain: Whether to say which words matched, in which field.
+            explain: Whether to report which words matched, and in which fields.
 
         Returns:
-            Hits, best first; fewer than k where fewer papers share a word with the text and pass the filters.
+            Hits, best first; fewer than k if fewer papers share a word with the text and pass the filters.
 
         Raises:
             QueryError: The text holds no word to search for, too many words, or several `<REF>`.
@@ -243,8 +243,8 @@ class Recommender:
     ) -> list[Answer]:
         """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `search`.
 
-        The paper that is written is never recommended: `citing_id`, where it is in the index. Where it is not, systems
-        with vectors search by its title too: `citing_title`.
+        If the paper that you write is in the index, give its id as `citing_id`: it is never recommended. Otherwise give
+        `citing_title`: systems with vectors search by the title too.
         """
         contexts = (
             replace(context, citing_id=citing_id, citing_title=citing_title) for context in contexts_of_text(text)
@@ -260,13 +260,13 @@ class Recommender:
         *,
         on_progress: Progress = no_progress,
     ) -> Run:
-        """The k best papers for each of many contexts, several at once, under the leak rules: ids and scores.
+        """Ids and scores of the k best papers for each of many contexts, under the leak rules; several at once.
 
-        A context without a word to search for has no hits. `candidates` gives the same as a stream, and explains the
-        arguments. Each context needs a `context_id` of its own.
+        A context without a word to search for has no hits. `candidates` describes the arguments, and returns
+        the same as a stream. Each context needs a unique `context_id`.
 
         Raises:
-            InputError: Two contexts have one id.
+            InputError: Two contexts have the same id.
             FilterError: k or a filter is out of range, or names a field that the index lacks.
         """
         whole = len(contexts) if isinstance(contexts, Sized) else 0
@@ -293,10 +293,10 @@ class Recommender:
     ) -> Iterator[tuple[Topic, list[Candidate]]]:
         """Candidates for many topics, in order, several at once; ids and scores only.
 
-        A topic without a word to search for finds nothing.
+        A topic without a word to search for has no candidates.
 
         Args:
-            topics: The topics (`topics` makes them of contexts); read as they are needed.
+            topics: The topics, made from contexts by `topics`; read as they are needed.
             k: How many candidates each, from 1 to the size of the index; 10 by default.
             filters: Which papers may be recommended.
             options: The leak rules, threads, and so on.
@@ -307,7 +307,7 @@ class Recommender:
         options = options or SearchOptions()
         k = self._index.number_of_hits(k)
         self._index.check_filters(filters)
-        # A part at a time: a thread pool would take in all of them at once.
+        # Part by part: a thread pool would read all topics at once.
         for part in _parts(topics):
             begun = time.perf_counter()
             prepared = self._retriever.prepare(part)
@@ -329,7 +329,7 @@ class Recommender:
             yield from zip(part, answered_in_threads(answer, tasks, options.threads), strict=True)
 
     def answer(self, topic: Topic | Context, candidates: Sequence[Candidate], *, explain: bool = False) -> Answer:
-        """Candidates of a topic with their full records."""
+        """The answer for a topic: its candidates with their full records."""
         topic = topic_of(topic) if isinstance(topic, Context) else topic
         papers = self.store.papers(candidate.paper_id for candidate in candidates)
         hits = (
@@ -346,7 +346,7 @@ class Recommender:
         return Answer(topic.context, tuple(hits))
 
     def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
-        """Titles of the papers whose citing sentences speak for some hits, by id."""
+        """Titles, by id, of the papers whose citing sentences support some hits."""
         citing = {hit.citance.citing_id for hit in hits if hit.citance}
         return {paper_id: paper.title for paper_id, paper in self.store.papers(citing).items()}
 
@@ -357,7 +357,7 @@ class Recommender:
     def _ranked(
         self, topic: Topic, k: int, filters: Filters, prepared: Any = None, *, explain: bool = False
     ) -> list[Candidate]:
-        # What is ranked anew must not depend on how many are asked for.
+        # The candidates that are reranked must not depend on k.
         depth = max([k, *(reranker.depth for reranker in self._rerankers)])
         candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain)
         for reranker in self._rerankers:

@@ -1,11 +1,11 @@
-"""The records that flow through every room: papers, citations, contexts, hits."""
+"""The records that all packages share: papers, citations, contexts, hits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 MARKER = "<REF>"
-"""Stands in a sentence where the citation stood, or should stand."""
+"""Marks the place of the citation in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Paper:
         fields_of_study: Fields such as "Computer Science", without repeats.
         citation_count: Citations received, as the source counts them.
         external_ids: Identifiers elsewhere, by scheme: {"DOI": "10.…"}.
-        bibtex: The author's own BibTeX entry, byte for byte, where the paper came from one.
+        bibtex: The author's own BibTeX entry, byte for byte, if the paper came from one.
     """
 
     paper_id: str
@@ -66,8 +66,7 @@ class Citation:
         intents: For each citance its intents: background, method, result.
         influential: Whether S2AG calls the citation influential.
         citation_id: Identifier of the record: a source may have several for one pair of papers.
-        citing_year: Year of the citing paper, where the record itself gives it; that of the paper's own record counts
-            first.
+        citing_year: Year of the citing paper, if this record gives it; the year of the paper's own record comes first.
     """
 
     citing_id: str
@@ -87,24 +86,24 @@ class Context:
     """A sentence with one citation taken out of it (docs/formats.md).
 
     Attributes:
-        text: The sentence; `<REF>` stands where the citation stood.
+        text: The sentence, with `<REF>` in place of the citation.
         before: The sentences before it, if known.
         after: The sentences after it, if known.
         context_id: Identifier, unique in its file.
         citing_id: The citing paper, if it is in the corpus; it is never recommended to itself.
-        citing_key: Name of the citing paper where it is not in the corpus.
-        citing_title: Title of the citing paper where it is not in the corpus, such as that of a draft.
+        citing_key: Name of the citing paper if it is not in the corpus.
+        citing_title: Title of the citing paper if it is not in the corpus, such as that of a draft.
         cited_before: The papers that the same text cited before this place, in order of first mention.
-        citing_year: Year of the citing paper; what is newer cannot have been cited.
+        citing_year: Year of the citing paper; newer papers cannot have been cited.
         cited_ids: The papers cited here; a marker may stand for a group.
         section: Heading of the section.
         source: Where the context comes from.
         intent: Why the paper is cited: background, method, result.
         labels: Classes by family of strata, where the context belongs to a diagnostic set.
-        marker: The citation as it stood in the full text, where the context was taken from one: "[12]".
-        style: How that is written: "numbered-brackets" and so on (docs/formats.md).
-        start: Where it stood there: its first character.
-        end: The first character after it.
+        marker: The citation as written in the full text, if the context was taken from one: "[12]".
+        style: Style of the marker: "numbered-brackets" and so on (docs/formats.md).
+        start: Offset of the marker in the full text.
+        end: Offset of the first character after the marker.
     """
 
     text: str
@@ -128,26 +127,26 @@ class Context:
 
 
 def citing_name(citing_id: str | None, citing_key: str | None) -> str | None:
-    """What the citing sentences of a paper stand under: its id, or else its key as an id, which has no white space.
+    """The id under which the citing sentences of a paper are stored: its own id, or else its key without white space.
 
-    `CorpusId:12` is how diagnostic sets name a paper that S2AG's citations know as 12.
+    Diagnostic sets write `CorpusId:12` for the paper that S2AG's citations call 12.
     """
     return citing_id or "_".join((citing_key or "").removeprefix("CorpusId:").split()) or None
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Which papers may be found. All hold at once; each is exact.
+    """Which papers may be found. All apply at once; each is exact.
 
     Attributes:
         year_from: Published in this year or later. A paper without a year does not pass.
         year_to: Published in this year or earlier. A paper without a year does not pass.
-        fields: Of one of these fields of study, whatever the case of the letters.
-        venues: Published in a venue that has the words of one of these, side by side.
-        min_citations: Cited at least so often; a paper of unknown count does not pass.
+        fields: Has one of these fields of study; case is ignored.
+        venues: Published in a venue whose name contains one of these as consecutive words.
+        min_citations: Cited at least this often; a paper of unknown count does not pass.
         exclude: None of these papers.
-        citing_id: The paper that cites: neither it nor what it wrote about others is searched.
-        as_of_year: Nothing known to be newer, and no citing sentence newer or of unknown year.
+        citing_id: The citing paper: neither the paper nor its citing sentences are searched.
+        as_of_year: No paper known to be newer than this, and no citing sentence that is newer or of unknown year.
     """
 
     year_from: int | None = None
@@ -166,7 +165,7 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A word of the sentence that a hit shares, the fields where it stands, and what it adds to the score."""
+    """A word of the sentence that a hit shares, the fields where it occurs, and what it adds to the score."""
 
     word: str
     fields: tuple[str, ...]
@@ -175,7 +174,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """What was looked at, such as `vectors` or `citation count`, and what it adds to a hit's score or takes away."""
+    """A feature of the ranking, such as `vectors` or `citation count`, and what it adds to a hit's score."""
 
     name: str
     score: float
@@ -183,7 +182,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class Citance:
-    """A sentence of `citing_id` that cites the hit, like the sentence of the query, and what it adds to the score."""
+    """A sentence of `citing_id` that cites the hit and matches the query, and what it adds to the score."""
 
     citing_id: str
     text: str
@@ -196,9 +195,9 @@ class Hit:
 
     Attributes:
         score: Higher is better; comparable within one answer only.
-        citance: The citing sentence that speaks most for it, if one does.
-        matches: The words that speak for it, best first; empty unless asked for.
-        reasons: What the last step of the ranking looked at, strongest first; empty unless asked for.
+        citance: The citing sentence that adds most to its score, if any.
+        matches: The matching words, best first; empty unless `explain` is set.
+        reasons: The features of the last ranking step, strongest first; empty unless `explain` is set.
     """
 
     rank: int

@@ -1,4 +1,4 @@
-"""Typed settings. Unknown keys are refused, with the nearest right one."""
+"""Typed settings. Unknown keys are rejected, with a hint to the nearest known one."""
 
 import difflib
 import tomllib
@@ -12,7 +12,7 @@ from citerec.errors import SettingsError
 
 
 class PartSettings(BaseModel):
-    """The settings of one part. Every field has a default and a description; a part without settings uses this."""
+    """The settings of a part. Every field has a default and a description; a part without settings uses this class."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
@@ -35,7 +35,7 @@ def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[
     """Puts assignments such as `lucene.bm25.k1=0.9` into a table of settings.
 
     Raises:
-        SettingsError: One has no '=', or its key lies below a single value.
+        SettingsError: One has no '=', or its key goes below a single value.
     """
     for assignment in assignments:
         key, separator, value = assignment.partition("=")
@@ -52,7 +52,7 @@ def assign(values: dict[str, Any], assignments: Sequence[str], known: Callable[[
 
 
 def setting_keys(model: type[BaseModel], prefix: str = "") -> dict[str, tuple[Any, str]]:
-    """Every key of some settings, with its default and what it means."""
+    """Every key of some settings, with its default and its meaning."""
     keys: dict[str, tuple[Any, str]] = {}
     for name, info in model.model_fields.items():
         if isinstance(info.default, BaseModel):
@@ -71,10 +71,10 @@ def nearest(key: str, known: Callable[[], Iterable[str]]) -> str:
 
 
 def settings_error(error: ValidationError, prefix: str, known: Callable[[], Iterable[str]]) -> SettingsError:
-    """What is wrong with some settings, in a line."""
+    """A validation error of settings as a one-line error."""
     first = error.errors(include_url=False)[0]
     key = ".".join(str(part) for part in (prefix, *first["loc"]) if part != "")
     if first["type"] == "extra_forbidden":
-        return SettingsError(f"{key!r} is no setting", nearest(key, known))
+        return SettingsError(f"{key!r} is not a setting", nearest(key, known))
     message = first["msg"][0].lower() + first["msg"][1:]
     return SettingsError(f"{key} = {first['input']!r}: {message}", "See docs/settings.md for the range.")

@@ -1,7 +1,7 @@
 """Systems: recipes that name parts (retrievers with their weights, rerankers) and hold their settings.
 
-The name of a system is that of a recipe (a TOML file, or one that is shipped), or of a retriever; further parts follow
-behind a `+`: `hybrid+ltr` is the recipe `hybrid` with the reranker `ltr` behind it.
+A system is named by a recipe (a TOML file, or one that is shipped) or by a retriever. Further parts follow after a `+`:
+`hybrid+ltr` is the recipe `hybrid` followed by the reranker `ltr`.
 """
 
 import difflib
@@ -27,28 +27,28 @@ Part = type[Retriever] | type[Reranker]
 
 
 class Recipe(PartSettings):
-    """Which parts make a system, and their settings.
+    """The parts of a system, and their settings.
 
-    A system is opened from it; `citerec.Recommender.open` takes one in place of a name.
+    `citerec.Recommender.open` takes a recipe in place of a name.
     """
 
     retrievers: dict[str, float] = Field(
         default={"lucene": 1.0},
         min_length=1,
-        description="which lists are searched, each with its weight; several are fused",
+        description="retrievers, each with its weight; the lists of several are fused",
     )
     rerankers: tuple[str, ...] = Field(
-        default=(), description="what ranks the candidates anew, in this order: names, or folders of trained rankers"
+        default=(), description="rerankers, in this order: names, or folders of trained rankers"
     )
     fusion: Fusion = Fusion()
     default_for: str | None = Field(
         default=None,
-        description="makes this the default system of indexes that have vectors, or else citances, or else words",
+        description="makes this the default system of indexes with `vectors`, with `citances`, or with `words` only",
     )
     tuned_on: str | None = Field(
         default=None,
-        description="file of digests of the contexts on which this recipe was tuned, from train fusion; "
-        "a relative name is looked for beside the recipe",
+        description="file of digests of the contexts on which this recipe was tuned, written by train fusion; "
+        "a relative path starts at the folder of the recipe",
     )
     parts: dict[str, PartSettings] = Field(default={}, description="settings of parts that differ from the default")
 
@@ -67,7 +67,7 @@ class Recipe(PartSettings):
         """The recipe of a system, changed by single assignments such as `lucene.bm25.k1=0.9`.
 
         Args:
-            system: Name of a system, or a TOML file; the settings' own defaults where there is none.
+            system: Name of a system, or a TOML file; None for the default settings.
             assignments: `KEY=VALUE`; docs/settings.md lists the keys.
 
         Raises:
@@ -84,7 +84,7 @@ class Recipe(PartSettings):
             part = _part_of_section(section)
             if part is None or not isinstance(table, Mapping):
                 key = _first_key(section, table)
-                raise SettingsError(f"{key!r} is no setting", nearest(key, all_settings))
+                raise SettingsError(f"{key!r} is not a setting", nearest(key, all_settings))
             try:
                 parts[part.name] = part.Settings.model_validate(table)
             except ValidationError as error:
@@ -108,7 +108,7 @@ class Recipe(PartSettings):
         return self.parts.get(part.name) or part.Settings()
 
     def changes(self) -> dict[str, Any]:
-        """What a TOML file of this recipe holds: all that differs from the defaults."""
+        """The content of this recipe's TOML file: all settings that differ from the defaults."""
         own = self.model_dump(mode="json", exclude={"parts", "default_for"}, exclude_defaults=True)
         tables = {
             _section(name): settings.model_dump(mode="json", exclude_defaults=True)
@@ -120,7 +120,7 @@ class Recipe(PartSettings):
         """Writes the recipe as a TOML file, for `--system FILE`.
 
         Raises:
-            InputError: Nothing can be written there.
+            InputError: The file cannot be written.
         """
         import tomli_w
 
@@ -130,17 +130,17 @@ class Recipe(PartSettings):
             raise InputError(f"cannot write {path}: {error.strerror or error}", "Name another file.") from error
 
     def without_rerankers(self) -> Self:
-        """The same system without what ranks anew."""
+        """The same recipe without rerankers."""
         return self.model_copy(update={"rerankers": ()})
 
     def whole(self) -> Self:
-        """The same recipe with the settings of the parts that it names, defaults included, and of no other."""
+        """The same recipe with the settings of exactly the parts that it names, defaults included."""
         parts: list[Part] = [RETRIEVERS[name] for name in self.retrievers]
         parts += [reranker_of(name)[0] for name in self.rerankers]
         return self.model_copy(update={"parts": {part.name: self.settings_of(part) for part in parts}})
 
     def to_json(self) -> dict[str, Any]:
-        """What it names, and the settings that it holds."""
+        """The parts that it names, and the settings that it holds."""
         return {
             "retrievers": dict(self.retrievers),
             "rerankers": list(self.rerankers),
@@ -150,7 +150,7 @@ class Recipe(PartSettings):
 
 
 def reranker_of(name: str) -> tuple[type[Reranker], Path | None]:
-    """The reranker of a name, or that of the trained ranker in a folder, with the folder; or raises SettingsError."""
+    """The reranker of a name, or that of a trained ranker's folder and the folder; raises SettingsError if unknown."""
     if name not in RERANKERS and (part := trained_at(Path(name))):
         return part, Path(name)
     return RERANKERS[name], None
@@ -160,14 +160,14 @@ def open_rerankers(index: Path, recipe: Recipe) -> list[Reranker]:
     """The rerankers that a recipe names, in their order.
 
     Raises:
-        SettingsError: The index has none of this kind, and no other folder is given.
-        ModelError: It cannot be opened.
+        SettingsError: The index has no ranker of this kind, and no other folder is given.
+        ModelError: A ranker cannot be opened.
     """
     return [part.open(index, folder, recipe.settings_of(part)) for part, folder in map(reranker_of, recipe.rerankers)]
 
 
 def learnt_by_system(index: Path, recipe: Recipe) -> Learnt:
-    """What the trained parts of a system learnt from, and what its recipe was tuned on; errors as `learnt_by_parts`."""
+    """What a system's trained parts learnt from, and what its recipe was tuned on; errors as for `learnt_by_parts`."""
     retrievers = [RETRIEVERS[name] for name in recipe.retrievers]
     return learnt_by_parts(index, recipe, retrievers, map(reranker_of, recipe.rerankers))
 
@@ -178,7 +178,7 @@ def learnt_by_parts(
     retrievers: Iterable[type[Retriever]],
     rerankers: Iterable[tuple[type[Reranker], Path | None]],
 ) -> Learnt:
-    """What some parts learnt from, rerankers each with its folder, and what the recipe of their system was tuned on.
+    """What some parts learnt from, and what their recipe was tuned on. Each reranker is given with its folder.
 
     Raises:
         ModelError: A part's file of digests is broken.
@@ -193,7 +193,7 @@ def learnt_by_parts(
 
 
 def all_settings() -> dict[str, tuple[Any, str]]:
-    """Every key that `--set` takes, with its default and what it means."""
+    """Every key that `--set` takes, with its default and its meaning."""
     of_recipes_only = ("parts", "default_for", "tuned_on")
     keys = {key: value for key, value in setting_keys(Recipe).items() if key not in of_recipes_only}
     for registry in (RETRIEVERS, RERANKERS):
@@ -203,7 +203,7 @@ def all_settings() -> dict[str, tuple[Any, str]]:
 
 
 def system_names() -> list[str]:
-    """The systems that can be named: recipes, retrievers that are none, and each default with a reranker behind it."""
+    """The known systems: recipes, retrievers without a recipe, and the default hybrid followed by each reranker."""
     recipes = sorted({path.stem for folder in _recipe_folders() for path in folder.glob("*.toml")})
     alone = [name for name in RETRIEVERS if name not in recipes and name != "lucene"]
     hybrid = _default_for("vectors")
@@ -211,9 +211,9 @@ def system_names() -> list[str]:
 
 
 def default_system(index: Path) -> str:
-    """The name of the system that an index is searched with by default: the best that it supports.
+    """The name of the default system of an index: the best that the index supports.
 
-    docs/results.md says by how much it is better.
+    docs/results.md compares the systems.
     """
     recover(index)
     if not has_vectors(index / DENSE):
@@ -260,7 +260,7 @@ def _values_of(system: str) -> dict[str, Any]:
 
 
 def _with_weights(names: Any) -> Any:
-    """Retrievers and their weights: a list of names, or names with commas between, have weights of 1."""
+    """Retrievers and their weights: a list of names, or comma-separated names, have weights of 1."""
     names = names.split(",") if isinstance(names, str) else names
     return dict.fromkeys(names, 1.0) if isinstance(names, list | tuple) else names
 

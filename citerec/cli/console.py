@@ -1,4 +1,4 @@
-"""What the commands print, and where."""
+"""Output of the commands: answers and notes."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def output() -> "Console":
-    """Where answers go. Without a terminal the lines are 100 wide."""
+    """The console for answers. Without a terminal, lines are 100 characters wide."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -20,19 +20,19 @@ def output() -> "Console":
 
 
 def notes() -> "Console":
-    """Where notes and progress go: standard error, so that answers can be piped on."""
+    """The console for notes and progress: standard error, so that answers can be piped."""
     from rich.console import Console
 
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def say(line: str) -> None:
-    """Prints a line of an answer as it is."""
+    """Prints a line of an answer without markup."""
     output().print(line, markup=False, soft_wrap=True)
 
 
 def note(line: str, style: str = "") -> None:
-    """Prints a line as it is to standard error."""
+    """Prints a line without markup to standard error."""
     notes().print(line, markup=False, style=style)
 
 
@@ -47,12 +47,12 @@ def print_bibtex(papers: "Iterable[Paper]") -> None:
     """Prints papers as BibTeX entries, each once."""
     from citerec.corpus.bibtex_writer import bibtex_entries
 
-    # As bytes: an author's own entry comes back as it stood, line ends too.
+    # As bytes: an author's own entry is printed unchanged, with its line ends.
     click.echo("\n\n".join(bibtex_entries({paper.paper_id: paper for paper in papers}.values())).encode())
 
 
 def show_counts(counts: Mapping[str, int]) -> None:
-    """Prints counts, each before what it counts."""
+    """Prints counts, each followed by its name."""
     from citerec.groundwork.tables import Table, left, right, show
 
     rows = [[count, name] for name, count in counts.items()]
@@ -60,9 +60,9 @@ def show_counts(counts: Mapping[str, int]) -> None:
 
 
 def note_set_aside(done: Any) -> None:
-    """Says how many parts of full texts could not be used: `bad` and `faults`, listed in `quarantine`."""
+    """Prints how many parts of full texts could not be used: `bad` and `faults`, listed in `quarantine`."""
     if done.quarantine:
         note(
-            f"Set aside: {done.bad:,} lines that are no full text, {done.faults:,} annotations that do not fit their "
+            f"Set aside: {done.bad:,} lines that are not full texts, {done.faults:,} annotations that do not fit their "
             f"text. See {done.quarantine}"
         )

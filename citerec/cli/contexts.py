@@ -1,4 +1,4 @@
-"""`citerec contexts`: citing sentences from full texts, and files of them in parts."""
+"""`citerec contexts`: extracts citing sentences from full texts, and splits files of them."""
 
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,12 @@ def _size(name: str, help: str) -> Option:
 @click.argument("file", type=PATH)
 @path_option("--out", required=True, metavar="FOLDER", help="Where to write the parts.")
 @_size("--dev", "Contexts to tune on: a share of the citing papers, or a number of contexts.")
-@_size("--test", "Contexts to measure on: a share or a number too.")
+@_size("--test", "Contexts to measure on: a share or a number, as for --dev.")
 @seed
 def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
     """Split FILE, JSON Lines of contexts, into train.jsonl, dev.jsonl and test.jsonl.
 
-    No citing paper is in two of them, so that what is trained on one can be measured on another. The
+    No citing paper is in two of them, so that a system trained on one can be measured on another. The
     same file and seed give the same parts.
     """
     from dataclasses import astuple
@@ -69,10 +69,10 @@ def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
 def extract(
     sources: tuple[Path, ...], out: Path, single: bool, split: str, max_bad: float, workers: int | None
 ) -> None:
-    """Take contexts from the full texts of SOURCES: usable sentences with <REF> where they cite.
+    """Extract contexts from the full texts of SOURCES: usable sentences with <REF> for a citation.
 
-    A source is a folder of S2ORC shards, v1 or v2, or one shard. What was stopped goes on when the
-    command is given again.
+    A source is a folder of S2ORC shards, v1 or v2, or one shard. Repeat the command to resume
+    an interrupted run.
     """
     from citerec.contexts.extract import Rules
     from citerec.contexts.extract_shards import extract_shards

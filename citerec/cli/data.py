@@ -33,19 +33,19 @@ def data() -> None:
     "--format",
     "format_name",
     type=click.Choice(["aburaed", "chen", "lu", "xing"]),
-    help="What the files are, if not to be recognised.",
+    help="Format of the files; by default it is recognised.",
 )
 @click.option(
     "--as-published",
     is_flag=True,
-    help="Number and swap as CiteBench's own files have it, to compare with its scores: docs/text-data.md.",
+    help="Number and swap as CiteBench's own files do, to compare with its scores: docs/text-data.md.",
 )
 @max_bad("unreadable records")
 def citebench(files: tuple[Path, ...], out: Path, format_name: str | None, as_published: bool, max_bad: float) -> None:
     """Make one file in CiteBench's format of FILES of its four source data sets.
 
     These are AbuRa'ed (text pairs), Chen (Delve, S2ORC), Lu (Multi-XScience) and Xing. Citations become
-    [0], [1], … in order of first mention. No record is left out but those that cannot be read.
+    [0], [1], … in order of first mention. Only unreadable records are left out.
     """
     from citerec.datasets.unify import unify
     from citerec.groundwork.progress_bar import progress_bar
@@ -62,16 +62,16 @@ def citebench(files: tuple[Path, ...], out: Path, format_name: str | None, as_pu
 @click.argument("sources", nargs=-1, required=True, type=PATH)
 @with_options(_of_full_texts)
 @share("--rouge-1", 0.5, "Least share of a sentence's words that the cited abstract has.")
-@share("--rouge-2", 0.2, "Least share of its pairs of words.")
-@share("--rouge-l", 0.4, "Least share of its longest common subsequence with the abstract.")
+@share("--rouge-2", 0.2, "Least share of its pairs of words that the abstract has.")
+@share("--rouge-l", 0.4, "Least share of its words in the longest common subsequence with the abstract.")
 @click.option("--stemming/--no-stemming", default=True, help="Compare stems of words.")
 def citesum(
     sources: tuple[Path, ...], rouge_1: float, rouge_2: float, rouge_l: float, stemming: bool, **options: Any
 ) -> None:
     """Make TLDRs of papers from the sentences that cite them in the full texts of SOURCES.
 
-    Taken are sentences of Related Work sections that cite one paper and say what its abstract says; REF
-    stands where they cite. No cited paper is in two splits. What was stopped goes on when the command is given again.
+    It takes sentences of Related Work sections that cite one paper and agree with its abstract; REF
+    marks the citation. No cited paper is in two splits. Repeat the command to resume an interrupted run.
     """
     from citerec.datasets.citesum import Nearness, citesum_plan
 
@@ -85,18 +85,18 @@ def citesum(
 @click.argument("sources", nargs=-1, required=True, type=PATH)
 @with_options(_of_full_texts)
 @number("--min-sentences", 3, "Least number of sentences of a section.")
-@number("--min-papers", 2, "Least number of papers of the index that it cites.")
-@share("--min-linked", 1.0, "Least share of its groups of citations with a paper of the index.")
+@number("--min-papers", 2, "Least number of papers of the index that a section cites.")
+@share("--min-linked", 1.0, "Least share of its groups of citations that have a paper of the index.")
 @click.option(
     "--link-titles", is_flag=True, help="Search the index for bib entries without a match, by title, year and author."
 )
 def related_work(
     sources: tuple[Path, ...], min_sentences: int, min_papers: int, min_linked: float, link_titles: bool, **options: Any
 ) -> None:
-    """Take the Related Work sections of the full texts of SOURCES, with the abstracts of what they cite.
+    """Take the Related Work sections of the full texts of SOURCES, with the abstracts of the papers they cite.
 
-    Each record holds the rest of its paper too, sections within sections. What was stopped goes on when
-    the command is given again.
+    Each record also holds the rest of its paper, as nested sections. Repeat the command to resume an
+    interrupted run.
     """
     from citerec.datasets.related_work import Conditions, related_work_plan
 

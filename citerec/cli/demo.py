@@ -15,9 +15,9 @@ _SENTENCES = (
 
 
 @click.command(epilog="Example: citerec demo")
-@click.option("--out", type=click.Path(path_type=Path), default=INDEXES / "demo", help="Where the demo index goes.")
+@click.option("--out", type=click.Path(path_type=Path), default=INDEXES / "demo", help="Folder of the demo index.")
 def demo(out: Path) -> None:
-    """Build the demo index, ask it three sentences, and show where to go next.
+    """Build the demo index, search it with three sentences, and show what to try next.
 
     The demo corpus holds some 250 well-known papers of 18 fields.
     """

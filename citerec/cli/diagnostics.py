@@ -14,7 +14,7 @@ from citerec.groundwork.tables import counted
 
 @click.group(epilog="Example: citerec diagnostics list")
 def diagnostics() -> None:
-    """Diagnostic sets: contexts in classes, by which recommenders are measured."""
+    """Diagnostic sets: contexts in classes, to measure recommenders class by class."""
 
 
 diagnostics.add_command(review)
@@ -66,25 +66,27 @@ def show(identifier: str) -> None:
 
 _labelling = [
     click.option("--out", required=True, metavar="NAME", help="Name of the set below diagnostics/, or a path."),
-    click.option("--spacy-model", metavar="NAME|FOLDER", help="What tags parts of speech.  [default: en_core_web_sm]"),
+    click.option(
+        "--spacy-model", metavar="NAME|FOLDER", help="Model that tags parts of speech.  [default: en_core_web_sm]"
+    ),
     one_of(
         "--field-shares",
         ["corpus", "published"],
         "What decides which fields are low-resource: their shares of this corpus, or the benchmark's list.",
     ),
-    click.option("--conditions/--no-conditions", default=True, help="Hold constant what each family names."),
+    click.option("--conditions/--no-conditions", default=True, help="Hold each family's conditions constant."),
 ]
 
 
 @diagnostics.command(epilog="Example: citerec diagnostics label contexts.jsonl --index indexes/acm --out acm")
 @click.argument("contexts", type=PATH)
-@index_option("The corpus that they cite")
+@index_option("Index of the corpus that they cite")
 @with_options(_labelling)
 def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | None, **options: Any) -> None:
-    """Make a diagnostic set of CONTEXTS: label each by every stratum that the data allow.
+    """Make a diagnostic set from CONTEXTS: label each with every stratum that the data allow.
 
-    CONTEXTS is a JSON Lines file (docs/formats.md). For each family its classes are shown, and which
-    of them have too few contexts.
+    CONTEXTS is a JSON Lines file (docs/formats.md). The output shows the classes of each family, and
+    which of them have too few contexts.
     """
     from citerec.cli.sets import show_labelled
     from citerec.contexts.read import read_contexts
@@ -148,14 +150,14 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     "--rounds",
     type=click.IntRange(1, 12),
     default=3,
-    help="How often to sample for classes that are not full, each time twice as many.",
+    help="How often to sample for classes that are not full; each round samples twice as many papers.",
 )
 @click.option("--groups/--single", default=False, help="Take sentences with several citations too.")
 @click.option(
     "--store",
     envvar="CITEREC_STORE",
     metavar="ADDRESS",
-    help="Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; else in a file.",
+    help="Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; by default in a file.",
 )
 @with_options(reading("unreadable records"))
 def build(
@@ -173,7 +175,7 @@ def build(
 
     Cited papers are sampled by field, years and citation count; usable sentences that cite them are
     taken from the full texts; each class of each cell gets its share, and no cited paper is used
-    twice. The datasheet lists every step. What was stopped goes on when the command is given again.
+    twice. The datasheet lists every step. Repeat the command to resume an interrupted run.
     """
     from citerec.cli.sets import show_built
     from citerec.diagnostics.build.build import build_set
@@ -194,7 +196,7 @@ def build(
         manifest = build_set(place, sources, settings, on_progress)
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
     if (place / REVIEWS).is_dir():
-        note(f"Its reviews were kept; --apply goes by them: citerec diagnostics review {out} --apply")
+        note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")
     _note_no_model(model)
 
 
@@ -203,7 +205,9 @@ def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
     for one in given:
         family, separator, number = one.rpartition("=")
         if not number.isdecimal() or len(number) > 6:
-            raise click.BadParameter(f"{one!r} is no quota: write --quota 2, or --quota length=2", param_hint="--quota")
+            raise click.BadParameter(
+                f"{one!r} is not a quota: write --quota 2, or --quota length=2", param_hint="--quota"
+            )
         if separator:
             by_family[family] = int(number)
         else:
@@ -214,7 +218,7 @@ def _quotas(given: tuple[str, ...]) -> tuple[int, dict[str, int]]:
 
 
 def _tagger(spacy_model: str | None) -> str | None:
-    """The model to tag with: the one named, or the usual one if it is there."""
+    """The tagging model: the given one, or the default one if it is installed."""
     from citerec.diagnostics.sentences import DEFAULT_MODEL, is_installed
 
     return spacy_model or (DEFAULT_MODEL if is_installed(DEFAULT_MODEL) else None)

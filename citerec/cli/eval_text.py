@@ -1,4 +1,4 @@
-"""`citerec eval-text`: systems that write, measured on the same tasks."""
+"""`citerec eval-text`: measures systems that write, on the same tasks."""
 
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from citerec.cli.options import PartsOption, json_option, number, one_of, path_o
 
 predictions_argument = click.argument("predictions", nargs=-1, required=True, metavar="[NAME=]PREDICTIONS…")
 references_option = path_option(
-    "--references", "tasks_file", metavar="FILE", help="Tasks that the predictions are for, found by id."
+    "--references", "tasks_file", metavar="FILE", help="Tasks of the predictions, matched by id."
 )
 
 
@@ -43,17 +43,17 @@ def _tagged() -> list[str]:
     metavar="LIST",
     help="{metrics}; with a tagger {tagged}.  [default: {default}]",
 )
-@click.option("--stemming/--no-stemming", default=False, help="Of ROUGE: stem words (Porter).")
+@click.option("--stemming/--no-stemming", default=False, help="ROUGE: stem words (Porter).")
 @one_of("--rouge-l", ["sentence", "summary"], "ROUGE-L of the text as one sequence, or sentence by sentence.")
 @one_of(
     "--over-references",
     ["best", "best-each", "mean", "first"],
-    "Where there are several targets: all values against the one with the highest ROUGE-1 (SciTLDR's way), each value "
+    "With several targets: all values against the one with the highest ROUGE-1 (SciTLDR's way), each value "
     "against its own best, their mean, or the first one only.",
     variable="references",
 )
 @click.option("--bertscore-model", metavar="NAME", help="Model of BERTScore: a folder, or a name on the hub.")
-@number("--bertscore-layer", None, "Its layer that is compared.", metavar="N")
+@number("--bertscore-layer", None, "Layer of that model to compare.", metavar="N")
 @click.option(
     "--tagger",
     "taggers",
@@ -71,7 +71,7 @@ def _tagged() -> list[str]:
 @path_option("--out", metavar="FOLDER", help="Write JSON, CSV and a page here.")
 @seed
 @resamples
-@number("--workers", None, "Processes that count ROUGE.  [default: one for each processor]", metavar="N")
+@number("--workers", None, "Processes that compute ROUGE.  [default: one for each processor]", metavar="N")
 @json_option
 def eval_text(
     predictions: tuple[str, ...],
@@ -88,7 +88,7 @@ def eval_text(
     """Measure texts that systems wrote, with intervals and tests.
 
     PREDICTIONS are JSON Lines as generate writes them: tasks with a "prediction". Each writer is a
-    system, or each file that is given a name. Systems are compared on the tasks that all of them
+    system; so is each file that is given a name. Systems are compared on the tasks that all of them
     answered.
     """
     from citerec.cli.results import write_and_show
@@ -112,7 +112,7 @@ def eval_text(
 
 
 def named_file(value: str) -> tuple[str | None, Path]:
-    """The name that is given to a file, if one is, and the file."""
+    """The name given to a file, or None, and the file."""
     name, separator, path = value.partition("=")
     return (name, Path(path)) if separator and name and not Path(value).exists() else (None, Path(value))
 

@@ -1,4 +1,4 @@
-"""`citerec eval` and `citerec report`: systems measured class by class."""
+"""`citerec eval` and `citerec report`: measure systems class by class."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 )
 @click.option("--set", "set_name", metavar="NAME", help="A diagnostic set, by name or folder.  [default: demo]")
 @path_option("--contexts", help="A JSON Lines file of contexts, labelled on the spot.")
-@path_option("--index", help="The pool.  [default: what the set was made for, or the only index]")
+@path_option("--index", help="The index to search.  [default: the one the set was made for, or the only one]")
 @system_option("--system", "systems", multiple=True)
 @click.option(
     "--run",
@@ -40,22 +40,22 @@ if TYPE_CHECKING:
 )
 @click.option("-k", type=int, help="How many hits of each context count.  [default: 100]")
 @path_option("--out", metavar="FOLDER", help="Write JSON, CSV, runs, qrels and a page here.")
-@one_of("--missing", ["zero", "skip"], "What contexts count whose cited papers are all outside the index.")
+@one_of("--missing", ["zero", "skip"], "How to count contexts whose cited papers are all outside the index.")
 @click.option(
     "--include-training-contexts",
     is_flag=True,
-    help="Measure on contexts too that a system learnt from or was tuned on, or whose citing paper was among those.  "
+    help="Also measure on contexts that a system learnt from or was tuned on, and on others of their citing papers.  "
     "[default: leave them out, for all systems]",
 )
 @click.option("--exclude-citing/--include-citing", default=True, help="Leave out the citing paper.")
-@click.option("--as-of-year/--no-as-of-year", default=True, help="Leave out what is newer than the citing paper.")
+@click.option("--as-of-year/--no-as-of-year", default=True, help="Leave out everything newer than the citing paper.")
 @click.option(
-    "--conditions/--no-conditions", default=True, help="With --contexts: hold constant what each family names."
+    "--conditions/--no-conditions", default=True, help="With --contexts: hold each family's conditions constant."
 )
-@click.option("--spacy-model", metavar="NAME|FOLDER", help="With --contexts: what tags parts of speech.")
+@click.option("--spacy-model", metavar="NAME|FOLDER", help="With --contexts: model that tags parts of speech.")
 @click.option("--seed", type=int, default=0, help="Seed of the intervals and tests.")
 @click.option("--resamples", type=int, default=1000, help="Bootstrap samples of the intervals.")
-@click.option("--threads", type=int, default=2, help="Contexts answered at once.")
+@click.option("--threads", type=int, default=2, help="Contexts searched at once.")
 @json_option
 def evaluate(
     identifiers: tuple[str, ...],
@@ -70,8 +70,8 @@ def evaluate(
 ) -> None:
     """Measure systems class by class, with intervals, tests and cost.
 
-    Without options: what recommend does, on every family of the demo set. Several systems and runs are
-    measured in one go and compared.
+    Without options, the default system of recommend is measured on every family of the demo set.
+    Several systems and runs are measured together and compared.
     """
     from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
@@ -109,9 +109,9 @@ def evaluate(
 @path_option("--out", metavar="FILE", help="Write a page of HTML here.")
 @json_option
 def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
-    """Lay results of eval side by side, and compare their systems.
+    """Show results of eval side by side, and compare their systems.
 
-    FOLDERS are what eval wrote with --out. With one folder its results are shown again.
+    FOLDERS are those that eval wrote with --out. With one folder, its results are shown again.
     """
     import os
 
@@ -123,7 +123,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise click.UsageError("a folder is given twice")
     if out is not None and out.suffix not in (".html", ".htm"):
-        raise click.UsageError(f"--out {out} is no page: give a name such as both.html")
+        raise click.UsageError(f"--out {out} is not a page: give a name such as both.html")
     same_names = len({folder.name for folder in folders}) < len(folders)
     parts = {os.fspath(folder) if same_names else folder.resolve().name: Results.read(folder) for folder in folders}
     results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
@@ -131,7 +131,7 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
         write_report(results, out)
-        note(f"{out}: a page of all this.")
+        note(f"{out}: the same as a page to read.")
 
 
 def _what(
@@ -157,7 +157,7 @@ def _what(
         of_sets.add(set_name)
     if len(of_sets) > 1:
         raise click.UsageError(f"one set at a time: {', '.join(sorted(of_sets))}")
-    # A set as a whole and a family of it: that is the whole.
+    # A set and one of its families together mean the whole set.
     whole = any(family is None for _, family in parsed)
     return of_sets.pop() if of_sets else DEFAULT_SET, () if whole else families
 

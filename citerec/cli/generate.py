@@ -46,15 +46,15 @@ def _writers() -> dict[str, str]:
 
 
 def _writing(kind: "Kind | None" = None) -> list[Option]:
-    """The options about a writer; of any kind with the oracles."""
-    text = "Who writes: {writers}; or a model for {seq2seq}: its folder, or a name such as allenai/led-base-16384."
+    """The options of a writer; those of any kind include the oracles."""
+    text = "The writer: {writers}; or a model for {seq2seq}: its folder, or a name such as allenai/led-base-16384."
     text += f"  [default: {{{kind}}}]" if kind else " Upper bounds that look at the target: {oracles}."
     return [
         click.option(
             "--writer", cls=PartsOption, parts=_writers, required=kind is None, metavar="NAME|FOLDER", help=text
         ),
-        click.option("--device", metavar="NAME", help="Where a model runs: cuda:0.  [default: a GPU if there is one]"),
-        click.option("--chat-model", metavar="NAME", help="Which model chat asks for.  [default: CITEREC_CHAT_MODEL]"),
+        click.option("--device", metavar="NAME", help="Device of a model: cuda:0.  [default: a GPU if there is one]"),
+        click.option("--chat-model", metavar="NAME", help="Model that chat uses.  [default: CITEREC_CHAT_MODEL]"),
         click.option(
             "--option",
             "assignments_of_writer",
@@ -86,9 +86,9 @@ def generate() -> None:
 @click.argument("sentence")
 @number("-k", 3, "How many papers to cite.")
 @click.option(
-    "--papers", metavar="IDS|FILE", help="Cite these in place of searching: ids with commas, or a file of them."
+    "--papers", metavar="IDS|FILE", help="Cite these instead of searching: comma-separated ids, or a file of them."
 )
-@click.option("--title", metavar="TEXT", help="Title of what you write.")
+@click.option("--title", metavar="TEXT", help="Title of the paper that you write.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
 @with_options(_writing("citation"))
 @with_options(settings_options)
@@ -107,9 +107,9 @@ def citation(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find papers for <REF> in SENTENCE, and write what to say of them.
+    """Find papers for <REF> in SENTENCE, and write a text that cites them.
 
-    The numbers in the text are the papers listed under it.
+    The numbers in the text refer to the papers listed below it.
     """
     from citerec.cli.generate_tables import draft_json, show_draft
     from citerec.contexts.read import contexts_of_text
@@ -154,14 +154,14 @@ def citation(
 @generate.command(epilog="Example: citerec generate tldr 900000032 900000158 --index indexes/demo")
 @click.argument("paper_ids", metavar="PAPER_ID…", nargs=-1, required=True)
 @with_options(_writing("tldr"))
-@click.option("--anew", is_flag=True, help="Write even where the corpus has a TLDR of its own.")
+@click.option("--anew", is_flag=True, help="Write a TLDR even if the corpus has one.")
 def tldr(
     paper_ids: tuple[str, ...], index_path: Path | None, writer: str | None, anew: bool, as_json: bool, **options: Any
 ) -> None:
     """Sum up papers in one sentence each.
 
-    It is the corpus's own TLDR where there is one, such as Semantic Scholar's; else the writer's, from
-    the abstract. Beside it stands which of the two it is.
+    If the corpus has a TLDR, such as Semantic Scholar's, that is shown. Otherwise the writer makes one
+    from the abstract. The output says which of the two it is.
     """
     from citerec.cli.generate_tables import show_tldrs, tldr_json
     from citerec.generate.tldr import tldrs
@@ -182,7 +182,7 @@ def tldr(
 @generate.command(
     "related-work", epilog="Example: citerec generate related-work --papers 900000032,900000158 --index indexes/demo"
 )
-@click.option("--papers", required=True, metavar="IDS|FILE", help="What to cite: ids with commas, or a file of them.")
+@click.option("--papers", required=True, metavar="IDS|FILE", help="Papers to cite: ids with commas, or a file of them.")
 @click.option("--target", metavar="ID|FILE|TEXT", help="The paper that you write: its id, or its abstract.")
 @one_of(
     "--input",
@@ -228,17 +228,17 @@ def related_work(
 
 @generate.command(epilog="Example: citerec generate batch tasks.jsonl --writer lexrank --out lexrank.jsonl")
 @click.argument("tasks", type=PATH)
-@path_option("--out", required=True, metavar="FILE", help="Where to: JSON Lines, each task with its text.")
-@one_of("--kind", _KINDS, "What is written: it decides about prompts and lengths of models.")
+@path_option("--out", required=True, metavar="FILE", help="The file to write: each task with its prediction.")
+@one_of("--kind", _KINDS, "Kind of text; it sets the prompts and lengths of models.")
 @with_options(_writing())
 @_words("the target's")
-@number("--limit", None, "Only the first so many tasks.")
+@number("--limit", None, "Stop after this many tasks.")
 def batch(
     tasks: Path, out: Path, kind: "Kind", writer: str, words: int | None, limit: int | None, **options: Any
 ) -> None:
-    """Write a text for every task of a file, in CiteBench's format; SciTLDR's records are read too.
+    """Write a prediction for every task of a file, in CiteBench's format or SciTLDR's.
 
-    TASKS is JSON Lines or one JSON list (docs/formats.md). What comes out can be measured:
+    TASKS is JSON Lines or one JSON list (docs/formats.md). Measure the predictions with
     citerec eval-text.
     """
     from citerec.generate.batch import write_batch
@@ -248,7 +248,7 @@ def batch(
     with progress_bar() as on_progress:
         done = write_batch(tasks, opened, out, limit=limit, on_progress=on_progress)
     empty = f" Empty: {done.empty:,}." if done.empty else ""
-    flagged = f" Citing what they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
+    flagged = f" Citing papers that they were not given: {done.flagged:,} (see `unknown`)." if done.flagged else ""
     texts = f"{done.texts:,} text{'' if done.texts == 1 else 's'}"
     say(f"{out}: {texts} by {opened.name}.{empty}{flagged}")
     _remark(opened)
@@ -269,7 +269,7 @@ def _opened(index: Path) -> Iterator["PaperStore"]:
     from citerec.retrieve.index import open_store
     from citerec.retrieve.manifest import Manifest
 
-    Manifest.read(index)  # it says what is wrong with what is no index
+    Manifest.read(index)  # raises a clear error if there is no index
     with contextlib.closing(open_store(index)) as store:
         yield store
 
@@ -281,7 +281,7 @@ def _known(store: "PaperStore", paper_ids: Iterable[str], index: Path) -> list[P
     if missing := [paper_id for paper_id in wanted if paper_id not in found]:
         raise InputError(
             f"{index} has no paper {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}",
-            "Ids are what citerec recommend shows behind each paper.",
+            "citerec recommend shows the id after each paper.",
         )
     return [found[paper_id] for paper_id in wanted]
 
@@ -294,11 +294,9 @@ def _remark(writer: "Writer") -> None:
 def _warn(made: "Draft") -> None:
     unknown = sorted({mark for sentence in made.prediction.sentences for mark in sentence.unknown})
     if unknown:
-        note(
-            f"{made.prediction.writer} cited {', '.join(unknown)}, which stands for no paper that it was given.", "red"
-        )
+        note(f"{made.prediction.writer} cited {', '.join(unknown)}, which is no paper that it was given.", "red")
     if made.without_text and len(made.without_text) < len(made.papers):
         named = ", ".join(paper.paper_id for paper in made.without_text)
-        note(f"Without text, so that nothing is based on them: {named}.")
+        note(f"Without text, so nothing is based on them: {named}.")
     if not made.prediction.text:
         note(f"{made.prediction.writer} found nothing to write; another --writer may.")

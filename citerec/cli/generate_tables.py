@@ -1,4 +1,4 @@
-"""How drafts and TLDRs look in a terminal and as JSON."""
+"""Drafts and TLDRs in a terminal and as JSON."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def show_draft(draft: "Draft", *, sentence: str = "", bibtex: bool = True) -> None:
-    """A draft: the sentence that it is for, the text, the papers that its numbers stand for, their BibTeX entries."""
+    """Shows a draft: its sentence, the text, the papers that the numbers refer to, and their BibTeX entries."""
     console = output()
     if sentence:
         console.print(Text(f"\n{sentence}", "italic"))
@@ -34,14 +34,14 @@ def show_draft(draft: "Draft", *, sentence: str = "", bibtex: bool = True) -> No
 
 
 def _parts(draft: "Draft") -> list[Any]:
-    """The sentences, each with the papers that it is based on where it does not cite them itself."""
+    """The sentences, each with the papers that it is based on but does not cite itself."""
     from citerec.generate.check import marked_sentence, placed
     from citerec.generate.mentions import mentions
 
     sources = draft.prediction.task.sources
     parts: list[Any] = []
     for gap, sentence in placed(draft.prediction):
-        parts.append(gap)  # the paragraphs stay
+        parts.append(gap)  # keeps paragraphs
         if sentence is None:
             break
         parts.append((marked_sentence(sentence, sources), "red" if sentence.unknown else ""))
@@ -52,7 +52,7 @@ def _parts(draft: "Draft") -> list[Any]:
         if not sentence.attributions and not sentence.unknown:
             parts.append((" ‹from none of the papers›", "yellow"))
         if sentence.unsupported:
-            parts.append((f" ‹little of it stands in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
+            parts.append((f" ‹little of it is in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
     return parts
 
 
@@ -78,7 +78,7 @@ def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
 
 
 def show_tldrs(tldrs: "list[Tldr]") -> None:
-    """TLDRs, each under the title of its paper."""
+    """Shows TLDRs, each under the title of its paper."""
     console = output()
     for tldr in tldrs:
         console.print(Text.assemble((tldr.paper.title or "(untitled)", "bold"), "\n", about(tldr.paper)))
@@ -87,7 +87,7 @@ def show_tldrs(tldrs: "list[Tldr]") -> None:
 
 
 def tldr_json(tldr: "Tldr") -> dict[str, Any]:
-    """A TLDR as a JSON object; `origin` is `corpus`, or who wrote it."""
+    """A TLDR as a JSON object; `origin` is `corpus`, or the name of the writer."""
     return {
         "paper_id": json_id(tldr.paper.paper_id),
         "title": tldr.paper.title,

@@ -1,4 +1,4 @@
-"""`citerec index`: building indexes and looking after them."""
+"""`citerec index`: builds and maintains indexes."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from citerec.retrieve.dense.build import DenseOptions
     from citerec.retrieve.manifest import Manifest
 
-# Releases of Semantic Scholar have lost most of their rows before.
+# Some releases of Semantic Scholar lacked most of their rows.
 _SUSPICIOUS = 0.8
 _FORMATS = ["s2ag-papers", "s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "bibtex", "jsonl", "csv", "contexts"]
 
@@ -37,7 +37,7 @@ def _backends() -> dict[str, str]:
 
 _build_options = [
     click.option(
-        "--format", "format_name", type=click.Choice(_FORMATS), help="Format of the files, if not to be recognised."
+        "--format", "format_name", type=click.Choice(_FORMATS), help="Format of the files; by default it is recognised."
     ),
     max_bad("unreadable records"),
     workers,
@@ -46,14 +46,14 @@ _build_options = [
         multiple=True,
         metavar="FILE",
         help="Contexts (docs/formats.md) whose sentences are searched as citances of the papers they cite; may be "
-        "repeated. Contexts that lie beside papers are not read unless they are named here.",
+        "repeated. Contexts beside papers are read only if they are named here.",
     ),
 ]
 _vector_options = [
     click.option(
         "--model",
         metavar="NAME|FOLDER",
-        help="What encodes papers and queries: a folder or a name.  [default: all-MiniLM-L6-v2]",
+        help="Encoder of papers and queries: a folder or a name.  [default: all-MiniLM-L6-v2]",
     ),
     path_option(
         "--vectors",
@@ -62,7 +62,7 @@ _vector_options = [
         help="Vectors that --model made elsewhere, in place of encoding: a folder with vectors.npy and ids.npy, or "
         "S2AG's embeddings-specter_v2; may be repeated.",
     ),
-    one_of("--kind", ["auto", "flat", "hnsw", "ivfpq"], "Kind of FAISS index; auto goes by the number of vectors."),
+    one_of("--kind", ["auto", "flat", "hnsw", "ivfpq"], "Kind of FAISS index; auto chooses by the number of vectors."),
     number("--max-tokens", 192, "How many tokens of a paper's text are encoded.", least=8),
     click.option(
         "--backend",
@@ -70,14 +70,14 @@ _vector_options = [
         parts=_backends,
         default="torch",
         metavar="NAME",
-        help="What encodes the papers, and later the queries: {backends} (8-bit weights, by ONNX Runtime).",
+        help="Backend that encodes the papers, and later the queries: {backends} (8-bit weights, by ONNX Runtime).",
     ),
 ]
 
 
 @click.group(epilog="Example: citerec index build papers.bib --out indexes/mine")
 def index() -> None:
-    """Build an index of papers, add to it, look at it."""
+    """Build an index of papers, add to it, inspect it."""
 
 
 @index.command(epilog="Example: citerec index build ../shared/data/acm --out indexes/acm")
@@ -95,8 +95,8 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
     """Read SOURCES and build an index of their papers.
 
     A source is a folder of Semantic Scholar shards (papers/, abstracts/, tldrs/, citations/; plain or
-    gzip), a BibTeX file, JSON Lines or CSV. What stood at --out stays whole until the new index is
-    ready. A build that was stopped goes on where it stopped when the command is given again.
+    gzip), a BibTeX file, JSON Lines or CSV. An index that is already at --out is kept until the
+    new one is ready. Repeat the command to resume an interrupted build.
     """
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import DENSE, BuildOptions, build_index
@@ -109,7 +109,7 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
     if dense:
         _tell_vectors(out / DENSE)
     if manifest.counts.papers < _SUSPICIOUS * before:
-        note(f"The index that stood there had {before:,} papers: are the sources complete?")
+        note(f"The previous index had {before:,} papers: are the sources complete?")
 
 
 @index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
@@ -117,10 +117,10 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
 @index_option("The index to add to")
 @with_options(_build_options)
 def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
-    """Add the papers of SOURCES to an index, or bring them up to date in it.
+    """Add the papers of SOURCES to an index, or update them.
 
-    Papers are matched by id; of two records the later one counts. The outcome is that of a build
-    from all sources together. If the index has vectors, what changed is encoded as the rest was.
+    Papers are matched by id; of two records the later one counts. The result is that of a build
+    from all sources together. If the index has vectors, new and changed papers are encoded as the rest was.
     """
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
@@ -142,10 +142,10 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
 @with_options(_vector_options)
 @max_bad("unusable given vectors")
 def encode(path: Path | None, **options: Any) -> None:
-    """Make the vectors of an index that stands, for dense retrieval.
+    """Make the vectors of an existing index, for dense retrieval.
 
-    Vectors that it has stay until the new ones are whole. Texts that the same model has encoded before
-    are not encoded again, and work that was stopped goes on when the command is given again.
+    Existing vectors are kept until the new ones are complete. Texts that the same model has encoded
+    before are not encoded again. Repeat the command to resume an interrupted run.
     """
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import DENSE, encode_index
@@ -226,7 +226,7 @@ def _papers_before(path: Path) -> int:
 
 
 def _dense_options(options: dict[str, Any], *, wanted: bool) -> "DenseOptions | None":
-    """Takes the options about vectors out of others; None where no vectors are wanted."""
+    """Removes the options about vectors and returns them; None if no vectors are wanted."""
     context = click.get_current_context()
     names = ("model", "vectors", "kind", "max_tokens", "backend")
     taken = {name: options.pop(name) for name in names}
@@ -273,7 +273,7 @@ def _tell(path: Path, manifest: "Manifest", done: str) -> None:
         parts.append(f"{counts.citances:,} citing sentences of {counts.with_citances:,} papers")
     say(f"{path} {done}: {', '.join(parts)}.")
     if counts.duplicates:
-        note(f"Ids that came again later: {counts.duplicates:,}. The last record counts.")
+        note(f"Repeated ids: {counts.duplicates:,}. The last record counts.")
     if counts.unmatched:
         note(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.")
     if counts.bad:

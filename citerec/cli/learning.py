@@ -1,4 +1,4 @@
-"""What the commands share that train by gradient."""
+"""Shared by the commands that train by gradient descent."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,15 +19,15 @@ def dev_options(what: str, held_out: str, limit: int) -> list[Option]:
     """`--dev`, `--dev-share` and `--dev-limit`.
 
     Args:
-        what: What a model learns from, such as "Contexts".
-        held_out: The papers that it does not learn from when they are measured on.
+        what: Name of the examples, such as "Contexts".
+        held_out: The papers that are held out for measuring.
         limit: Default of `--dev-limit`.
     """
     return [
         path_option(
             "--dev",
-            help=f"{what} to measure on while training. It does not learn from their {held_out}. Results on them say "
-            "nothing new afterwards.",
+            help=f"{what} to measure on while training. The model does not learn from their {held_out}. Results on "
+            "them are biased afterwards.",
         ),
         share("--dev-share", 0.1, f"Without --dev: share of the {held_out} that is held out to measure on."),
         number("--dev-limit", limit, f"{what} to measure on, at most."),
@@ -36,7 +36,7 @@ def dev_options(what: str, held_out: str, limit: int) -> list[Option]:
 
 def base(default: str, what: str) -> Option:
     """`--base`."""
-    return click.option("--base", default=default, help=f"The model to begin with: {what}, a folder or a name.")
+    return click.option("--base", default=default, help=f"The model to start from: {what}, a folder or a name.")
 
 
 def learning_rate(default: float, help: str) -> Option:
@@ -45,7 +45,7 @@ def learning_rate(default: float, help: str) -> Option:
 
 
 def schedule_options(*, epochs: int, evaluations: int) -> list[Option]:
-    """The options of a schedule, but for the learning rate, and of the device.
+    """The options of a schedule, except the learning rate, and of the device.
 
     Args:
         epochs: Default of `--epochs`.
@@ -54,14 +54,14 @@ def schedule_options(*, epochs: int, evaluations: int) -> list[Option]:
     return [
         number("--epochs", epochs, "How often all examples are seen."),
         number("--evaluations", evaluations, "How often to measure on dev in all."),
-        number("--patience", 3, "Measurements on dev without gain after which training stops."),
+        number("--patience", 3, "Stop after this many measurements on dev without gain."),
         seed,
-        click.option("--device", metavar="NAME", help="Such as cpu or cuda:0.  [default: a GPU where there is one]"),
+        click.option("--device", metavar="NAME", help="Such as cpu or cuda:0.  [default: a GPU if there is one]"),
     ]
 
 
 def pop(options: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Some options, taken out of all."""
+    """Removes some options and returns them."""
     return {name: options.pop(name) for name in names}
 
 
@@ -78,7 +78,7 @@ def schedule_of(options: dict[str, Any], *, first: bool = False) -> "Schedule":
 
 
 def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None) -> Manifest:
-    """What a function gives that trains; its progress and its notes go to standard error."""
+    """Calls a function that trains and returns its result; progress and notes go to standard error."""
     from citerec.groundwork.progress_bar import progress_bar
 
     with progress_bar() as on_progress:
@@ -86,7 +86,7 @@ def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None)
 
 
 def tell_dev(out: Path, manifest: Any, value: str, dev: str) -> None:
-    """Says how well a model does on dev, and did before it learnt."""
+    """Prints how well a model does on dev, after and before training."""
     say(f"{out} trained: {value} {manifest.dev[value]:.3f} on {dev}, {manifest.dev[f'{value} before']:.3f} before.")
     if not manifest.training["best_step"]:
-        note("It did not help: the base is kept as it was. More to learn from, or more epochs, may do better.")
+        note("Training did not help: the base model is kept. More examples or more epochs may help.")

@@ -1,4 +1,4 @@
-"""`citerec`: the command itself, and how it ends when something is wrong."""
+"""`citerec`: the main command, and its errors."""
 
 import os
 import sys
@@ -54,13 +54,13 @@ def _run() -> int:
     except CiterecError as error:
         return _failed(str(error), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
-        return _failed("stopped. Nothing is lost: the same command goes on, or begins again.", 1)
+        return _failed("stopped. Nothing is lost: repeat the command to resume or restart.", 1)
     except BrokenPipeError:
-        # The reader of the output has left (`| head`).
+        # The reader of the output has closed it (`| head`).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except OSError as error:
-        return _failed(f"{error.strerror or error}: {error.filename or ''}. Check the path and its rights.", 1)
+        return _failed(f"{error.strerror or error}: {error.filename or ''}. Check the path and its permissions.", 1)
     return code if isinstance(code, int) else 0
 
 

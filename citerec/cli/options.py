@@ -1,4 +1,4 @@
-"""Options that several commands have, and short ways to declare others."""
+"""Options shared by several commands, and helpers to declare others."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -13,10 +13,10 @@ PATH = click.Path(path_type=Path)
 
 
 class PartsOption(click.Option):
-    """An option whose help names the parts that there are. They are looked for only when the help is shown.
+    """An option whose help lists the registered parts. They are looked up only when the help is shown.
 
     Args:
-        parts: Gives the texts that stand for `{names}` in the help.
+        parts: Returns the texts that replace `{names}` in the help.
     """
 
     def __init__(self, *declarations: Any, parts: Callable[[], Mapping[str, str]], **attributes: Any) -> None:
@@ -88,7 +88,7 @@ def with_options(options: Sequence[Option]) -> Option:
 
 
 def refuse_without(option: str, value: object, *names: str) -> None:
-    """Options that would be ignored without another one are an error: their users expect something of them."""
+    """Raises a usage error if options are given that would be ignored without another one."""
     context = click.get_current_context()
     for parameter in context.command.params:
         is_given = context.get_parameter_source(parameter.name or "") is not ParameterSource.DEFAULT
@@ -104,8 +104,8 @@ def _systems() -> dict[str, str]:
 
 
 def system_option(*names: str, **attributes: Any) -> Option:
-    """`--system`, whose help names the systems that there are."""
-    text = "{systems}; any of them with +RERANKER behind it; or a TOML file of settings.  "
+    """`--system`, whose help lists the systems."""
+    text = "{systems}; any of them followed by +RERANKER; or a TOML file of settings.  "
     text += "[default: the best that the index supports]"
     return click.option(*names, metavar="NAME|FILE", cls=PartsOption, parts=_systems, help=text, **attributes)
 
@@ -132,6 +132,6 @@ def reading(what: str) -> list[Option]:
         "--split",
         default="pysbd",
         metavar="pysbd|spacy|MODEL",
-        help="What splits texts into sentences where the source does not mark them.",
+        help="Splitter of texts into sentences, if the source does not mark them.",
     )
     return [splitter, max_bad(what), workers]

@@ -11,7 +11,7 @@ from citerec.cli.options import PATH, json_option, number, path_option, resample
 
 @click.group(epilog="Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv")
 def rate() -> None:
-    """Human evaluation: sheets to rate texts on, blindly, and what the ratings come to."""
+    """Human evaluation: sheets for blind ratings of texts, and the results of the ratings."""
 
 
 @rate.command(epilog="Example: citerec rate sheet lead.jsonl lexrank.jsonl --out sheet.csv")
@@ -23,7 +23,7 @@ def rate() -> None:
     "tasks",
     type=click.IntRange(1),
     default=25,
-    help="Tasks of each data set; what each system wrote for them is rated.",
+    help="Tasks of each data set; the texts of all systems for them are rated.",
 )
 @number("--raters", 3, "How many people rate.")
 @number("--shared", 10, "How many tasks of each data set all raters get, to see how well they agree.", least=0)
@@ -33,9 +33,9 @@ def sheet(
 ) -> None:
     """Write a sheet for each rater: CSV for any spreadsheet program.
 
-    Readability and consistency with what the authors wrote, from 1 to 5, as in CiteBench. The texts
-    of all systems are mixed, and carry no names: who wrote what stands in a key beside the sheets,
-    which raters must not see.
+    Raters score readability and consistency with what the authors wrote, from 1 to 5, as in CiteBench.
+    The texts of all systems are mixed and carry no names. A key beside the sheets says who wrote what;
+    raters must not see it.
     """
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.sheets import write_sheets
@@ -64,7 +64,7 @@ def sheet(
 def read(sheets: tuple[Path, ...], key: Path, seed: int, resamples: int, as_json: bool) -> None:
     """Read filled-in SHEETS: means by system, agreement of raters.
 
-    A rater is called what the name of the sheet says: sheet-anna.csv is anna's.
+    The name of a sheet names its rater: sheet-anna.csv is anna's.
     """
     from citerec.cli.results import show_ratings
     from citerec.evaluation.ratings import read_ratings

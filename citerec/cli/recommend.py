@@ -31,7 +31,7 @@ _filter_options = [
     click.option(
         "--venue", "venues", multiple=True, help="Only venues with these words in their name; may be repeated."
     ),
-    click.option("--min-citations", type=int, metavar="N", help="Only papers cited at least so often."),
+    click.option("--min-citations", type=int, metavar="N", help="Only papers cited at least this often."),
     click.option("--exclude", multiple=True, metavar="ID", help="Never this paper; may be repeated."),
 ]
 
@@ -44,7 +44,7 @@ _filter_options = [
 @click.option("-k", type=int, help="How many papers.  [default: 10]")
 @path_option("--file", help="Read the text from a file; - for standard input.")
 @path_option("--contexts", help="Answer every context of a JSON Lines file.")
-@click.option("--title", metavar="TEXT", help="Title of what you write: systems with vectors search by it too.")
+@click.option("--title", metavar="TEXT", help="Title of the paper that you write: vectors search by it too.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never recommended.")
 @with_options(_filter_options)
 @one_of(
@@ -52,7 +52,7 @@ _filter_options = [
     ["relevance", "newest", "oldest", "most-cited", "venue", "field"],
     "Order of the papers that share a word with the sentence.",
 )
-@click.option("--explain", is_flag=True, help="Show which words matched, and what lifted each paper.")
+@click.option("--explain", is_flag=True, help="Show which words matched, and what raised the score of each paper.")
 @click.option("--tldr", is_flag=True, help="Show a sentence on each paper: its own TLDR, else one from its abstract.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: a list of hits; with --contexts one for each context."
@@ -80,9 +80,9 @@ def recommend(
     assignments: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Recommend papers to cite where <REF> stands in SENTENCE.
+    """Recommend papers to cite at <REF> in SENTENCE.
 
-    A text may hold several <REF>: each is answered. Without one, the whole text is searched. The text
+    A text may contain several <REF>: each is answered. Without one, the whole text is the query. The text
     comes from the argument, from --file, or from standard input.
     """
     if sum((as_json, as_bibtex, trec is not None)) > 1:
@@ -113,7 +113,7 @@ def recommend(
         _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
     else:
         _answer_text(recommender, text, k, filters, shape, trec, options)
-    if system is None and not as_json:  # only now: an error stays one line
+    if system is None and not as_json:  # printed last, so that an error stays one line
         note(f"System: {name}, the best that {index} supports.")
 
 

@@ -24,11 +24,11 @@ _REGISTRIES: dict[Registry[Any], str] = {
     TEXT_METRICS: "[Measure texts](texts.md#metrics)",
     WRITERS: "[Write texts](writing.md#writers)",
 }
-"""Every kind of part, and the page that describes those that are built in."""
+"""Every kind of part, and the page that describes the built-in ones."""
 
 
 def commands(command: click.Command = cli, path: str = "citerec") -> Iterator[tuple[str, click.Command]]:
-    """Every command, by what one types to call it."""
+    """Every command, with its full name."""
     yield path, command
     if isinstance(command, click.Group):
         for name in sorted(command.commands):
@@ -39,7 +39,7 @@ def cli_reference() -> str:
     """docs/cli.md."""
     parts = [f"# Command line\n\n{_MADE}"]
     for path, command in commands():
-        # The settings are those of the whole command line: click keeps the help option that it made first.
+        # Use the settings of the main command: click keeps the help option that it made first.
         context = click.Context(command, info_name=path, terminal_width=100, **cli.context_settings)
         parts.append(f"## {path}\n\n```text\n{command.get_help(context)}\n```\n")
     return "\n".join(parts)
@@ -85,7 +85,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "settings.md": settings_reference,
     "parts.md": parts_reference,
 }
-"""Every page that is made from the code."""
+"""Every page that is generated from the code."""
 
 
 def main(folder: Path) -> None:

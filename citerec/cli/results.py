@@ -1,4 +1,4 @@
-"""How results look in a terminal, of ranked lists and of texts alike."""
+"""Results in a terminal, of ranked lists and of texts."""
 
 import functools
 from pathlib import Path
@@ -35,7 +35,7 @@ def write_and_show(results: "Results", out: Path | None, *, as_json: bool) -> No
 
     failed: CiterecError | None = None
     if out is not None:
-        # First to the disk: who reads the output may leave (`| head`). If the disk fails, it is shown all the same.
+        # Write first: the reader of the output may close it (`| head`). If writing fails, the results are still shown.
         try:
             results.write(out)
         except CiterecError as error:
@@ -54,14 +54,14 @@ def write_and_show(results: "Results", out: Path | None, *, as_json: bool) -> No
 
 
 def show_results(console: Console, results: "Results") -> None:
-    """All of it: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
+    """Shows results: scores by family or metric, and for ranked lists robustness, outcomes, cost, rules."""
     fits = True
     if results.of_texts:
         console.print(Text(title_of(results)))
     else:
         of_set, index = results.set, results.index
         about = f"{counted(of_set['counted'], 'context')}, against {index['papers']:,} papers ({index['path']})"
-        about = about if results.alike else "laid side by side, on different contexts"
+        about = about if results.alike else "side by side, on different contexts"
         console.print(Text(of_set["name"], "bold").append(f"  {about}", "not bold"), soft_wrap=True)
         fits = show(console, overall_table(results), lambda: overall_table(results, None))
     for block in blocks(results):
@@ -98,7 +98,7 @@ def _show_ranked(console: Console, results: "Results") -> None:
         show(console, cost_table(results), functools.partial(cost_table, results))
     if measured > 1:
         console.print(
-            "Order matters: the first one pays most of Java's warm-up, later ones hold the memory of those before.",
+            "Order matters: the first system pays most of Java's warm-up; memory includes that of earlier systems.",
             style="dim",
         )
     console.print()
@@ -106,7 +106,7 @@ def _show_ranked(console: Console, results: "Results") -> None:
 
 
 def show_ratings(console: Console, rated: "Rated") -> None:
-    """What people's ratings come to: means by system, and agreement."""
+    """Shows human ratings: means by system, and agreement."""
     show(console, ratings_table(rated))
     console.print(
         f"Means from 1 to 5; \\[low high]: 95 % of {rated.resamples:,} bootstrap samples over tasks. n: texts; one "
@@ -122,7 +122,7 @@ def show_ratings(console: Console, rated: "Rated") -> None:
     if not rated.agreements:
         console.print("No text was rated by two raters: how well they agree is not known.")
     for one in rated.agreements:
-        kappa = "not defined: both gave all one rating" if one.kappa is None else f"{round(one.kappa, 2) + 0.0:.2f}"
+        kappa = "not defined: both gave only one rating" if one.kappa is None else f"{round(one.kappa, 2) + 0.0:.2f}"
         console.print(
             f"{' and '.join(one.raters)}, {one.scale}: quadratic-weighted kappa {kappa} ({counted(one.n, 'text')})",
             markup=False,

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 _KEYS = "a accept · r reject · n note · b back · s skip · q quit · ? help > "
 _HELP = """
-  a  accept: it is one whole sentence, it holds exactly one citation, <REF> stands just where that
-     stood, and its class is right
-  r  reject: something of that is wrong; you are asked what, in a word or a line, or just Enter
-  n  note something without judging yet; it goes with the verdict
-  b  back by one: what was decided or skipped last is open again, and is shown again
-  s  skip: it comes again in the next session
-  q  quit; every verdict is on the disk already, and the next session goes on from here
+  a  accept: it is one whole sentence with exactly one citation, <REF> is exactly in the place of
+     that citation, and its class is right
+  r  reject: one of these is wrong; you are asked for a short reason, or press Enter for none
+  n  note something without a verdict yet; the note is kept with the verdict
+  b  back: undo the last verdict or skip, and show that context again
+  s  skip: it is shown again in the next session
+  q  quit: all verdicts are saved, and the next session continues from here
 """
 
 
@@ -37,19 +37,19 @@ _HELP = """
 @click.option("--sample", type=click.IntRange(1), metavar="N", help="Judge N contexts, spread over the classes.")
 @click.option("--class", "of_class", metavar="FAMILY/CLASS", help="Judge one class only, such as length/long.")
 @click.option("--status", is_flag=True, help="Show what was judged, how much is sound, how well reviewers agree.")
-@click.option("--apply", is_flag=True, help="Take out what anyone rejected, and put reserves in its place.")
+@click.option("--apply", is_flag=True, help="Replace the contexts that anyone rejected by reserves.")
 def review(
     name: str, reviewer: str | None, sample: int | None, of_class: str | None, status: bool, apply: bool
 ) -> None:
     """Check the set NAME by hand: accept or reject its contexts, one by one.
 
-    Each verdict is kept at once in reviews/ in the set's directory, a file a reviewer; the same
-    command goes on where it stopped. The order is random but the same for all reviewers, and
-    gives each class its share from the start. Where standard input is no terminal, each line of it is
-    a key.
+    Each verdict is saved at once in reviews/ in the set's directory, one file per reviewer; the same
+    command continues where it stopped. The order is random but the same for all reviewers, and
+    gives each class its share from the start. If standard input is not a terminal, each of its lines
+    is a key.
 
-    --apply writes the set anew: a rejected context goes to rejected.jsonl, and the first reserve of
-    its cell and class that cites no used paper stands in for it, to be reviewed in turn.
+    --apply rewrites the set: a rejected context goes to rejected.jsonl, and the first reserve of its
+    cell and class that cites no used paper replaces it, to be reviewed in turn.
     """
     from citerec.diagnostics.review import apply_reviews, check_may_review, check_reviewer
     from citerec.diagnostics.sets import find_set
@@ -57,7 +57,7 @@ def review(
     if status and apply:
         raise click.UsageError("give --status or --apply, not both")
     if (status or apply) and (reviewer or sample or of_class):
-        raise click.UsageError("--status and --apply are of all reviewers and contexts: give them alone")
+        raise click.UsageError("--status and --apply cover all reviewers and contexts: give them alone")
     path = find_set(name)
     if status:
         _show_status(output(), path, name)
@@ -76,11 +76,11 @@ def _login() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):
-        raise click.UsageError("this machine does not know your name: give --reviewer NAME") from None
+        raise click.UsageError("your login name is unknown: give --reviewer NAME") from None
 
 
 class _Session:
-    """A reviewer at work on a set."""
+    """One reviewer's session on a set."""
 
     def __init__(self, path: Path, name: str, reviewer: str, of_class: str | None, sample: int | None) -> None:
         from citerec.diagnostics.review import items_of, read_reviews, review_order
@@ -97,7 +97,7 @@ class _Session:
         self._steps = [one.context_id for one in self._said.values() if one.verdict and one.context_id in here]
         self._skipped: set[str] = set()
         self._console = output()
-        self._input = sys.stdin or io.StringIO()  # there is none where it was closed
+        self._input = sys.stdin or io.StringIO()  # None if it was closed
         if isinstance(self._input, io.TextIOWrapper):
             self._input.reconfigure(errors="replace")
 
@@ -120,7 +120,7 @@ class _Session:
             at = self._order[places[self._take_back()]] if key == "b" else self._next()
 
     def _judge(self, context_id: str) -> str:
-        """Acts on keys until there is a verdict or a step to another context; gives the last key."""
+        """Acts on keys until there is a verdict or a step to another context; returns the last key."""
         while True:
             self._console.print(_KEYS, end="")
             key = self._key()
@@ -160,17 +160,17 @@ class _Session:
         self._said[context_id] = record_verdict(self._path, self._reviewer, context_id, verdict, note)
 
     def _take_back(self) -> str:
-        """Opens what was decided or skipped last, and gives its id."""
+        """Undoes the last verdict or skip, and returns the id of its context."""
         context_id = self._steps.pop()
         if context_id in self._skipped:
             self._skipped.remove(context_id)
         else:
             was_rejected = self._verdict(context_id) == "reject"
-            self._say(context_id, None, "" if was_rejected else None)  # its reason goes with a rejection
+            self._say(context_id, None, "" if was_rejected else None)  # the reason of a rejection is dropped too
         return context_id
 
     def _key(self) -> str:
-        """A key that was pressed, or a line where no one is at the keys; the end of either quits."""
+        """The key that was pressed, or a line if the input is not a terminal; the end of input quits."""
         if not self._input.isatty():
             line = self._input.readline()
             return line.strip().lower() if line else "q"
@@ -187,7 +187,7 @@ class _Session:
         return line
 
     def show_end(self) -> None:
-        """What was judged so far, and what to do next."""
+        """Shows what was judged so far, and what to do next."""
         from citerec.diagnostics.review import agreement, items_beside, items_of, read_reviews, tally
         from citerec.diagnostics.sets import REJECTED
 
@@ -242,7 +242,7 @@ def _of_class(items: "list[Item]", of_class: str, manifest: "SetManifest") -> "l
 
 
 def _show_item(console: "Console", item: "Item", position: str, manifest: "SetManifest") -> None:
-    """A context, what is known of it, and what to check."""
+    """Shows a context, what is known of it, and what to check."""
     from rich.text import Text
 
     context, cell = item.context, item.slot
@@ -285,7 +285,7 @@ def _plain(text: str) -> "tuple[Span, ...]":
 
 
 def _marker(context: Context, manifest: "SetManifest") -> str:
-    """What the marker stands for, and, where it matters for classes, which word of its sentence it is."""
+    """What the marker replaces, and, if it matters for classes, which word of its sentence it is."""
     facts = [f"stands for “{context.marker}”"] if context.marker else []
     if length := manifest.bounds.length:
         from citerec.diagnostics.sentences import read_sentences
@@ -297,7 +297,7 @@ def _marker(context: Context, manifest: "SetManifest") -> str:
 
 
 def _show_status(console: "Console", path: Path, name: str) -> None:
-    """What each reviewer made of each family, and how well they agree."""
+    """Shows the verdicts of each reviewer on each family, and how well they agree."""
     from rich.markup import escape
 
     from citerec.diagnostics.families import FAMILIES
@@ -325,14 +325,14 @@ def _show_status(console: "Console", path: Path, name: str) -> None:
 
 
 def _show_agreement(console: "Console", reviews: "Mapping[str, Mapping[str, Review]]") -> None:
-    """How well each two reviewers agree."""
+    """Shows how well each pair of reviewers agrees."""
     from citerec.diagnostics.review import agreement
 
     found = agreement(reviews)
     if not found:
         console.print("No context was judged by two reviewers: how well they would agree is not known.")
     for one in found:
-        kappa = "not defined: both judged all alike" if one.kappa is None else f"{one.kappa:.2f}"
+        kappa = "not defined: both gave only one verdict" if one.kappa is None else f"{one.kappa:.2f}"
         console.print(
             f"{' and '.join(one.reviewers)}: both judged {counted(one.both, 'context')}, "
             f"{one.alike / one.both:.0%} alike; Cohen's kappa {kappa}",
@@ -352,7 +352,7 @@ def _share(found: "Tally") -> str:
 
 
 def _show_applied(console: "Console", applied: "Applied", path: Path, name: str) -> None:
-    """What became of a set whose reviews were applied."""
+    """Shows the changes to a set whose reviews were applied."""
     from rich.markup import escape
 
     if not applied.rejected:

@@ -1,4 +1,4 @@
-"""How diagnostic sets look in a terminal: sets, families, the outcome of a build."""
+"""Diagnostic sets in a terminal: sets, families, the result of a build."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +20,7 @@ _NOT_TOLD = marked("not known from these data", "faint")
 
 
 def show_sets(console: Console, sets: "Mapping[Path, SetManifest | str]") -> None:
-    """All sets: one line a family, by its id."""
+    """Shows all sets: one line per family, by its id."""
     table = Table([Column("id", style="strong", wrap=False), *right("contexts", format=","), *left("classes")])
     for path, manifest in sets.items():
         if isinstance(manifest, str):
@@ -35,7 +35,7 @@ def show_sets(console: Console, sets: "Mapping[Path, SetManifest | str]") -> Non
 
 
 def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
-    """One set: where it comes from, its bounds, its families."""
+    """Shows a set: where it comes from, its bounds, its families."""
     manifest = found.manifest
     console.print(
         f"[bold]{escape(manifest.name)}[/]  {counted(manifest.contexts, 'context')} of {escape(manifest.source)}"
@@ -64,7 +64,7 @@ def show_set(console: Console, found: "DiagnosticSet", identifier: str) -> None:
 
 
 def show_family(console: Console, found: "DiagnosticSet", name: str, identifier: str) -> None:
-    """One family of a set: its conditions, its classes, a context of each."""
+    """Shows a family of a set: its conditions, its classes, a context of each."""
     from citerec.diagnostics.families import title_of
     from citerec.diagnostics.label import FEW
     from citerec.diagnostics.sets import examples
@@ -89,7 +89,7 @@ def show_family(console: Console, found: "DiagnosticSet", name: str, identifier:
 
 
 def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
-    """The set made of a file of contexts."""
+    """Shows a set made from a file of contexts."""
     console.print(f"[bold]{escape(str(place))}[/]  {counted(manifest.contexts, 'context')} labelled", soft_wrap=True)
     show_families(console, manifest)
     identifier = manifest.name if is_default_place else str(place)
@@ -97,7 +97,7 @@ def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_
 
 
 def show_built(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:
-    """The set made of papers and texts: the funnel, the classes, how full the cells are."""
+    """Shows a set made from papers and texts: the funnel, the classes, the cells."""
     console.print(f"[bold]{escape(str(place))}[/]  {counted(manifest.contexts, 'context')} chosen", soft_wrap=True)
     if manifest.sampling:
         show_sampling(console, manifest.sampling)
@@ -110,7 +110,7 @@ def show_built(console: Console, place: Path, manifest: "SetManifest", *, is_def
 
 
 def show_sampling(console: Console, sampling: "Sampling") -> None:
-    """The funnel, and how full the cells are."""
+    """Shows the funnel, and how full the cells are."""
     from citerec.diagnostics.datasheet import FUNNEL
 
     console.print()
@@ -123,7 +123,7 @@ def show_sampling(console: Console, sampling: "Sampling") -> None:
 
 
 def show_families(console: Console, manifest: "SetManifest") -> None:
-    """The families of a set: contexts, classes, what is held constant."""
+    """Shows the families of a set: contexts, classes, what is held constant."""
     from citerec.diagnostics.label import FEW
 
     table = Table(
@@ -142,7 +142,8 @@ def show_families(console: Console, manifest: "SetManifest") -> None:
     console.print()
     show(console, table)
     if few:
-        console.print(f"* {few} classes have fewer than {FEW} contexts: too few to say much of them.", style="yellow")
+        line = f"* {few} classes have fewer than {FEW} contexts: too few to say much about them."
+        console.print(line, style="yellow")
 
 
 def _classes(family: "FamilyOfSet") -> Cell:

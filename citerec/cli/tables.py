@@ -1,4 +1,4 @@
-"""How answers and indexes look in a terminal."""
+"""Answers and indexes in a terminal."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -37,13 +37,13 @@ def show_answer(
     name: str | int | None = None,
     tldrs: "Mapping[str, Tldr] | None" = None,
 ) -> None:
-    """One answer: the sentence, then its papers.
+    """Shows an answer: the sentence, then its papers.
 
     Args:
         answer: The answer.
         titles: Titles of the papers whose citing sentences are quoted, by id.
-        name: Name or number of the answer, where there are several.
-        tldrs: TLDRs of the papers by id, where they are wanted.
+        name: Name or number of the answer, if there are several.
+        tldrs: TLDRs of the papers by id, if they are wanted.
     """
     before, _, after = answer.context.text.partition(MARKER)
     sentence = Text(f"[{name}] " if name is not None else "", style="bold")
@@ -118,7 +118,7 @@ def _authors(names: tuple[str, ...]) -> str:
 
 
 def show_description(description: "Description") -> None:
-    """An index: its counts, its histograms, its settings."""
+    """Shows an index: its counts, its histograms, its settings."""
     manifest, counts, console = description.manifest, description.manifest.counts, output()
     console.print(Text(str(description.path), "bold").append(f"  {_size(description.bytes)}", "not bold"))
     facts = {
@@ -155,7 +155,7 @@ def show_description(description: "Description") -> None:
 
 
 def show_list(found: "list[Listed]") -> None:
-    """The indexes of a folder."""
+    """Shows the indexes of a folder."""
     table = Table([*left("index"), *right("papers", "with abstract", "citing sentences", format=","), *right("size")])
     for item in found:
         if item.manifest is None:
@@ -168,7 +168,7 @@ def show_list(found: "list[Listed]") -> None:
 
 
 def _spans(years: Mapping[int, int]) -> dict[str, int]:
-    """Papers by five years; the oldest, up to one in a hundred, come together."""
+    """Papers per five years; the oldest 1 % are counted together."""
     whole, older, oldest = sum(years.values()), 0, min(years)
     for year in sorted(years):
         older += years[year]
@@ -208,7 +208,7 @@ def _size(count: float) -> str:
 
 
 def show_ranker(path: Path, manifest: "LtrManifest") -> None:
-    """A learnt ranker: how well it did where it stopped, and what its features are worth."""
+    """Shows a learnt ranker: its score on dev, and the gain of its features."""
     from citerec.rerank.features import FEATURES
 
     dev = manifest.dev
@@ -218,17 +218,17 @@ def show_ranker(path: Path, manifest: "LtrManifest") -> None:
         "is among the candidates."
     )
     gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
-    columns = [*left("feature"), *right("share of the gain", format=".1%"), *left("what it is")]
+    columns = [*left("feature"), *right("share of the gain", format=".1%"), *left("meaning")]
     show(output(), Table(columns, [[name, gain, FEATURES[name]] for name, gain in gains]))
 
 
 def show_fusion(tuned: "TunedFusion") -> None:
-    """Ways of fusing words and vectors, and what each reaches."""
+    """Shows ways of fusing words and vectors, and the score of each."""
     from citerec.retrieve.base import RETRIEVERS
 
     rows = [
         *([f"{RETRIEVERS[name].label} alone", score] for name, score in tuned.alone.items()),
-        [f"as it is: {_fusion(tuned.before.recipe)}", tuned.before.score],
+        [f"current: {_fusion(tuned.before.recipe)}", tuned.before.score],
         *([f"best {_fusion(tried.recipe)}", tried.score] for tried in tuned.tried),
     ]
     show(output(), Table([*left(f"{tuned.contexts:,} contexts"), *right(tuned.metric, format=".3f")], rows))

@@ -29,11 +29,11 @@ _what_to_learn_from = [
     _contexts,
     *_dev,
     _limit(None),
-    index_option("Where candidates come from"),
+    index_option("The index to search for candidates"),
     click.option(
         "--system",
         metavar="NAME|FILE",
-        help="How candidates are found: a recipe, or a system built in.  [default: what recommend does]",
+        help="The system that finds candidates: a recipe or a built-in one.  [default: as recommend]",
     ),
 ]
 _schedule = schedule_options(epochs=1, evaluations=10)
@@ -41,7 +41,7 @@ _schedule = schedule_options(epochs=1, evaluations=10)
 
 def _negatives(default: int) -> list[Option]:
     return [
-        number("--negatives", default, "Candidates not cited, for each cited paper."),
+        number("--negatives", default, "Negatives (candidates that are not cited) for each cited paper."),
         number("--candidates", 100, "How many first hits the negatives are sampled from.", least=2),
     ]
 
@@ -50,24 +50,24 @@ def _negatives(default: int) -> list[Option]:
 def train() -> None:
     """Train rankers, encoders and fusion on contexts with cited papers, writers and taggers on texts.
 
-    A reranker or an encoder that was stopped goes on when the command is given again.
+    Repeat the command to resume the training of a reranker or an encoder.
     """
 
 
 @train.command(epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl")
 @_contexts
 @with_options(_dev)
-@index_option("Whose candidates are ranked")
+@index_option("The index whose candidates are ranked")
 @path_option("--out", help="The ranker to make, or to replace.  [default: into the index itself]")
-@_hybrid("How candidates are found.")
+@_hybrid("The system that finds candidates.")
 @_limit(8000)
 @number("--rounds", 500, "Trees, at most.")
-@number("--threads", 2, "Contexts answered at once.")
+@number("--threads", 2, "Contexts searched at once.")
 @seed
 def ltr(index_path: Path | None, out: Path | None, **options: Any) -> None:
-    """Train the ranker of `hybrid+ltr`: LambdaMART over what every retriever says of a candidate.
+    """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
 
-    Leak rules hold: neither the citing paper's own sentences nor what is newer speak for a candidate.
+    Leak rules apply: neither the citing paper's own sentences nor newer ones support a candidate.
     """
     from citerec.cli.tables import show_ranker
     from citerec.groundwork.progress_bar import progress_bar
@@ -92,23 +92,23 @@ def ltr(index_path: Path | None, out: Path | None, **options: Any) -> None:
 @one_of(
     "--loss",
     ["softmax", "triplet"],
-    "Over a cited paper and all its negatives at once, or one by one with a margin of 0.1.",
+    "softmax: over a cited paper and all its negatives at once; triplet: one by one with a margin of 0.1.",
 )
 @with_options(_negatives(9))
-@number("--depth", 50, "How many first hits are ranked anew on dev.", least=2)
-@number("--batch", 8, "Cited papers a step.")
-# What the models at hand take well: BERT's size 1e-5 (LCR), small ones more.
-@learning_rate(1e-5, "The highest. It suits models of BERT's size; small ones such as MiniLM want 1e-4.")
+@number("--depth", 50, "How many first hits are reranked on dev.", least=2)
+@number("--batch", 8, "Cited papers per step.")
+# What worked with known models: 1e-5 for those of BERT's size (LCR), more for small ones.
+@learning_rate(1e-5, "Peak learning rate. 1e-5 suits models of BERT's size; small ones such as MiniLM need 1e-4.")
 @click.option("--max-tokens", type=click.IntRange(16, 8192), default=512, help="Tokens of a pair, at most.")
 @click.option("--citing/--no-citing", default=True, help="Read the citing paper's title and abstract.")
-@click.option("--citances/--no-citances", default=True, help="Read what others wrote citing the candidate.")
+@click.option("--citances/--no-citances", default=True, help="Read a sentence of another paper citing the candidate.")
 @with_options(_schedule)
 def reranker(index_path: Path | None, out: Path | None, system: str | None, device: str | None, **options: Any) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
 
     It learns to tell the cited paper from others that the index finds for the sentence, with the
-    citing paper and all that is newer left out. The weight of its score beside that of the search is
-    found on dev, and kept with the model.
+    citing paper and everything newer left out. The weight of its score against that of the search is
+    tuned on dev, and kept with the model.
     """
     from citerec.rerank.cross_encoder_text import TextOptions
     from citerec.retrieve.manifest import find_index
@@ -126,21 +126,21 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
         f"without it; weight {manifest.weight:g}."
     )
     if not manifest.weight:
-        note("It did not help: its weight is 0. More contexts or epochs, or another --base, may do better.")
+        note("It did not help: its weight is 0. More contexts or epochs, or another --base, may help.")
 
 
 @train.command(epilog="Example: citerec train fusion --contexts dev.jsonl --index indexes/acm --out fusion.toml")
 @_contexts
 @index_option("An index with vectors")
-@path_option("--out", help="Write the best as a recipe, for --system FILE.")
-@_hybrid("Whose lists are fused: two or more.")
-@click.option("--metric", default="recall@100", help="The metric to make as high as possible.")
+@path_option("--out", help="Write the best fusion as a recipe, for --system FILE.")
+@_hybrid("The system whose lists are fused: two or more.")
+@click.option("--metric", default="recall@100", help="The metric to maximise.")
 @_limit(1000)
 @seed
 def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options: Any) -> None:
-    """Look for the weights by which a system fuses its lists: words and vectors in `hybrid`.
+    """Tune the weights with which a system fuses its lists: words and vectors in `hybrid`.
 
-    By grid, as ranx does it: weighted sums of scores, and reciprocal ranks with their constant.
+    A grid search, as in ranx: weighted sums of scores, and reciprocal ranks with their constant.
     """
     from citerec.cli.tables import show_fusion
     from citerec.groundwork.progress_bar import progress_bar
@@ -160,8 +160,8 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
 @path_option("--out", required=True, help="The encoder to make, or to replace: a folder.")
 @base("sentence-transformers/all-MiniLM-L6-v2", "an encoder")
 @with_options(_negatives(1))
-@number("--batch", 32, "Cited papers a step: each is a negative to the others, so that more are better.", least=2)
-@learning_rate(2e-5, "The highest.")
+@number("--batch", 32, "Cited papers per step: each is a negative for the others.", least=2)
+@learning_rate(2e-5, "Peak learning rate.")
 @click.option(
     "--max-tokens", type=click.IntRange(8, 8192), help="Tokens of a text.  [default: as many as the base reads]"
 )

@@ -1,4 +1,4 @@
-"""`citerec train tagger`: citation intents, and what sentences do in related work."""
+"""`citerec train tagger`: taggers of citation intents, and of the roles of sentences in related work."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 @click.argument("train_file", type=PATH)
 @path_option(
     "--dev",
-    help="Labelled sentences to measure on; a classifier keeps what was best there. It does not learn from them.",
+    help="Labelled sentences to measure on; an encoder keeps its best weights there. It does not learn from them.",
 )
 @share(
     "--dev-share",
     0.15,
-    "Without --dev: share of the paragraphs to hold out and measure on, the last of the file. 0: learn from all.",
+    "Without --dev: share of the paragraphs to hold out and measure on, from the end of the file. 0: learn from all.",
 )
 @path_option("--out", required=True, help="The tagger to make, or to replace: a folder.")
 @click.option(
     "--model",
     default="linear",
     metavar="linear|NAME",
-    help="linear, or an encoder to begin with, a folder or a name: allenai/scibert_scivocab_uncased.",
+    help="linear, or an encoder to start from, a folder or a name: allenai/scibert_scivocab_uncased.",
 )
-@click.option("--scheme", metavar="NAME", help="Name of the scheme.  [default: known from the labels]")
-@number("--batch", 16, "Sentences a step (encoder).")
-@learning_rate(2e-5, "The highest (encoder).")
+@click.option("--scheme", metavar="NAME", help="Name of the scheme.  [default: recognised by the labels]")
+@number("--batch", 16, "Sentences per step (encoder).")
+@learning_rate(2e-5, "Peak learning rate (encoder).")
 @click.option(
     "--max-tokens",
     type=click.IntRange(16, 8192),
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> None:
     """Train a tagger of citing sentences on TRAIN_FILE.
 
-    TRAIN_FILE is of SciCite or ACL-ARC (citation intents) or of CORWA (sentences of related work);
-    which one is seen from its lines. The linear tagger needs no model from elsewhere and takes seconds;
-    how long to train, and where, is for encoders.
+    TRAIN_FILE is from SciCite or ACL-ARC (citation intents) or from CORWA (sentences of related work);
+    its lines show which. The linear tagger needs no other model and takes seconds; the options of the
+    schedule and the device are for encoders.
     Prints macro-F1, accuracy and the scores of each label on dev, and keeps them in the folder.
     """
     from citerec.train.tagger import TaggedChoice, TaggerOptions, train_tagger
@@ -76,4 +76,4 @@ def _show(out: Path, manifest: "TaggerManifest") -> None:
         without = dev.get("macro_f1 without repeated")
         rest = "" if without is None else f"; without them macro-F1 is {without:.3f}"
         file, paragraphs = manifest.training["train"], manifest.training["dev_paragraphs"]
-        note(f"{repeated:,} of {paragraphs:,} dev paragraphs stand in {file} too{rest}.")
+        note(f"{repeated:,} of {paragraphs:,} dev paragraphs are in {file} too{rest}.")

@@ -13,33 +13,35 @@ from citerec.cli.options import number, one_of, path_option, with_options
     epilog="Example: citerec train writer --tasks train.jsonl --dev dev.jsonl --out models/led --base "
     "allenai/led-base-16384"
 )
-@path_option("--tasks", required=True, help="Tasks with targets, JSON Lines, in CiteBench's or SciTLDR's shape.")
+@path_option("--tasks", required=True, help="Tasks with targets, JSON Lines, in CiteBench's or SciTLDR's format.")
 @with_options(dev_options("Tasks", "papers", 100))
 @number("--limit", None, "Tasks to learn from, at most; sampled by the seed. Few-shot: 32 or 128.")
 @path_option("--out", required=True, help="The writer to make, or to replace: a folder.")
 @base("allenai/led-base-16384", "LED, BART, PEGASUS, PRIMERA or another encoder-decoder")
-@one_of("--writes", ["citation", "tldr", "related-work"], "What it is to write: decides how long its texts are.")
-@number("--batch", 16, "Targets a step.")
-@learning_rate(5e-5, "The highest. It suits LED (CiteBench); 2e-5 suits BART (CiteSum), 1e-5 PRIMERA (OARelatedWork).")
+@one_of("--writes", ["citation", "tldr", "related-work"], "Kind of text, which sets its length.")
+@number("--batch", 16, "Targets per step.")
+@learning_rate(
+    5e-5, "Peak learning rate. 5e-5 suits LED (CiteBench), 2e-5 BART (CiteSum), 1e-5 PRIMERA (OARelatedWork)."
+)
 @number("--max-input-tokens", None, "Tokens it reads, at most.  [default: the model's recipe]", least=8)
 @number("--max-target-tokens", None, "Tokens it writes, at most.  [default: the model's recipe]", least=8)
 @one_of(
     "--value",
     ["rouge", "loss"],
-    "What decides on dev: ROUGE-L of what it writes greedily, or the loss, which is quicker.",
+    "Measure on dev: ROUGE-L of greedy predictions, or the loss, which is quicker.",
 )
 @click.option(
     "--as-citations",
     is_flag=True,
-    help="Learn 'This paper REF' for a leading 'We', and take REF out of what it writes: for bases that learnt from "
+    help="Learn 'This paper REF' for a leading 'We', and remove REF from texts: for bases that learnt from "
     "citation texts (CiteSum, few-shot).",
 )
 @with_options(schedule_options(epochs=3, evaluations=6))
 def writer(out: Path, device: str | None, **options: Any) -> None:
     """Train a writer of citation texts, TLDRs or related work, for `citerec generate --writer`.
 
-    It begins with an encoder-decoder and learns to write the targets of the tasks. The folder
-    keeps how it is to write. What was stopped goes on when the command is given again.
+    It starts from an encoder-decoder and learns to write the targets of the tasks. The folder keeps
+    the settings for writing. Repeat the command to resume an interrupted run.
     """
     from citerec.train.groups import Choice
     from citerec.train.writer import METRIC, WriterOptions, train_writer

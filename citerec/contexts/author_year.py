@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from citerec.contexts.vocabulary import vocabulary
 
-_WINDOW = 160  # characters before a year in which its names must stand
+_WINDOW = 160  # characters before a year in which its names must be
 _YEAR = r"(?:1[6-9]|20)\d\d"
 _UNDATED = (
     r"in\s+press|under\s+review|in\s+revision|in\s+prep(?:aration|\.)?|forthcoming|to\s+appear|submitted|accepted"
@@ -61,7 +61,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a text between brackets says.
+    """The citations in a text between brackets.
 
     Attributes:
         years_first: Years before any name: they belong to names before the bracket.
@@ -80,7 +80,7 @@ class Reading:
 
     @property
     def whole(self) -> bool:
-        """Whether all that stands there belongs to citations."""
+        """Whether everything between the brackets belongs to citations."""
         return not self.prose and not self.ends_open
 
     @property
@@ -125,7 +125,7 @@ def _kind_of_word(word: str) -> str:
 
 
 def is_name(word: str) -> bool:
-    """Whether a word looks like a surname: with a capital, and no month, heading or function word."""
+    """Whether a word looks like a surname: it has a capital, and is not a month, heading or function word."""
     head = word.removesuffix("'s").removesuffix("’s")
     if head.lower() in vocabulary("no_names") or any(character.isdigit() for character in head):
         return False
@@ -136,7 +136,7 @@ def is_name(word: str) -> bool:
 
 
 def read_bracket(text: str, start: int, end: int) -> Reading:
-    """Reads what stands between an opening bracket, just before `start`, and the closing one at `end`."""
+    """Reads the text between an opening bracket, just before `start`, and the closing one at `end`."""
     entries: list[Entry] = []
     whole, broken, markers, years_first = True, False, 0, 0
     names: list[_Token] = []
@@ -214,7 +214,7 @@ def _is_meeting(names: list[_Token]) -> bool:
 
 
 def _first_of(names: list[_Token], whole: bool) -> _Token:
-    """Where the names begin: in a bracket with prose, those that a comma parts from it."""
+    """Where the names begin: in a bracket with prose, those that a comma separates from it."""
     if whole or any(token.kind in ("etal", "amp") for token in names):
         return next(token for token in names if token.kind not in ("comma", "amp"))
     parts = [position for position, token in enumerate(names) if token.kind == "comma" and position + 1 < len(names)]
@@ -223,14 +223,14 @@ def _first_of(names: list[_Token], whole: bool) -> _Token:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Where names before a year or a bracket begin; sure if `and`, `&` or `et al.` says that they are authors."""
+    """The start of the names before a year or a bracket; sure if `and`, `&` or `et al.` says that they are authors."""
 
     start: int
     sure: bool
 
 
 def names_before(text: str, end: int) -> Names | None:
-    """The names that end at a place, as in `Lee, Kim and Roy (2003)`; None where there are none."""
+    """The names that end at a place, as in `Lee, Kim and Roy (2003)`; None if there are none."""
     start = max(0, end - _WINDOW)
     if start:  # do not begin within a word
         gap = text.find(" ", start, end)
@@ -283,6 +283,6 @@ def _name_ending_at(tokens: list[_Token], at: int) -> int | None:
 
 
 def years_in_text(text: str) -> Iterator[tuple[int, int]]:
-    """Where years stand in running text, as in `Lee et al., 1997`."""
+    """Start and end of years in running text, as in `Lee et al., 1997`."""
     for match in _BARE_YEAR.finditer(text):
         yield match.start(), match.end()

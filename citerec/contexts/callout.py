@@ -1,4 +1,4 @@
-"""What a citation in a text is, and spans of a text."""
+"""Callouts (citations in a text), and spans of a text."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ class Callout:
 
 
 class Spans:
-    """Whether a span overlaps one of some."""
+    """Tells whether a span overlaps one of a set of spans."""
 
     def __init__(self, spans: Iterable[tuple[int, int]]) -> None:
         self._spans: list[tuple[int, int]] = []
@@ -60,7 +60,7 @@ class Spans:
 
 
 def trimmed_end(text: str, place: int, signs: str = " \t\n\r\x0b\x0c\xa0") -> int:
-    """A place, less the white space (or other signs) before it: one step back for each."""
+    """A place moved back over the white space (or other characters) before it."""
     while place and text[place - 1] in signs:
         place -= 1
     return place

@@ -1,4 +1,4 @@
-"""The citation parser: finds the callouts of a text, the places at which it cites; tells sound ones from mangled."""
+"""The citation parser: finds the callouts (places that cite) of a text, and tells sound from mangled ones."""
 
 import math
 import re
@@ -22,7 +22,7 @@ from citerec.contexts.numbers import (
 from citerec.contexts.raised import LOWERED, flattened, raised
 
 LONGEST = 600
-"""Characters between two brackets from which they hold no citation."""
+"""Brackets that are more characters apart than this hold no citation."""
 
 # Repeats are possessive (`++`) or bounded: no input makes them try twice.
 _LABEL_WORD = r"(?:[a-z]{0,3}[^\W\d_a-z][^\W\d_]{1,11}\+?|[a-z]{1,3}[A-Z]|[A-Z]\+)[’']?\d{2}(?:\d\d)?[a-z]?"
@@ -45,8 +45,8 @@ def find_callouts(
 
     Args:
         text: A sentence or a paragraph.
-        hints: Spans known to be citations (the bib refs of S2ORC): there, a number is a citation, and what has no
-            regular style is mangled.
+        hints: Spans known to be citations (the bib refs of S2ORC): there, a number is a citation, and anything without
+            a regular style is mangled.
         believed: Styles of citations without a hint: in a paper that cites as `[12]`, `(3)` is an equation.
     """
     brackets = _Brackets(text)
@@ -111,7 +111,7 @@ def _in_brackets(text: str, brackets: _Brackets, hinted: Spans) -> Iterator[Call
 
 
 def _in_pair(text: str, place: int, partner: int, hinted: Callable[[int, int], bool]) -> Iterator[Callout]:
-    """What stands between two brackets with no other between them."""
+    """The callouts between two brackets with no other bracket between them."""
     square, end = text[place] == "[", partner + 1
     content = text[place + 1 : partner]
     if "?" in content and _UNRESOLVED.fullmatch(text, place, end):
@@ -141,7 +141,7 @@ def _years_in_pair(text: str, place: int, partner: int) -> Iterator[Callout]:
         yield from _years_alone(text, place, end, reading)
     elif not content:
         names = names_before(text, trimmed_end(text, place))
-        if names and names.sure:  # a year that is lost
+        if names and names.sure:  # its year is lost
             yield Callout(names.start, end, Style.MANGLED, 0)
     elif reading.broken:
         yield Callout(place, end, Style.MANGLED, 0)
@@ -153,7 +153,7 @@ def _years_in_pair(text: str, place: int, partner: int) -> Iterator[Callout]:
 
 
 def _years_alone(text: str, place: int, end: int, reading: Reading) -> Iterator[Callout]:
-    """`Lee et al. (1997a)`: with its names, it is a citation; without, it may be what is left of one."""
+    """`Lee et al. (1997a)`: with its names, it is a citation; without them, it may be the rest of one."""
     names = names_before(text, trimmed_end(text, place))
     lifetime = reading.works == 1 and _LIFETIME.search(text, place, end)
     if text[place + 1 : end].lstrip().startswith(","):
@@ -167,7 +167,7 @@ def _years_alone(text: str, place: int, end: int, reading: Reading) -> Iterator[
 
 
 def _around_inner(text: str, brackets: _Brackets, place: int, end: int, partner: int) -> list[Callout]:
-    """What stands in a bracket before another opens within: `(see Lee, 1997 (…))`, or two that were fused."""
+    """The callouts in a bracket before another one opens in it: `(see Lee, 1997 (…))`, or two that were fused."""
     reading = read_bracket(text, place + 1, end)
     inner_end = brackets.partner.get(end)
     fused = (
@@ -181,7 +181,7 @@ def _around_inner(text: str, brackets: _Brackets, place: int, end: int, partner:
 
 
 def _broken(text: str, brackets: _Brackets, place: int, end: int) -> list[Callout]:
-    """A bracket that is never closed, where it holds a citation; what is fused to it belongs to it."""
+    """A bracket that is never closed, if it holds a citation; a bracket fused to it belongs to it."""
     square, at_end = text[place] == "[", end == len(text)
     reading = read_bracket(text, place + 1, end)
     listed = BROKEN_LIST.match(text, place + 1, end)
@@ -213,7 +213,7 @@ def _broken(text: str, brackets: _Brackets, place: int, end: int) -> list[Callou
 
 
 def _in_running_text(text: str, brackets: _Brackets, found: list[Callout]) -> Iterator[Callout]:
-    """`Lee et al., 1997` without brackets; with a bracket that nothing opened it is mangled."""
+    """`Lee et al., 1997` without brackets; with a closing bracket that was never opened, it is mangled."""
     taken = Spans([(callout.start, callout.end) for callout in found])
     for start, end in years_in_text(text):
         if taken(start, end):
@@ -294,7 +294,7 @@ def _joined(text: str, found: list[Callout]) -> list[Callout]:
 
 
 def _with_stray(text: str, brackets: _Brackets, callout: Callout) -> Callout:
-    """A callout with a closing bracket too many is mangled, the bracket with it."""
+    """A callout with an extra closing bracket is mangled; the bracket becomes part of it."""
     if text[callout.end : callout.end + 1] in (")", "]") and brackets.is_unmatched(callout.end):
         return Callout(callout.start, callout.end + 1, Style.MANGLED, 0)
     return callout

@@ -1,4 +1,4 @@
-"""From full texts to contexts: each usable citing sentence, with `<REF>` where it cites (Maharjan 3.2.2)."""
+"""From full texts to contexts: each usable citing sentence, with `<REF>` for its citation (Maharjan 3.2.2)."""
 
 import functools
 import re
@@ -33,7 +33,7 @@ class Tally:
     contexts: int = 0
 
     def as_counts(self) -> dict[str, Any]:
-        """What was seen, as JSON has it."""
+        """The counts as a JSON object."""
         counts = {name: getattr(self, name) for name in ("texts", "paragraphs", "sentences", "contexts")}
         return {**counts, OUTCOMES: dict(self.outcomes)}
 
@@ -45,7 +45,7 @@ class Rules:
     Attributes:
         single: Whether a sentence must hold exactly one citation, to one paper: the benchmark's rule. Otherwise each
             citation makes a context, with all matched papers that share its marker.
-        split: What splits sentences if the source does not give them.
+        split: The splitter of sentences, if the source does not give them.
     """
 
     single: bool = True
@@ -61,14 +61,14 @@ def extract_contexts(
 ) -> Iterator[Context]:
     """The contexts of a full text, in order.
 
-    A sentence is usable if it ends in a full stop, question or exclamation mark, does not begin as a footnote does, and
+    A sentence is usable if it ends in a full stop, question or exclamation mark, does not begin like a footnote, and
     its citation is in a regular style and leads to a matched paper (Maharjan 3.2.2, steps 2 to 4).
 
     Args:
         text: The full text.
         rules: Which sentences to take; the benchmark's by default.
-        is_wanted: Tells whether contexts that cite a paper are wanted; paragraphs that cite no such paper are skipped.
-        tally: Counts what was seen.
+        is_wanted: Whether contexts that cite a paper are wanted; paragraphs that cite no such paper are skipped.
+        tally: Where to add the counts.
     """
     rules, tally = rules or Rules(), tally if tally is not None else Tally()
     tally.texts += 1
@@ -88,7 +88,7 @@ def extract_contexts(
 
 
 class _Document:
-    """A full text with what all its paragraphs share."""
+    """A full text, and the data that all its paragraphs share."""
 
     def __init__(self, text: FullText) -> None:
         self.text = text
@@ -102,14 +102,14 @@ class _Document:
         return [ref for ref in self.text.bib_refs[first:last] if ref.end <= paragraph.end]
 
     def papers_of(self, refs: Sequence[BibRef]) -> set[str]:
-        """The papers to which bib refs lead; those of a range between two of them too."""
+        """The papers to which bib refs lead, including those of a range between two of them."""
         found = {entry.paper_id for ref in refs if (entry := self.text.bib_entries.get(ref.entry_id or ""))}
         if any(character in self.text.text[ref.start : ref.end + 2] for ref in refs for character in "–—‐-−"):
             found |= {entry.paper_id for entry in self.text.bib_entries.values()}
         return {paper_id for paper_id in found if paper_id}
 
     def entry_ids(self, callout: Callout, refs: Sequence[BibRef]) -> tuple[str, ...]:
-        """The bib entries of a callout: those of its bib refs, and those that its range leaves between them."""
+        """The bib entries of a callout: those of its bib refs, and those within its range."""
         given = [ref.entry_id for ref in refs if ref.entry_id in self.text.bib_entries and ref.entry_id]
         if not given or callout.works <= len(set(given)) or not callout.numbers:
             return tuple(dict.fromkeys(given))
@@ -118,7 +118,7 @@ class _Document:
 
     @functools.cached_property
     def _id_of_number(self) -> Callable[[int], str | None]:
-        """How numbers lead to entries, where all bib refs with one number agree on it: ids count from 0 or from 1."""
+        """Maps numbers to entries, if all bib refs with one number agree on the shift: ids count from 0 or from 1."""
         shifts: set[tuple[str, int]] = set()
         for ref in self.text.bib_refs:
             digits = re.findall(r"\d+", self.text.text[ref.start : ref.end]) if ref.end - ref.start < 9 else []
@@ -171,7 +171,7 @@ class _Passage:
     ) -> Iterator[tuple[Outcome, Callout | None, tuple[str, ...]]]:
         """The outcome of a sentence, or of each citation in it if several are allowed."""
         outcome: Outcome | None = Outcome.DEBRIS
-        if MARKER not in self._whole[slice(*sentence)]:  # a paper on citation recommendation may well write it
+        if MARKER not in self._whole[slice(*sentence)]:  # a paper on citation recommendation may contain it
             outcome = outcome_of_sentence(self._whole, sentence, here, single=self._rules.single)
         if outcome is not None:
             yield outcome, None, ()
@@ -184,7 +184,7 @@ class _Passage:
                 yield Outcome.MANGLED, callout, ()
 
     def _resolved(self, callout: Callout) -> tuple[Outcome, tuple[str, ...]]:
-        """Which papers a citation leads to, or why to none."""
+        """The papers that a citation leads to, or why there are none."""
         text = self._document.text
         start, end = self._paragraph.start + callout.start, self._paragraph.start + callout.end
         entry_ids = self._document.entry_ids(

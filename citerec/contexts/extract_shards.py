@@ -32,8 +32,8 @@ class Extracted:
 
     Attributes:
         sentences: Citing sentences, in paragraphs that cite a matched paper.
-        outcomes: What became of them; without `single`, of the citations in them.
-        bad: Lines that are no full text.
+        outcomes: The outcomes of these sentences; without `single`, of the citations in them.
+        bad: Lines that are not a full text.
         faults: Annotations that did not fit their text.
         quarantine: The file that lists bad lines and faults; None if there are none.
     """
@@ -56,7 +56,7 @@ def extract_shards(
     workers: int | None = None,
     on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
 ) -> Extracted:
-    """Writes the contexts of all full texts of some shards. A run that was stopped can be run again and goes on.
+    """Writes the contexts of all full texts of some shards. An interrupted run is resumed by the next call.
 
     The result of each shard is kept in `.OUT.work` beside the file, so a second run repeats nothing.
 

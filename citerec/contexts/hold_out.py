@@ -28,7 +28,7 @@ _PAPER = "paper"
 
 @dataclass(frozen=True, slots=True)
 class PartCounts:
-    """How many contexts a part has, of how many known citing papers, and how many contexts have no known one."""
+    """The numbers of contexts, of known citing papers, and of contexts without a known citing paper in a part."""
 
     contexts: int
     citing_papers: int
@@ -38,26 +38,26 @@ class PartCounts:
 def split_contexts(
     path: Path, out: Path, *, dev: float = 0.1, test: float = 0.1, seed: int = 0
 ) -> dict[str, PartCounts]:
-    """Writes `train.jsonl`, `dev.jsonl` and `test.jsonl` to a folder, and replaces a split that is there.
+    """Writes `train.jsonl`, `dev.jsonl` and `test.jsonl` to a folder, and replaces a split that is already there.
 
-    Digests of the citing papers' names and of the seed decide which papers go where; a context without a citing paper
-    goes by its sentence. Lines are copied as they are, in their order.
+    Digests of the citing papers' names and of the seed decide which papers go where; for a context without a
+    citing paper, its sentence decides. Lines are copied as they are, in their order.
 
     Args:
         path: A file of contexts.
         out: The folder.
-        dev: A share of the citing papers, below 1; or a number of contexts, from 1. As papers are not divided, a part
+        dev: A share of the citing papers, below 1; or a number of contexts, from 1. Papers are not divided, so a part
             may get a few contexts more.
         test: The same for the test part.
-        seed: Decides the parts.
+        seed: Seed of the split.
 
     Returns:
-        How large each part is.
+        The counts of each part.
 
     Raises:
         SourceError: The file cannot be read.
-        InputError: A size is neither a share nor a number, a line is no context, a part that was asked for would be
-            empty, or something else stands at `out`.
+        InputError: A size is neither a share nor a number, a line is not a context, a part that was asked for would be
+            empty, or something else is at `out`.
         BuildError: The disk is full, or may not be written to.
     """
     for part, size in (("dev", dev), ("test", test)):
@@ -101,13 +101,13 @@ def split_contexts(
 
 
 def _paper(context: Context) -> tuple[str, str]:
-    """The key of a citing paper; that of a context without one is its sentence."""
+    """The key of a context's citing paper; without one, the key is its sentence."""
     name = citing_name(context.citing_id, context.citing_key)
     return (_PAPER, name) if name else ("text", folded(context.text))
 
 
 def _places(papers: Counter[tuple[str, str]], wanted: dict[str, float], seed: int) -> dict[tuple[str, str], str]:
-    """The part of each citing paper: in the order of their digests, each part takes what it wants of those left."""
+    """The part of each citing paper: in the order of their digests, each part takes as many as it needs of the rest."""
     left = iter(sorted(papers, key=lambda paper: (hash_sample(seed, *paper), paper)))
     places = {}
     for part, size in wanted.items():

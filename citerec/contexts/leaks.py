@@ -1,7 +1,7 @@
-"""The leak rules: what a fair answer to a context must not know. They are implemented only here.
+"""The leak rules: what an answer to a context must not use. They are implemented only here.
 
 Searches are restricted by `LeakRules.restrict` before they run. Lists from elsewhere (functions, run files, runs in
-memory) are judged by `LeakRules.breaches`. Both read the same topics, so every system is held to the same rules.
+memory) are checked by `LeakRules.breaches`. Both read the same topics, so the same rules apply to every system.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _NO_LIMIT = 9999  # nothing is newer
 
 
 class Breaches(NamedTuple):
-    """Which rows of a run break a rule, (rows,) each; a row breaks one of them only."""
+    """Which rows of a run break a rule, (rows,) each; each row breaks at most one."""
 
     citing_paper: "npt.NDArray[np.bool_]"
     newer: "npt.NDArray[np.bool_]"
@@ -27,19 +27,19 @@ class Breaches(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeakRules:
-    """Which rules are on.
+    """Which rules apply.
 
     Attributes:
         exclude_citing: The citing paper is no answer to its own context, and its citing sentences are not searched.
-        as_of_year: Nothing known to be newer than the citing paper is an answer, and no citing sentence newer than it,
-            or of unknown year, is searched. If the year of the citing paper is unknown, nothing is newer.
+        as_of_year: No paper known to be newer than the citing paper is an answer, and no citing sentence newer than it,
+            or of unknown year, is searched. If the year of the citing paper is unknown, nothing counts as newer.
     """
 
     exclude_citing: bool = True
     as_of_year: bool = True
 
     def restrict(self, topic: Topic, filters: Filters = NO_FILTERS) -> Filters:
-        """Filters that also leave out what the answer to a topic must not know."""
+        """Filters that also leave out what the answer to a topic must not use."""
         hidden = topic.citing_name if self.exclude_citing else None
         years = [filters.as_of_year, topic.citing_year if self.as_of_year else None]
         return replace(
@@ -49,7 +49,7 @@ class LeakRules:
         )
 
     def permits(self, topic: Topic, paper_id: str, year: int | None) -> bool:
-        """Whether a paper of some year may be an answer to a topic."""
+        """Whether a paper of a year may be an answer to a topic."""
         allowed = self.restrict(topic)
         return paper_id != allowed.citing_id and (
             year is None or allowed.as_of_year is None or year <= allowed.as_of_year
@@ -66,9 +66,9 @@ class LeakRules:
         """Which rows of a run break a rule.
 
         Args:
-            topics: What was answered.
+            topics: The topics that were answered.
             rows: Number of the topic of each row, (rows,).
-            papers: Number of its paper, (rows,).
+            papers: Number of the paper of each row, (rows,).
             paper_ids: The papers.
             years: Their years, (papers,); 0 where unknown.
         """

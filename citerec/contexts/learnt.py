@@ -26,7 +26,7 @@ class Learnt:
 
     Attributes:
         learnt_from: Digests of the texts that it learnt from, and of their papers.
-        tuned_on: The same for what settings were chosen on.
+        tuned_on: The same for the texts on which its settings were chosen.
         unsaid: Names of parts that do not say what they learnt from.
     """
 
@@ -36,7 +36,7 @@ class Learnt:
 
     @classmethod
     def of(cls, learnt_from: Iterable[Context] = (), tuned_on: Iterable[Context] = ()) -> "Learnt":
-        """What a part knows that learnt from some contexts, and was tuned on others."""
+        """The digests of a part that learnt from some contexts, and was tuned on others."""
         return cls(_all_digests(learnt_from), _all_digests(tuned_on))
 
     def __or__(self, other: "Learnt") -> "Learnt":
@@ -47,7 +47,7 @@ class Learnt:
         )
 
     def write(self, file: Path) -> None:
-        """Writes the digests to a file: JSON, sorted, one digest a line."""
+        """Writes the digests to a file: JSON, sorted, one digest per line."""
         value = {
             "kind": _KIND,
             "version": _VERSION,
@@ -59,15 +59,15 @@ class Learnt:
 
 
 NOTHING = Learnt()
-"""What a part knows that learnt from nothing of ours."""
+"""For a part that learnt from no contexts of citerec."""
 
 
 def learnt_by_part(part: str | Path) -> Learnt:
-    """What a part learnt from, as its directory says.
+    """What a part learnt from, read from its directory.
 
     Args:
-        part: The directory. What has no manifest of ours, such as a model of the hub, learnt from nothing of ours. A
-            part that an older citerec trained is `unsaid`.
+        part: The directory. Without a manifest of citerec, as for a model of the hub, the result is `NOTHING`. A part
+            that an older citerec trained is `unsaid`.
 
     Raises:
         ModelError: Its file of digests is broken, or of another version.
@@ -77,7 +77,7 @@ def learnt_by_part(part: str | Path) -> Learnt:
 
 
 def read_learnt(file: Path, name: str) -> Learnt:
-    """The digests in the file of a part; where there is no file, the part's name is `unsaid`.
+    """The digests in the file of a part; if there is no file, the part's name is `unsaid`.
 
     Raises:
         ModelError: The file is broken, or of another version.
@@ -95,7 +95,7 @@ def read_learnt(file: Path, name: str) -> Learnt:
 
 
 def digests_of(context: Context) -> tuple[str, ...]:
-    """Digests of a context's sentence, whatever its white space, case and punctuation, and of its citing paper."""
+    """Digests of a context's sentence, ignoring white space, case and punctuation, and of its citing paper."""
     name = citing_name(context.citing_id, context.citing_key)
     return (digest("text", folded(context.text)), *([digest("paper", name)] if name else []))
 

@@ -16,7 +16,7 @@ _PLACE = (
     r"|,?\s?+(?:and|&)\s(?:references|others)[^\[\]()]{0,30}|\sfor\s(?:a\s)?reviews?)"
 )
 NUMBERED = re.compile(rf"\s*+(?:{_LEAD}\s?+){{0,2}}(?P<list>{LIST})(?P<place>{_PLACE})?\s*+")
-"""All that a bracket with a numbered citation holds: lead-in, numbers, place in what is cited."""
+"""The content of a bracket with a numbered citation: lead-in, numbers, place in the cited work."""
 
 BROKEN_LIST = re.compile(rf"\s*+{LIST}\s?+[,;{DASH}]?\s*+")
 """Numbers at the beginning of a bracket that is broken."""
@@ -25,7 +25,7 @@ WORD_BEFORE = re.compile(r"[^\W_]*$")
 """The letters and digits at the end of a text."""
 
 GREATEST = 999
-"""Numbers above it are years, or no citation."""
+"""Greater numbers are years, or not citations."""
 
 _INTERVAL_BEFORE = re.compile(
     r"(?:[∈=≤≥<>×∪∩]|\b(?:interval|intervals|range|ranges|between|within|domain|coordinates|scale|bounds?))\s*+$"
@@ -34,7 +34,7 @@ _SEQUENCE_BEFORE = re.compile(r"\b(?:sequence|list|array|vector|tuple)\s*+$")
 
 
 def expanded(listed: str) -> tuple[int, ...]:
-    """The numbers of `3, 5–7`; none where it is no such list."""
+    """The numbers of `3, 5–7`; none if it is not such a list."""
     if not re.fullmatch(rf"\s*+{LIST}[,;]?\s*+", listed):
         return ()
     numbers: list[int] = []
@@ -45,12 +45,12 @@ def expanded(listed: str) -> tuple[int, ...]:
 
 
 def number_range(first: int, last: int) -> tuple[int, ...]:
-    """First to last; just the two where that is no range that a citation would have."""
+    """First to last; just these two if a citation would not have such a range."""
     return tuple(range(first, last + 1)) if first < last <= first + 200 else (first, last)
 
 
 def cites_in_brackets(text: str, place: int, numbers: tuple[int, ...], match: "re.Match[str]") -> bool:
-    """Whether `[…]` cites, and is no interval and no index."""
+    """Whether `[…]` cites, and is neither an interval nor an index."""
     after = place + 2 + len(match.group())
     if (
         min(numbers) == 0
@@ -67,12 +67,12 @@ def cites_in_brackets(text: str, place: int, numbers: tuple[int, ...], match: "r
 
 
 def _falls(listed: str) -> bool:
-    """Whether a range goes down, as the score of a match does."""
+    """Whether a range goes down, as in the score of a match."""
     return any(int(first) >= int(last) for first, last in re.findall(rf"(\d+)\s?[{DASH}]\s?(\d+)", listed))
 
 
 def cites_in_parentheses(text: str, place: int, match: "re.Match[str]") -> bool:
-    """Whether `(…)` cites, and is no equation, no part of a list, no function's argument."""
+    """Whether `(…)` cites, and is not an equation, a part of a list, or an argument of a function."""
     listed = match["list"]
     if re.search(r"\d[a-z]", listed) or place == 0 or "0" in re.findall(r"\d+", listed) or _falls(listed):
         return False

@@ -11,9 +11,9 @@ from citerec.contexts.split import Span, Splitter
 from citerec.records import MARKER
 
 ENDS = (".", "?", "!")
-"""What a usable sentence ends in."""
+"""The ends of usable sentences."""
 
-# A made-up word stands for a citation while sentences are split: "et al." inside one must not end a sentence.
+# A made-up word replaces a citation while sentences are split: "et al." inside one must not end a sentence.
 _WORD, _LETTER = "X", "x"
 _GLUED_BEFORE = re.compile(r"[\w)\]}”’\"'.,;:!?]$")
 _GLUED_AFTER = re.compile(r"[^\W_]")
@@ -29,7 +29,7 @@ def sentences_of(whole: str, callouts: Sequence[Callout], split: Splitter) -> li
 def sentences_given(whole: str, callouts: Sequence[Callout], given: Sequence[Span], paragraph: Paragraph) -> list[Span]:
     """The sentences of a paragraph, as the source gives them for the whole text.
 
-    None if they overlap one another, or leave a citation of the paragraph out: the paragraph must then be split.
+    Empty if they overlap, or leave out a citation of the paragraph: the paragraph must then be split.
     """
     first, last = (bisect_left(given, (place, 0)) for place in (paragraph.start, paragraph.end))
     spans = [
@@ -45,12 +45,12 @@ def sentences_given(whole: str, callouts: Sequence[Callout], given: Sequence[Spa
 
 
 def follows_stop(whole: str, callout: Callout) -> bool:
-    """Whether a citation is right after a full stop, as superscripts are, and belongs to the sentence before it."""
+    """Whether a citation is right after a full stop, as superscripts may be, and belongs to the sentence before it."""
     return callout.start > 0 and whole[callout.start - 1] in ENDS
 
 
 def with_marker(whole: str, sentence: Span, callout: Callout) -> str:
-    """The sentence with `<REF>` for a citation, parted by spaces from words; before the full stop that it followed."""
+    """The sentence with `<REF>` for a citation, with spaces between it and words, and before the full stop."""
     before, after = whole[sentence[0] : callout.start], whole[callout.end : sentence[1]]
     if not after and before.endswith(ENDS):
         before, after = before[:-1], before[-1]
@@ -60,13 +60,13 @@ def with_marker(whole: str, sentence: Span, callout: Callout) -> str:
 
 
 def folded(whole: str, span: Span) -> str:
-    """A sentence on one line; empty where it holds no letter."""
+    """A sentence on one line; empty if it holds no letter."""
     text = " ".join(whole[slice(*span)].split())
     return text if any(map(str.isalpha, text)) else ""
 
 
 def _split(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Span]:
-    """Sentences of a text whose citations are blotted out, each as long as it was."""
+    """Sentences of a text whose citations are masked; lengths stay the same."""
     parts: list[str] = []
     at = 0
     for callout in callouts:
@@ -75,12 +75,12 @@ def _split(whole: str, callouts: Sequence[Callout], split: Splitter) -> list[Spa
         parts += [whole[at : callout.start], " " * width if is_raised else _WORD + _LETTER * (width - 1)]
         at = callout.end
     blotted = _ABBREVIATED.sub(lambda match: match.group()[:-1] + _LETTER, "".join([*parts, whole[at:]]))
-    # A splitter holds together what stands between quotation marks; extraction makes such of apostrophes.
+    # A splitter does not split between quotation marks, which PDF extraction makes of apostrophes.
     return split(blotted.translate(_QUOTES))
 
 
 def _with_trailing(whole: str, spans: Sequence[Span], callouts: Sequence[Callout]) -> list[Span]:
-    """Sentences with the blotted citations at their end: `… was shown.12 Next …`."""
+    """Sentences with the masked citations at their end: `… was shown.12 Next …`."""
     trailing = {
         callout.start: callout.end
         for callout in callouts

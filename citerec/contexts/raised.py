@@ -1,4 +1,4 @@
-"""Raised citations: superscript signs, markup, and digits that the extraction from PDF has flattened."""
+"""Raised citations: superscript characters, markup, and digits that the extraction from PDF has flattened."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from citerec.contexts.vocabulary import vocabulary
 
 DIGITS = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 LOWERED = str.maketrans(DIGITS + "⁻˒", "0123456789–,")
-"""Superscript signs to plain ones, for `str.translate`."""
+"""Superscript characters to plain ones, for `str.translate`."""
 
 _RAISED = re.compile(
     rf"(?P<sign>[{DIGITS}][{DIGITS},⁻–˒-]*+)"
@@ -22,10 +22,10 @@ _FLATTENED = re.compile(
 
 
 def raised(text: str) -> Iterator[Callout]:
-    """Citations in superscript signs, or marked as raised: `¹²`, `^{12}`, `<sup>12</sup>`."""
+    """Citations in superscript characters, or marked as raised: `¹²`, `^{12}`, `<sup>12</sup>`."""
     for match in _RAISED.finditer(text):
         listed = match[str(match.lastgroup)].translate(LOWERED)
-        # A unit has a dash before its number, and a power stands on a letter or two, or on a number.
+        # A unit has a dash before its number, and a power follows a letter or two, or a number.
         if listed.startswith(("–", "-")) or (match.start() and text[match.start() - 1] in "⁻⁺"):
             continue
         word = WORD_BEFORE.search(text, max(0, match.start() - 30), match.start())
@@ -37,9 +37,9 @@ def raised(text: str) -> Iterator[Callout]:
             if match.start() < 3
             else text[match.start() - 2 : match.start()].isspace()
         ):
-            continue  # a footnote begins so
+            continue  # a footnote may begin like this
         if text[match.start() - 1 : match.start()].isspace() and text[match.end() : match.end() + 1].isupper():
-            continue  # and so
+            continue  # or like this
         numbers = expanded(listed.rstrip(",–-"))
         if numbers and numbers[0]:
             end = match.end() - (len(match.group()) - len(match.group().rstrip(",–-˒⁻")))

@@ -15,9 +15,9 @@ from citerec.records import MARKER, Context
 
 _TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")
 _PARAGRAPH = re.compile(r"\n\s*\n")
-# Splitting takes time with the square of the text, so that a marker is looked at in this much of it on either side.
+# Splitting takes quadratic time, so only this much text on either side of a marker is split.
 _WINDOW_CHARACTERS = 8000
-# A private-use character stands for the marker: the splitter takes "<REF>" apart from its sentence.
+# A private-use character replaces the marker: the splitter would separate "<REF>" from its sentence.
 _SIGN = "\ue000"
 
 
@@ -26,11 +26,11 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
 
     Args:
         path: The file.
-        cited: Whether each must name a cited paper, as evaluation needs it.
+        cited: Whether each must name a cited paper, as evaluation requires.
 
     Raises:
         SourceError: The file cannot be read.
-        InputError: A line is no context, or repeats a context id; the message names the line.
+        InputError: A line is not a context, or repeats a context id; the message names the line.
     """
     seen: set[str] = set()
     for number, raw, _ in raw_lines(path):
@@ -40,22 +40,22 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
                 raise RecordError(f"a {type(record).__name__} where a JSON object should be")
             context = parse_context(record, default_id=f"line-{number}")
             if context.context_id in seen:
-                raise RecordError(f"context_id {context.context_id} stands twice")
+                raise RecordError(f"context_id {context.context_id} occurs twice")
             if cited and not context.cited_ids:
                 raise RecordError("cited_ids is missing or empty")
         except (RecordError, orjson.JSONDecodeError) as error:
             raise InputError(
                 f"{path}, line {number}: {error}",
-                'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one a line: docs/formats.md.',
+                'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one per line: docs/formats.md.',
             ) from error
         seen.add(context.context_id)
         yield context
     if not seen:
-        raise SourceError(f"{path} is empty", "Give a file with one context a line.")
+        raise SourceError(f"{path} is empty", "Give a file with one context per line.")
 
 
 class ContextFile:
-    """The contexts of a JSON Lines file: an iterable with a length, which holds none of them in memory."""
+    """The contexts of a JSON Lines file: an iterable with a length, which does not keep them in memory."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -76,7 +76,7 @@ def load_contexts(path: str | Path) -> ContextFile:
 
     Raises:
         SourceError: The file cannot be read.
-        InputError: While iterating: a line is no context, or repeats a context id; the message names the line.
+        InputError: While iterating: a line is not a context, or repeats a context id; the message names the line.
     """
     return ContextFile(path)
 
@@ -117,14 +117,14 @@ def _read_ids(record: dict[str, Any], name: str) -> tuple[str, ...]:
 def _read_labels(record: dict[str, Any]) -> dict[str, str]:
     labels = record.get("labels") or {}
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
-        raise RecordError("labels is no object of classes by family")
+        raise RecordError("labels is not an object of classes by family")
     return labels
 
 
 def contexts_of_text(text: str) -> list[Context]:
-    """One context for each `<REF>` of a running text: its sentence, and the sentences beside it.
+    """One context for each `<REF>` of a running text: its sentence, and the sentences around it.
 
-    A text without `<REF>` is one context, as it stands.
+    A text without `<REF>` is one context, unchanged.
 
     Raises:
         QueryError: The text is blank, or a sentence has no end.
@@ -165,7 +165,7 @@ def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
 
 
 def _context(sentences: list[str], at: int, nth: int) -> Context:
-    """The context of the nth sign of a sentence; other signs go."""
+    """The context of the nth sign of a sentence; other signs are removed."""
     parts = sentences[at].split(_SIGN)
     text = "".join(parts[: nth + 1]) + MARKER + "".join(parts[nth + 1 :])
     return Context(
@@ -177,5 +177,5 @@ def _context(sentences: list[str], at: int, nth: int) -> Context:
 
 def _sentences(text: str) -> list[str]:
     sentences: list[str] = segmenter().segment(text)
-    # Whatever the splitter makes of it, no marker may be lost.
+    # The splitter must not lose a marker.
     return sentences if "".join(sentences).count(_SIGN) == text.count(_SIGN) else [text]

@@ -1,4 +1,4 @@
-"""Steps over full texts. Some texts come more than once: of several with one corpusid the last counts."""
+"""Steps over full texts. Some texts occur more than once: of several with one corpusid the last counts."""
 
 import functools
 import heapq
@@ -20,7 +20,7 @@ from citerec.groundwork.hashing import digest_of
 from citerec.groundwork.resume import Result, Step, run_stage
 
 TEXT = b"\x02"
-"""Begins a line of a result that tells where a text stands."""
+"""Begins a line of a result with the place of a text."""
 
 
 def list_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -53,7 +53,7 @@ def repeated(results: Sequence[Result]) -> dict[str, list[int]]:
 
 
 def write_repeated(lost: Mapping[str, list[int]], folder: Path) -> Path:
-    """Writes what `repeated` gives to a file named by its digest; `lost_lines` reads it in other processes."""
+    """Writes the result of `repeated` to a file named by its digest; `lost_lines` reads it in other processes."""
     path = folder / f"repeated-{digest_of(lost)}"
     path.write_bytes(orjson.dumps(lost))
     return path.resolve()
@@ -61,11 +61,11 @@ def write_repeated(lost: Mapping[str, list[int]], folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class OfTexts:
-    """What a step made of full texts.
+    """The results of a step over full texts.
 
     Attributes:
-        results: Of each shard.
-        counts: Of all shards together: `texts`, `bad`, and what else the step counts.
+        results: The result of each shard.
+        counts: Counts of all shards together: `texts`, `bad`, and the step's own.
         outcomes: Outcomes of sentences or sections.
         kept: Names of the files of this run in its checkpoint directory.
     """

@@ -20,7 +20,7 @@ _SUFFIXES = (".jsonl", ".json", ".gz")
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A paragraph: where it stands, and the heading over it."""
+    """A paragraph: its place, and the heading above it."""
 
     start: int
     end: int
@@ -29,7 +29,7 @@ class Paragraph:
 
 @dataclass(frozen=True, slots=True)
 class BibRef:
-    """A place at which the text cites, and the id of the bib entry that it cites; None where the source has none."""
+    """A place at which the text cites, and the id of the bib entry that it cites; None if the source has none."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ class BibEntry:
 
 @dataclass(frozen=True, slots=True)
 class FullText:
-    """The full text of a paper. Offsets are places in `text`; paragraphs, sentences and bib refs are in their order.
+    """The full text of a paper. Offsets refer to `text`; paragraphs, sentences and bib refs are in order.
 
     Attributes:
         paper_id: Its corpusid.
@@ -64,14 +64,14 @@ class FullText:
     faults: tuple[str, ...]
 
     def cited_ids(self) -> frozenset[str]:
-        """The papers that its text cites, as far as they were matched."""
+        """The matched papers that its text cites."""
         cited = (self.bib_entries.get(ref.entry_id or "") for ref in self.bib_refs)
         return frozenset(entry.paper_id for entry in cited if entry and entry.paper_id)
 
 
 @dataclass(frozen=True, slots=True)
 class TextLine:
-    """A line of a shard by number, from 1: a full text, or what is wrong with it; and how the line begins."""
+    """A line of a shard: its number, from 1; a full text, or what is wrong with it; and how the line begins."""
 
     number: int
     record: FullText | BadRecord
@@ -168,7 +168,7 @@ class _Layers:
         self.part, self.text, self._layers = part, text or "", layers
 
     def has(self, name: str | None) -> bool:
-        """Whether a layer is there and not null."""
+        """Whether a layer exists and is not null."""
         return name is not None and self._layers.get(name) is not None
 
     def read(self, name: str, faults: list[str], *, with_place: bool = True) -> Iterator[_Annotation]:
@@ -246,7 +246,7 @@ def _bib_refs(body: _Layers, name: str, faults: list[str]) -> tuple[BibRef, ...]
 
 
 def _cuts_a_word(text: str, place: int) -> bool:
-    """Whether a place has letters on both sides, or digits: a superscript may well follow a letter."""
+    """Whether a place has letters on both sides, or digits on both: a superscript may follow a letter."""
     if not 0 < place < len(text):
         return False
     left, right = text[place - 1], text[place]

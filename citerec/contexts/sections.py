@@ -1,10 +1,10 @@
-"""What headlines say of their sections: their numbers, and what stands below them."""
+"""What headlines say about their sections: their numbers, and their content."""
 
 import re
 
 _PART = r"(?:\d{1,2}|[IVX]{1,7}|[A-Z])"
 _DEEPER = r"(?:\.\d{1,2})*+(?:\.[A-Z](?![\w.]))?"
-# What ends a number is white space; after a stop nothing need stand between it and a word: "2.Related Work".
+# A number ends in white space; after a full stop a word may follow at once: "2.Related Work".
 _NUMBER = re.compile(
     rf"\s*(?:(?P<spaced>{_PART}{_DEEPER})[.):]?(?=\s|$)|(?P<lower>[ivx]{{1,7}})[.):](?=\s|$)"
     rf"|(?P<glued>(?:\d{{1,2}}|[IVX]{{2,7}}){_DEEPER})[.):](?=[A-Za-z]{{3}})"
@@ -46,10 +46,10 @@ def split_number(headline: str) -> tuple[str, str]:
 
 
 def is_related_work(headline: str | None, *, introduced: bool = False) -> bool:
-    """Whether a section is one of related work (OARelatedWork, Docekal et al. 2024, section 2.2).
+    """Whether a section is about related work (OARelatedWork, Docekal et al. 2024, section 2.2).
 
     Args:
-        headline: Its headline, with its number or without; None where it has none.
+        headline: Its headline, with its number or without; None if it has none.
         introduced: Whether another section is the Introduction: then "Background" is one too.
     """
     found = _RELATED_WORK.fullmatch(_named(headline))
@@ -65,7 +65,7 @@ def is_introduction(headline: str | None) -> bool:
 
 
 def is_top(headline: str | None) -> bool:
-    """Whether a headline is one that stands over a section of the whole text, such as Conclusion or Funding."""
+    """Whether a headline is that of a top-level section, such as Conclusion or Funding."""
     return bool(_ALWAYS_TOP.fullmatch(_named(headline)))
 
 

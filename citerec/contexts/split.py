@@ -12,9 +12,9 @@ PYSBD, SPACY = "pysbd", "spacy"
 
 Span = tuple[int, int]
 Splitter = Callable[[str], list[Span]]
-"""Gives start and end of each sentence of a text, in order, white space about them left out."""
+"""Returns start and end of each sentence of a text, in order, without white space around them."""
 
-# pysbd takes time with the square of a text, or worse: it gets pieces, cut after what surely ends a sentence.
+# pysbd takes quadratic time or worse: it gets pieces, cut where a sentence certainly ends.
 _PIECE, _LONGEST = 2000, 8000
 _SURE_END = re.compile(r"[^\W\d_]{4}[.?!]\s(?=[A-Z])")
 
@@ -32,7 +32,7 @@ def splitter(name: str = PYSBD) -> Splitter:
 
 
 def splitter_identity(name: str) -> list[str]:
-    """Name and version of a splitter: on these its sentences depend."""
+    """Name and version of a splitter, which decide its sentences."""
     if name == PYSBD:
         return [name, importlib.metadata.version("pysbd")]
     if name == SPACY:
@@ -56,7 +56,7 @@ def _located(text: str) -> list[Span]:
     spans: list[Span] = []
     done = 0
     for sentence in segmenter().segment(text):
-        # Whatever the segmenter made of it: only what stands in the text counts.
+        # The segmenter may change a sentence: only sentences found in the text count.
         trimmed = sentence.strip()
         start = text.find(trimmed, done) if trimmed else -1
         if start >= 0:
@@ -66,7 +66,7 @@ def _located(text: str) -> list[Span]:
 
 
 def _pieces(text: str) -> list[Span]:
-    """A text in pieces that do not take forever."""
+    """A text in pieces that are short enough to split in reasonable time."""
     pieces: list[Span] = []
     start = 0
     while len(text) - start > _PIECE:

@@ -1,4 +1,4 @@
-"""From a context to its topic, and the cleaning of texts that citing sentences share with it."""
+"""Topics of contexts, and the cleaning of texts, which citing sentences share."""
 
 import html
 import re
@@ -25,7 +25,7 @@ _ADDRESS = re.compile(r"(?:https?://|www\.)\S{1,300}")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A context made ready for searches.
+    """A context prepared for searches.
 
     Attributes:
         text: The words of the sentence.
@@ -50,17 +50,17 @@ class Topic:
 
     @property
     def passage(self) -> str:
-        """The sentence, then those around it, as one text: what models read. The sentence is cut last."""
+        """The sentence, then those around it, as one text for models. It comes first, so it is truncated last."""
         return f"{self.text} {self.neighbours}".strip()
 
 
 def topic_of(context: Context, citing: Paper | None = None, *, neighbours: bool = True) -> Topic:
-    """The topic of a context. Recommending, evaluation, training and serving all ask this function.
+    """The topic of a context. Recommending, evaluation and training all use this function.
 
     Args:
         context: A sentence, with or without `<REF>`.
-        citing: The record of the citing paper, where the index has it.
-        neighbours: Whether the sentences before and after take part.
+        citing: The record of the citing paper, if the index has it.
+        neighbours: Whether the sentences before and after are used.
     """
     around = f"{context.before} {context.after}" if neighbours else ""
     title = (citing.title if citing else context.citing_title) or ""
@@ -79,7 +79,7 @@ def topic_of(context: Context, citing: Paper | None = None, *, neighbours: bool 
 
 
 def topics_of(contexts: Sequence[Context], store: PaperStore, *, neighbours: bool = True) -> list[Topic]:
-    """The topics of contexts, with the records of their citing papers as a store has them."""
+    """The topics of contexts, with the records of their citing papers from a store."""
     names = [citing_name(context.citing_id, context.citing_key) or "" for context in contexts]
     citing = store.papers({name for name in names if name})
     return [

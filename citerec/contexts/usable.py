@@ -1,4 +1,4 @@
-"""Which sentences are usable: the benchmark's rules (Maharjan 3.2.2, 3 and 4), and ours for what it found by hand."""
+"""Which sentences are usable: the benchmark's rules (Maharjan 3.2.2, 3 and 4), and ours for its manual checks."""
 
 import re
 from collections.abc import Sequence
@@ -12,19 +12,19 @@ from citerec.contexts.vocabulary import vocabulary
 from citerec.records import MARKER, Context
 
 OUTCOMES = "fates"
-"""The key of counts of outcomes in files, which had another word for them at first."""
+"""The key of counts of outcomes in files, which keeps an older word."""
 
 _FOOTNOTE_DIGITS = frozenset("0123456789⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LONGEST = 3000  # characters: what is longer is a table or a list of references
+_LONGEST = 3000  # characters: longer ones are tables or lists of references
 _FEWEST_WORDS = 3  # besides the citation
-_CITED = "Xxx"  # stands for a citation while the rest is looked at
+_CITED = "Xxx"  # replaces a citation while the rest is checked
 # A word of three letters or more and a full stop, with a capital after it.
 _INNER_END = re.compile(r"(?<![^\W_])([^\W\d_]{3,40})[.?!][\"”’)]{0,2}(?:\s+|(?=[A-Z][a-z]))(?=[A-Z])")
 _DEBRIS = re.compile(
     r"\(\s?\)|\|[^\s|]{0,20}\||\|\s\|"  # empty brackets, bars: a formula
     r"|\b(?:Table|Figure|Fig\.)\s\d{1,3}\s?:"  # a caption
     r"|\b[a-z]{2,30}\d{1,2}\s[A-Z][a-z]"  # a footnote spliced into a word
-    rf"|\b((?!{_CITED})[A-Z]\w{{2,30}}\s\w{{1,30}})\s\1\b"  # a heading that the text takes up
+    rf"|\b((?!{_CITED})[A-Z]\w{{2,30}}\s\w{{1,30}})\s\1\b"  # a heading that the text repeats
 )
 
 
@@ -45,7 +45,7 @@ class Outcome(StrEnum):
 
 
 def outcome_of_sentence(whole: str, sentence: Span, here: Sequence[Callout], *, single: bool) -> Outcome | None:
-    """Why a sentence of a paragraph is not usable, whatever its citations lead to; None if nothing is wrong with it.
+    """Why a sentence of a paragraph is not usable, regardless of the papers it cites; None if nothing is wrong with it.
 
     Args:
         whole: The paragraph.
@@ -82,7 +82,7 @@ def outcome_of_context(context: Context, *, single: bool = True) -> Outcome:
 
 
 def is_whole(callout: Callout, sentence: Span) -> bool:
-    """Whether a citation is sound and lies within a sentence."""
+    """Whether a citation is sound and within a sentence."""
     return callout.is_sound and sentence[0] <= callout.start and callout.end <= sentence[1]
 
 
@@ -100,7 +100,7 @@ def _is_fragment(whole: str, sentence: Span, here: Sequence[Callout]) -> bool:
 
 
 def _without(whole: str, sentence: Span, here: Sequence[Callout]) -> str:
-    """A sentence whose citations a made-up word stands for."""
+    """A sentence with a made-up word for each citation."""
     parts, at = [], sentence[0]
     for callout in here:
         is_last = callout.end == sentence[1] and follows_stop(whole, callout)
@@ -110,7 +110,7 @@ def _without(whole: str, sentence: Span, here: Sequence[Callout]) -> str:
 
 
 def _fault_of(text: str) -> Outcome | None:
-    """What spoils a sentence that the benchmark would find by hand (ours)."""
+    """A fault of a sentence that the benchmark would find by hand (ours), or None."""
     ends = (match[1].lower() for match in _INNER_END.finditer(text))
     if any(word not in vocabulary("abbreviations") for word in ends):
         return Outcome.RUN_ON

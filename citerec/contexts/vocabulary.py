@@ -1,4 +1,4 @@
-"""The words by which the citation parser tells citations from what looks like them: vocabulary.toml."""
+"""The words by which the citation parser tells citations from similar text: vocabulary.toml."""
 
 import functools
 import tomllib
@@ -7,7 +7,7 @@ from importlib import resources
 
 @functools.cache
 def vocabulary(name: str) -> frozenset[str]:
-    """A set of words by its name in the file, in small letters."""
+    """A set of words by its name in the file, in lower case."""
     return frozenset(_vocabularies()[name].split())
 
 

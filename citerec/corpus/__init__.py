@@ -1,1 +1,1 @@
-"""Reading papers and citations from files, and keeping them: id to full record."""
+"""Reading papers and citations from files, and storing them by id."""

@@ -18,12 +18,12 @@ _IDS = {"doi": "DOI", "pmid": "PubMed", "isbn": "ISBN"}
 
 
 def read_bibtex(path: Path) -> Iterator[Line]:
-    """Yields the entries of a `.bib` file, LaTeX accents and braces decoded, each with its own text as it stood.
+    """Yields the entries of a `.bib` file, LaTeX accents and braces decoded, each with its original text.
 
     Macros (`@string`) and cross-references (`crossref`) are resolved. The entry key becomes the paper id. Raises
     SourceError as `raw_lines` does.
     """
-    # From bytes: an entry is given back byte for byte, its line ends too.
+    # From bytes: an entry is returned byte for byte, with its line ends.
     text = b"".join(raw for _, raw, _ in raw_lines(path, blank_too=True)).decode("utf-8", "surrogateescape")
     total = path.stat().st_size
     blocks = _blocks(text)
@@ -32,7 +32,7 @@ def read_bibtex(path: Path) -> Iterator[Line]:
 
 
 def _blocks(text: str) -> list[tuple[int, str, Any]]:
-    """(line, raw text, entry) of each entry, or why there is none."""
+    """(line, raw text, entry) of each entry, or why it cannot be read."""
     from bibtexparser.entrypoint import parse_string
     from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, Entry, ParsingFailedBlock
 
@@ -48,7 +48,7 @@ def _blocks(text: str) -> list[tuple[int, str, Any]]:
     for parsed in library.blocks:
         number = (parsed.start_line or 0) + 1
         # Of several entries with one key the store keeps the last.
-        # Of several fields with one name in an entry BibTeX takes one, and goes on.
+        # Of several fields with one name in an entry, BibTeX uses one and continues.
         forgiven = isinstance(parsed, DuplicateBlockKeyBlock | DuplicateFieldKeyBlock)
         block = getattr(parsed, "ignore_error_block", parsed) if forgiven else parsed
         if isinstance(block, Entry):
@@ -64,7 +64,7 @@ def _blocks(text: str) -> list[tuple[int, str, Any]]:
 
 
 def _value(raw: str, macros: dict[str, str]) -> str:
-    """The value of a field: what braces or quotes enclose, or a macro, or several of these joined by `#`."""
+    """The value of a field: text in braces or quotes, or a macro, or several of these joined by `#`."""
     parts, begins, depth, quoted = [], 0, 0, False
     for position, character in enumerate(raw if "#" in raw else ""):
         depth += (character == "{") - (character == "}")

@@ -1,4 +1,4 @@
-"""BibTeX entries for papers: the author's own where there is one, else one made from the record."""
+"""BibTeX entries for papers: the author's own if there is one, else one made from the record."""
 
 import itertools
 import re
@@ -14,7 +14,7 @@ _DIGITAL = {"DOI": "doi", "ArXiv": "eprint"}
 
 
 def bibtex_entries(papers: Iterable[Paper]) -> list[str]:
-    """One entry a paper, in order, with keys that do not repeat; the author's own entries byte for byte."""
+    """One entry per paper, in order, with keys that do not repeat; the author's own entries byte for byte."""
     keys: set[str] = set()
     entries = []
     for paper in papers:

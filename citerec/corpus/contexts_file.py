@@ -1,4 +1,4 @@
-"""Files of contexts (docs/formats.md) read for what they say about the papers they cite: each is a citance."""
+"""Files of contexts (docs/formats.md) read as citances of the papers that they cite."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -12,7 +12,7 @@ from citerec.records import MARKER, Citation, citing_name
 
 
 def read_citances(path: Path) -> Iterator[Line]:
-    """Yields a citation for each paper that a context cites, several from one line; SourceError as `raw_lines`."""
+    """Yields a citation for each paper that a context cites, several from one line; SourceError as for `raw_lines`."""
     for number, raw, bytes_read in raw_lines(path):
         found = parsed(raw, parse_citances)
         for record in [found] if isinstance(found, BadRecord) else found:
@@ -20,15 +20,15 @@ def read_citances(path: Path) -> Iterator[Line]:
 
 
 def parse_citances(record: Mapping[str, Any]) -> list[Citation]:
-    """The citations of a context; one without a cited paper where it cites none. RecordError where it is no context."""
+    """The citations of a context; one without a cited paper if it cites none. RecordError if it is not a context."""
     text = read_text(record, "text")
     if not text or text.count(MARKER) != 1:
-        raise RecordError(f"no context: its text holds {(text or '').count(MARKER)} {MARKER}, where one should be")
+        raise RecordError(f"not a context: its text holds {(text or '').count(MARKER)} {MARKER}, where one should be")
     name = citing_name(optional_id(record, "citing_id"), read_text(record, "citing_key"))
     citing_id = optional_id({"citing_key": name}, "citing_key")
     if citing_id is None:
-        raise RecordError("citing_id and citing_key are missing: who wrote the sentence is not known")
-    # Several sentences of one paper about another are told apart by this.
+        raise RecordError("citing_id and citing_key are missing: the paper of the sentence is unknown")
+    # This distinguishes several sentences of one paper about another.
     citation_id = optional_id(record, "context_id") or hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
     cited = [optional_id({"cited_ids": value}, "cited_ids") for value in read_list(record, "cited_ids")]
     return [

@@ -1,4 +1,4 @@
-"""JSON documents in named collections beside the papers, in the same database: what a builder keeps of its own."""
+"""JSON documents in named collections beside the papers, in the same database: the data of a builder."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,15 +19,15 @@ _BATCH_BYTES = 8_000_000  # a batch of full texts must not fill the memory
 
 
 class Documents(ABC):
-    """Collections of documents by name. Each method raises ValueError where there is no such collection."""
+    """Collections of documents by name. Each method raises ValueError if there is no such collection."""
 
     def __init__(self, collections: Sequence[str]) -> None:
         self._collections = tuple(collections)
 
     def put(self, collection: str, documents: Iterable[Mapping[str, Any]]) -> int:
-        """Keeps documents, each in place of the one with its id, in batches as they come; returns how many were given.
+        """Stores documents, each in place of the one with its id, in batches; returns how many were given.
 
-        A document is a JSON object with an `id`, a string; ValueError where it is not.
+        A document is a JSON object with an `id`, a string; otherwise ValueError is raised.
         """
         name, count = self._known(collection), 0
         for batch in _batches(documents):
@@ -36,7 +36,7 @@ class Documents(ABC):
         return count
 
     def documents(self, collection: str, *, cited_id: str | None = None) -> Iterator[dict[str, Any]]:
-        """The documents of a collection in order of id; only those of one cited paper where it is given."""
+        """The documents of a collection in order of id; only those of one cited paper if it is given."""
         return self._sorted(self._known(collection), cited_id)
 
     def documents_of(self, collection: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
@@ -68,7 +68,7 @@ class Documents(ABC):
 
 
 def documents_beside(store: PaperStore, collections: Sequence[str]) -> Documents:
-    """Collections in the database of a store; they are made where they are not there."""
+    """Collections in the database of a store; they are created if they are missing."""
     database = store.database
     if isinstance(database, SqliteDatabase):
         return _SqliteDocuments(database, collections)
@@ -92,7 +92,7 @@ class _SqliteDocuments(Documents):
         self._database.write((statement, [(one.document_id, one.cited_id, one.json.decode()) for one in batch]))
 
     def _sorted(self, name: str, cited_id: str | None) -> Iterator[dict[str, Any]]:
-        """Page by page, none open between them: whoever reads may write to the same database meanwhile."""
+        """Page by page, without an open cursor between them: the reader may write to the same database meanwhile."""
         only, cited = ("", ()) if cited_id is None else ("AND cited_id = ?", (cited_id,))
         query, after = f"SELECT id, document FROM {name} WHERE id > ? {only} ORDER BY id LIMIT {_PAGE}", ""
         while page := self._database.all(query, (after, *cited)):
@@ -112,7 +112,7 @@ class _SqliteDocuments(Documents):
 
 
 class _MongoDocuments(Documents):
-    """Collections as MongoDB has them."""
+    """Collections in MongoDB."""
 
     def __init__(self, database: "MongoDatabase", collections: Sequence[str]) -> None:
         super().__init__(collections)
@@ -152,7 +152,7 @@ class _Document(NamedTuple):
 
 
 def _batches(documents: Iterable[Mapping[str, Any]]) -> Iterator[list[_Document]]:
-    """Documents in batches that fit the memory."""
+    """Documents in batches that fit into memory."""
     batch: list[_Document] = []
     size = 0
     for fields in documents:
@@ -170,15 +170,15 @@ def _document(fields: Mapping[str, Any]) -> _Document:
     document_id, cited_id = fields.get("id"), fields.get("cited_id")
     if not isinstance(document_id, str) or not document_id:
         raise ValueError(f"a document needs an id, a string that is not empty: {document_id!r:.60}")
-    # A list would match here what it does not match there: MongoDB looks into lists, SQLite does not.
+    # No lists: MongoDB looks into lists when it matches, SQLite does not.
     if cited_id is not None and not isinstance(cited_id, str):
-        raise ValueError(f"cited_id of document {document_id!r:.60} is no string: {cited_id!r:.60}")
+        raise ValueError(f"cited_id of document {document_id!r:.60} is not a string: {cited_id!r:.60}")
     if "_id" in fields:
         raise ValueError(f"document {document_id!r:.60} has a field _id, which is MongoDB's own name for id")
     try:
         return _Document(document_id, cited_id, orjson.dumps({"id": document_id, **fields}))
     except TypeError as error:
-        raise ValueError(f"document {document_id!r:.60} is no JSON: {error}") from error
+        raise ValueError(f"document {document_id!r:.60} is not JSON: {error}") from error
 
 
 def _kept(json: bytes) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _kept(json: bytes) -> dict[str, Any]:
     if odd := next((name for name in fields if name.startswith("$")), None):
         raise InputError(
             f"the document {fields['id']!r:.80} has a field {odd!r:.80}",
-            "MongoDB keeps none that begins with $: rename it.",
+            "MongoDB stores none that begins with $: rename it.",
         )
     return {"_id": fields.pop("id"), **fields}
 

@@ -1,4 +1,4 @@
-"""From shards to the paper store: several shards at once, what cannot be read set aside, resumable by shard."""
+"""From shards to the paper store: several shards at once, unreadable records set aside, resumable by shard."""
 
 import contextlib
 import functools
@@ -21,7 +21,7 @@ from citerec.records import Abstract, Citation, Paper, Tldr
 _BATCH = 1000
 # Below this, starting processes costs more than they save.
 _SMALL_BYTES = 8_000_000
-_SOON = 1000  # records after which a corpus that is mostly bad stops the work, long before its end
+_SOON = 1000  # records after which a mostly bad corpus stops the work early
 
 
 @dataclass(slots=True)
@@ -38,14 +38,14 @@ class _Batch:
 def ingest(
     shards: list[Shard], store: PaperStore, *, first: int, max_bad: float, workers: int | None, on_progress: Progress
 ) -> None:
-    """Reads shards into a store. Shards that it has finished before are left out.
+    """Reads shards into a store. Shards that are already finished are skipped.
 
     Args:
-        shards: What to read, in the order in which later records win over earlier ones.
-        store: Where to.
+        shards: The shards to read, in order: later records win over earlier ones.
+        store: The store to write to.
         first: Number of the first of these shards.
         max_bad: Share of bad records, 0 to 1, above which the work stops.
-        workers: Processes that read; as many as there are processors by default.
+        workers: Processes that read; by default as many as there are processors.
         on_progress: Called with bytes read.
 
     Raises:
@@ -87,7 +87,7 @@ def write_quarantine(ledger: Ledger, path: Path) -> int:
     count = 0
     with path.open("wb") as file:
         for shard, line, reason, beginning in ledger.quarantine():
-            if shard in shards:  # others were left half read
+            if shard in shards:  # others are only half read
                 row = {"shard": shards[shard].path, "line": line, "reason": reason, "beginning": beginning}
                 count += 1
                 file.write(orjson.dumps(row) + b"\n")
@@ -97,7 +97,7 @@ def write_quarantine(ledger: Ledger, path: Path) -> int:
 
 
 def _stop_if_mostly_bad(ledger: Ledger, tally: dict[int, ShardCounts], max_bad: float, *, share_read: float) -> None:
-    """Stops at the end, or as soon as there are more bad records than the whole corpus, going by its size, may have."""
+    """Raises an error at the end, or as soon as there are more bad records than a corpus of this size may have."""
     bad = sum(counts.bad for counts in tally.values())
     total = bad + sum(counts.read for counts in tally.values())
     if bad > max_bad * total / share_read and (share_read == 1 or total >= _SOON):
@@ -107,7 +107,7 @@ def _stop_if_mostly_bad(ledger: Ledger, tally: dict[int, ShardCounts], max_bad: 
         raise BuildError(
             f"{bad:,} of {total:,} records are bad, more than {max_bad:.0%}; "
             f"the first is {tally[worst].path}, line {first.line}: {first.reason}",
-            "Mend the source, or allow more with --max-bad 0.5",
+            "Correct the source, or allow more with --max-bad 0.5",
         )
 
 
@@ -130,7 +130,7 @@ def _batches(task: tuple[int, Shard], encode: Callable[[Sequence[NumberedRecord]
             records.append(NumberedRecord(place, line.record))
             read += 1
             if whole_records and isinstance(line.record, Paper):
-                # Such a record is all there is of its paper: what it lacks, the paper has lost.
+                # Such a record is the whole paper: texts that it lacks are removed.
                 texts = (
                     Abstract(line.record.paper_id, line.record.abstract),
                     Tldr(line.record.paper_id, line.record.tldr),

@@ -1,4 +1,4 @@
-"""JSON Lines, plain or gzip: one record a line, each line answered for on its own."""
+"""JSON Lines, plain or gzip: one record per line, each line checked on its own."""
 
 import contextlib
 import gzip
@@ -34,7 +34,7 @@ class BadRecord:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a line of a file holds (from 1), or an entry that begins there; `bytes_read` counts compressed bytes."""
+    """The record of a line (from 1), or of an entry that begins there; `bytes_read` counts compressed bytes."""
 
     number: int
     record: Record | BadRecord
@@ -42,13 +42,13 @@ class Line:
 
 
 def is_gzip(path: Path) -> bool:
-    """Whether the file begins as gzip does, whatever its name."""
+    """Whether the file begins like gzip, regardless of its name."""
     with path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
 
 
 def read_json_lines(path: Path, parse: Callable[[dict[str, Any]], Record]) -> Iterator[Line]:
-    """Yields the records of a file in order; `parse` makes one of a JSON object, or raises RecordError.
+    """Yields the records of a file in order; `parse` makes a record from a JSON object, or raises RecordError.
 
     Raises SourceError as `raw_lines` does.
     """
@@ -73,7 +73,7 @@ def raw_lines(path: Path, *, blank_too: bool = False) -> Iterator[tuple[int, byt
 
 @contextlib.contextmanager
 def read_failures(path: Path) -> Iterator[None]:
-    """Raises SourceError where a file cannot be read, or its gzip stream is broken."""
+    """Raises SourceError if a file cannot be read, or its gzip stream is broken."""
     try:
         yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -82,11 +82,13 @@ def read_failures(path: Path) -> Iterator[None]:
             "Download the file again, or keep its readable part: zcat FILE > FILE.jsonl",
         ) from error
     except OSError as error:
-        raise SourceError(f"cannot read {path}: {error.strerror or error}", "Check the path and its rights.") from error
+        raise SourceError(
+            f"cannot read {path}: {error.strerror or error}", "Check the path and its permissions."
+        ) from error
 
 
 def whole_lines(path: Path) -> int:
-    """How many lines a file has; what a killed process left of a last one is cut off."""
+    """The number of lines of a file; an incomplete last line, left by a killed process, is cut off."""
     lines = end = 0
     if path.exists():
         with path.open("r+b") as file:
@@ -98,7 +100,7 @@ def whole_lines(path: Path) -> int:
 
 
 def parsed(raw: bytes, parse: Callable[[dict[str, Any]], Parsed]) -> Parsed | BadRecord:
-    """What a function makes of a JSON object, or what is wrong with it."""
+    """The result of a function for a JSON object, or what is wrong with the object."""
     try:
         value = orjson.loads(raw)
         if not isinstance(value, dict):

@@ -10,7 +10,7 @@ _LATEX = re.compile(r"[\\{}~$%]|--|``|''")
 
 
 def decoded(text: str) -> str:
-    """A text with accents, macros, dashes and quotes as Unicode, braces out, white space folded; mathematics stays."""
+    """A text with accents, macros, dashes and quotes as Unicode, no braces, white space folded; mathematics stays."""
     if _LATEX.search(text):
         text = _decoder()(text)
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The ledger of an ingest: which shards were read to their end, and what could not be read; kept beside the papers."""
+"""The ledger of an ingest: which shards were read completely, and bad records; kept beside the papers."""
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShardCounts:
-    """What one shard held; `without_context` counts citations left out: they have no sentence or no cited paper."""
+    """Counts of a shard; `without_context` counts citations left out: without a sentence or a cited paper."""
 
     path: str
     format: str
@@ -26,7 +26,7 @@ class ShardCounts:
 
 
 class Quarantined(NamedTuple):
-    """A record that could not be read: where it stands, why, and how it begins."""
+    """A record that could not be read: its place, why, and how it begins."""
 
     shard: int
     line: int
@@ -38,16 +38,16 @@ class Ledger(Protocol):
     """What is known of the shards of a store."""
 
     def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
-        """What the shards that were read to their end held, by number, in order, from a number on."""
+        """Counts of the shards that were read completely, by number, in order, from a number on."""
 
     def next_shard(self) -> int:
         """The number of the next shard to be read, from 1."""
 
     def finish_shard(self, number: int, counts: ShardCounts) -> None:
-        """Notes that a shard was read to its end: it will not be read again."""
+        """Notes that a shard was read completely: it will not be read again."""
 
     def set_aside(self, shard: int, bad: Sequence[tuple[int, BadRecord]]) -> None:
-        """Puts bad records, each with its line, into the quarantine, in place of what stood there from that line."""
+        """Puts bad records, each with its line, into the quarantine, in place of an earlier one of that line."""
 
     def quarantine(self) -> Iterator[Quarantined]:
         """The records set aside, in order of shard and line."""
@@ -57,7 +57,7 @@ class Ledger(Protocol):
 
 
 def ledger_of(store: PaperStore) -> Ledger:
-    """The ledger that lies in the database of a store."""
+    """The ledger in the database of a store."""
     database = store.database
     return _SqliteLedger(database) if isinstance(database, SqliteDatabase) else _MongoLedger(database)
 

@@ -1,6 +1,6 @@
-"""A MongoDB database as store, ledger and collections use it: reading in pages, upserts, failures told in one line.
+"""A MongoDB database as store, ledger and collections use it: reading in pages, upserts, failures reported in one line.
 
-Whatever is streamed is read in pages by `_id`, never with one long cursor: a server drops a cursor that rests for ten
+Streams are read in pages by `_id`, never with one long cursor: a server drops a cursor that is idle for ten
 minutes, and building an index takes longer. The index of `_id` gives the order, which is that of UTF-8 bytes.
 """
 
@@ -34,15 +34,15 @@ _UNAUTHORIZED = 13
 
 
 class MongoDatabase:
-    """A database, open.
+    """An open database.
 
     Args:
         uri: Connection string with the name of the database in its path.
-        name: What to call it in messages: without user and password.
-        credentials: `username` and `password`, as far as the URI has none.
+        name: Its name in messages, without user and password.
+        credentials: `username` and `password`, if the URI has none.
 
     Raises:
-        InputError: No server answers, or it does not let this user in.
+        InputError: No server answers, or it refuses this user.
     """
 
     def __init__(self, uri: str, *, name: str, credentials: Mapping[str, Any]) -> None:
@@ -58,7 +58,7 @@ class MongoDatabase:
             raise
 
     def close(self) -> None:
-        """Lets go of the connections."""
+        """Closes the connections."""
         self._client.close()
 
     def index(self, collection: str, field: str) -> None:
@@ -107,9 +107,9 @@ class MongoDatabase:
     def upsert(self, collection: str, documents: Iterable[tuple[Mapping[str, Any], bytes]], *, later: bool) -> None:
         """Puts documents, as BSON, in place of those that a filter by `_id` finds, or beside them; no two of one `_id`.
 
-        With `later`, filters also ask that what stands there is no later. Where it is, they find nothing, MongoDB
-        inserts, and the id is taken: that document is left out. (An update pipeline would need no error to say so, but
-        nx-27017, on which the tests run, knows none.)
+        With `later`, filters also require that the existing document is not later. If it is, they find nothing, MongoDB
+        inserts, and the id is taken: that document is left out. (An update pipeline would not need this error, but
+        nx-27017, on which the tests run, does not support one.)
         """
         operations: list[ReplaceOne[Fields]] = [
             ReplaceOne(only, RawBSONDocument(bson), upsert=True) for only, bson in documents
@@ -135,7 +135,7 @@ class MongoDatabase:
             self._database[collection].delete_many({})
 
     def faults(self, collection: str) -> list[str]:
-        """What MongoDB finds wrong with a collection; nothing with one that has never held a document."""
+        """What MongoDB finds wrong with a collection; empty for one that has never held a document."""
         with self._failures():
             if collection not in self._database.list_collection_names():
                 return []
@@ -144,7 +144,7 @@ class MongoDatabase:
 
     @contextlib.contextmanager
     def _failures(self, *, opening: bool = False) -> Iterator[None]:
-        """Tells what failed in one line. From None: the driver's own texts are long, and name hosts and documents."""
+        """Reports failures in one line. From None: the driver's own texts are long, and name hosts and documents."""
         try:
             yield
         except PyMongoError as error:
@@ -152,7 +152,7 @@ class MongoDatabase:
 
 
 def to_bson(document: Mapping[str, Any]) -> bytes:
-    """A document as MongoDB keeps it; InputError where it is too large, or holds what MongoDB cannot keep."""
+    """A document as MongoDB stores it; InputError if it is too large, or holds values that MongoDB cannot store."""
     what = f"the record {document['_id']!r:.80}"
     try:
         bson = encode(document)
@@ -182,8 +182,8 @@ def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[
     # Their texts may quote the address, and the password in it.
     except (PyMongoError, ValueError, TypeError, OSError, UserWarning):
         raise InputError(
-            f"MongoDB's driver cannot use the address {name}, or an option that stands behind it",
-            "Check the host's name, and how the options are spelt (docs/storage.md).",
+            f"MongoDB's driver cannot use the address {name}, or an option after it",
+            "Check the host's name, and the spelling of the options (docs/storage.md).",
         ) from None
 
 
@@ -192,7 +192,7 @@ def _told(error: PyMongoError, name: str, *, opening: bool) -> InputError | Stor
     if code in _AUTHENTICATION_FAILED:
         return InputError(
             f"{name} refuses this user name or password",
-            "Give those of a user of this database; where users are kept in another one, add ?authSource=admin",
+            "Give those of a user of this database; if users are kept in another one, add ?authSource=admin",
         )
     if code == _UNAUTHORIZED:
         return InputError(

@@ -29,7 +29,7 @@ class MongoStore:
 
     @staticmethod
     def encode(records: Sequence[NumberedRecord]) -> Encoded:
-        """Documents by collection, as BSON; of several with one id the one that wins."""
+        """Documents by collection, as BSON; of several with one id, the one that wins."""
         encoded: Encoded = {}
         for table, rows in rows_of(records).items():
             documents = [(_id(table, row), row) for row in sorted(rows, key=lambda row: row[-1])]
@@ -40,7 +40,7 @@ class MongoStore:
         return encoded
 
     def write(self, encoded: Encoded) -> None:
-        """Upserts documents by id; what stands there from a later place stays."""
+        """Upserts documents by id; an existing document with a later place stays."""
         for table, documents in encoded.items():
             no_later = [({"_id": key, "place": {"$lte": place}}, bson) for key, place, bson in documents]
             self.database.upsert(table, no_later, later=True)
@@ -70,7 +70,7 @@ class MongoStore:
         # One text, not an object of three fields: nx-27017, on which the tests run, takes that for a constant.
         key = {"$concat": [year, "/", citation_count, "/", field]}
         rows = [_census_row(text, papers) for text, papers in self.database.groups("papers", key)]
-        # As SQLite orders: what is missing comes first.
+        # In SQLite's order: missing values come first.
         return iter(sorted(rows, key=lambda row: [(value is not None, value) for value in row]))
 
     def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
@@ -100,7 +100,7 @@ class MongoStore:
                     yield SearchableCitance(_searchable(cited), citing_id, citing_year, position, text)
 
     def _joined(self, after: str) -> Iterator[tuple[Fields, Fields, Fields]]:
-        """(citation, cited paper, citing paper or nothing) in order, where the cited paper is in the store."""
+        """(citation, cited paper, citing paper or nothing) in order, if the cited paper is in the store."""
         # "!" comes next after the space that ends a cited id: see _id.
         for page in self.database.pages("citations", f"{after}!"):
             ids = {fields[name] for fields in page for name in ("cited_id", "citing_id")}
@@ -178,8 +178,8 @@ class MongoStore:
 def _id(table: str, row: Row) -> str:
     """The key of a row. Those of citations are three ids with spaces between.
 
-    No id holds a space or anything that comes before it (corpus/values.py): so they order as the three do one by one,
-    and the citations of a paper lie together.
+    No id holds a space or anything that comes before it (corpus/values.py): so the keys sort like the three ids,
+    one by one, and the citations of a paper are adjacent.
     """
     return " ".join(row[: len(KEYS[table])])
 

@@ -1,4 +1,4 @@
-"""Results as files of lines: those of shards, compressed; those that stay, with their quarantine beside them."""
+"""Results as files of lines: compressed for shards, or final with their quarantine beside them."""
 
 import contextlib
 import gzip
@@ -12,15 +12,15 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.groundwork.writing import writing_file
 
 QUARANTINE = b"\x00"
-"""Begins a line of a result that tells of a bad record."""
+"""Begins a line of a result with a bad record."""
 
 Write = Callable[[bytes], object]
 
 
 @contextlib.contextmanager
 def writing_lines(path: Path) -> Iterator[Write]:
-    """Gives a function that writes a line to a gzip file without a time or a name in it."""
-    # Quick and a little larger: these files are read once or twice, and go.
+    """Yields a function that writes a line to a gzip file without a time or a name in it."""
+    # Quick and a little larger: these files are read once or twice, then deleted.
     with path.open("wb") as raw, gzip.GzipFile("", "wb", 1, raw, mtime=0) as file:
 
         def write(line: bytes) -> None:
@@ -37,15 +37,15 @@ def reading_lines(path: Path) -> Iterator[bytes]:
 
 
 def quarantine_of(out: Path) -> Path:
-    """Where the quarantine of a file stands."""
+    """The path of a file's quarantine."""
     return out.with_name(f"{out.name}.quarantine.jsonl")
 
 
 @contextlib.contextmanager
 def writing_records(out: Path) -> Iterator[tuple[Write, Write]]:
-    """Gives functions that write a line to a file, and one to its quarantine: both are written whole or not at all.
+    """Yields functions that write a line to a file, and to its quarantine: both are written whole or not at all.
 
-    Where nothing is bad, there is no quarantine.
+    If nothing is bad, there is no quarantine.
     """
 
     def to(file: BinaryIO) -> Write:

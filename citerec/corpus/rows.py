@@ -1,4 +1,4 @@
-"""Rows of papers, abstracts, TLDRs and citations, as every store keeps them."""
+"""Rows of papers, abstracts, TLDRs and citations, as every store holds them."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -23,7 +23,7 @@ COLUMNS = {
 
 KEYS = {"papers": ("paper_id",), "abstracts": ("paper_id",), "tldrs": ("paper_id",),
         "citations": ("cited_id", "citing_id", "citation_id")}  # fmt: skip
-"""The first columns of each table, which no two of its rows share; rows are digested in their order."""
+"""The first columns of each table, the key of its rows; rows are digested in the order of their keys."""
 
 JSON_COLUMNS = frozenset({"authors", "fields_of_study", "external_ids", "contexts", "intents"})
 """Columns whose values are JSON, as text: equal values are equal texts."""
@@ -61,7 +61,7 @@ def paper_of(row: Sequence[Any], abstract: str | None, tldr: str | None) -> Pape
 
 
 def digest(tables: Iterable[tuple[str, Iterable[Row]]]) -> str:
-    """A digest of every record: equal for equal contents, in whatever store, however they came there.
+    """A digest of every record: equal for equal contents, in any store, regardless of how they were added.
 
     Args:
         tables: Each of COLUMNS, in that order, with its rows without their place, in order of their keys.

@@ -1,6 +1,6 @@
 """Semantic Scholar's bulk shards: `papers`, `abstracts`, `tldrs`, `citations` (docs/formats.md).
 
-A parser raises RecordError where an id is missing, or a field is of a type that cannot be read.
+A parser raises RecordError if an id is missing, or a field is of a type that cannot be read.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _INTENTS = {"methodology": "method", "method": "method", "background": "backgrou
 def parse_paper(record: Mapping[str, Any]) -> Paper:
     """A record of `papers`."""
     journal = record.get("journal")
-    # The same category comes once a source; "And" is written both ways.
+    # The same category occurs once per source; "And" is written both ways.
     fields = (read_text(item, "category") for item in read_list(record, "s2fieldsofstudy", dict))
     return Paper(
         paper_id=read_id(record, "corpusid"),
@@ -43,7 +43,7 @@ def parse_tldr(record: Mapping[str, Any]) -> Tldr:
 
 
 def parse_citation(record: Mapping[str, Any]) -> Citation:
-    """A record of `citations`; its intents flat (old releases) or one list a context (new ones)."""
+    """A record of `citations`; its intents flat (old releases) or one list per context (new ones)."""
     contexts = read_list(record, "contexts", str | None)
     nested = read_list(record, "intents")
     if all(isinstance(item, str) for item in nested):
@@ -72,7 +72,7 @@ PARSERS: dict[str, Callable[[dict[str, Any]], Record]] = {
 
 
 def dataset_of(record: Mapping[str, Any]) -> str | None:
-    """The dataset to which a record belongs by its keys; None where it is of none that citerec reads."""
+    """The dataset to which a record belongs by its keys; None if citerec reads no such dataset."""
     if "citingcorpusid" in record:
         return "citations"
     if "corpusid" not in record:
@@ -99,7 +99,7 @@ def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def known_intents(values: Any) -> tuple[str, ...]:
-    """The intents of a list by the names that citerec has for them; others, and what is no list, are left out."""
+    """The intents of a list by citerec's names for them; others are left out, and so are values that are not a list."""
     if not isinstance(values, list):
         return ()
     return tuple(dict.fromkeys(_INTENTS[value] for value in values if isinstance(value, str) and value in _INTENTS))

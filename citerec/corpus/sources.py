@@ -1,4 +1,4 @@
-"""What a path given by the user holds: its shards, and the format of each."""
+"""The shards below a path given by the user, and the format of each."""
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -40,11 +40,11 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
     Args:
         sources: Files, folders of files, or folders of S2AG datasets (`papers/`, `abstracts/`, …).
         format_name: One of READERS; recognised by default.
-        citances: Files of contexts whose sentences become citances. They are read only where they are named here:
-            contexts that lie beside papers may be those with which a recommender is tested.
+        citances: Files of contexts whose sentences become citances. They are read only if they are named here:
+            contexts beside papers may be those with which a recommender is tested.
 
     Raises:
-        SourceError: A path is missing, or holds nothing that citerec reads.
+        SourceError: A path is missing, or has nothing that citerec reads.
     """
     shards = [shard for source in sources for shard in _shards_of(source, format_name)]
     shards += [Shard(_contexts_file(path), "contexts") for path in citances]
@@ -59,7 +59,7 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
 def _contexts_file(path: Path) -> Path:
     if not path.is_file():
         what = "is no file" if path.exists() else "does not exist"
-        raise SourceError(f"{path} {what}", "Give a file of contexts, one a line: docs/formats.md.")
+        raise SourceError(f"{path} {what}", "Give a file of contexts, one per line: docs/formats.md.")
     return path
 
 
@@ -85,7 +85,7 @@ def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
     if shared := format_name or known:
         return [Shard(path, shared) for path in files]
     shards, unknown = [], None
-    for path in files:  # others may lie beside those that hold papers
+    for path in files:  # other files may be beside those that hold papers
         try:
             shards.append(Shard(path, recognise(path)))
         except SourceError as error:
@@ -100,7 +100,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def recognise(path: Path) -> str:
-    """The format of a file, by its ending or by the keys of its first records; SourceError where there is none."""
+    """The format of a file, by its ending or by the keys of its first records; SourceError if there is none."""
     for suffix in path.suffixes[-2:]:
         if suffix.lower() in _BY_SUFFIX:
             return _BY_SUFFIX[suffix.lower()]

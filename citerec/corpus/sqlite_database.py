@@ -12,9 +12,9 @@ _CACHE_KIB = 128 * 1024
 
 
 class SqliteDatabase:
-    """A database in one file, made where there is none, unless `read_only`: a finished file that nobody changes.
+    """A database in one file, created if missing, unless `read_only`: then it is a finished file that nobody changes.
 
-    Reading is safe from several threads. `sqlite3.Error` is raised where the file cannot be opened.
+    Reading is safe from several threads. `sqlite3.Error` is raised if the file cannot be opened.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
@@ -25,13 +25,13 @@ class SqliteDatabase:
             self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
         else:
             self._connection = sqlite3.connect(path, check_same_thread=False)
-            # A killed process leaves a whole file: what it had not committed is rolled back.
+            # A killed process leaves a whole file: uncommitted work is rolled back.
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
         self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB if not read_only else _CACHE_KIB // 8}")
 
     def define(self, schema: str) -> None:
-        """Makes tables and indexes that are not there yet; a file that is only read has what it has."""
+        """Creates missing tables and indexes; does nothing to a file that is only read."""
         if not self.read_only:
             self._connection.executescript(schema)
 
@@ -51,7 +51,7 @@ class SqliteDatabase:
                 self._connection.executemany(statement, rows)
 
     def finish(self) -> None:
-        """Leaves one plain file, then closes."""
+        """Turns the database into one plain file, then closes it."""
         self._connection.execute("PRAGMA journal_mode=DELETE")
         self._connection.close()
 

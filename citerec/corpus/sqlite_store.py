@@ -13,7 +13,7 @@ from citerec.corpus.sqlite_database import SqliteDatabase, id_parts
 from citerec.corpus.store import CensusRow, Counts, NumberedRecord, SearchableCitance, SearchableText
 from citerec.records import Paper
 
-# WITHOUT ROWID: rows lie in order of id, so that joins and the pass to Lucene read the file from front to back.
+# WITHOUT ROWID: rows are in order of id, so joins and the pass to Lucene read the file from front to back.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS papers (
   paper_id TEXT PRIMARY KEY, title TEXT NOT NULL, year INTEGER, venue TEXT, authors TEXT NOT NULL,
@@ -50,7 +50,7 @@ class SqliteStore:
             raise
 
     def _has_citing_years(self) -> bool:
-        """Whether the table has the column: stores written before there was one are still read."""
+        """Whether the table has the column: older stores without it are still read."""
         return any(row[1] == "citing_year" for row in self.database.all("PRAGMA table_info(citations)"))
 
     @staticmethod
@@ -110,7 +110,7 @@ class SqliteStore:
         )
         for (*cited, citing_id), rows in itertools.groupby(cursor, key=lambda row: row[:-2]):
             years, contexts = zip(*(row[-2:] for row in rows), strict=True)
-            # Should records give a paper several years, it is as new as the latest.
+            # If records give a paper several years, the latest counts.
             citing_year = max((year for year in years if year is not None), default=None)
             texts = (text for listed in contexts for text in orjson.loads(listed))
             for position, text in enumerate(texts):

@@ -1,4 +1,4 @@
-"""The paper store: id to full record. One interface, whatever database stands behind it."""
+"""The paper store: id to full record. One interface for all databases."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from typing import Any, NamedTuple, Protocol
 from citerec.errors import CiterecError
 from citerec.records import Paper, Record
 
-# The place of a record: shard, then line. 2^40 lines a shard, 2^22 shards.
+# The place of a record: shard, then line. 2^40 lines per shard, 2^22 shards.
 _LINE_BITS = 40
 
 
 class StoreError(CiterecError):
-    """A store that was at work failed."""
+    """A store failed while in use."""
 
 
 def place_of(shard: int, line: int = 0) -> int:
-    """Where a record stands among all ever read."""
+    """The place of a record among all that were ever read."""
     return (shard << _LINE_BITS) + line
 
 
@@ -28,7 +28,7 @@ class NumberedRecord(NamedTuple):
 
 
 class SearchableText(NamedTuple):
-    """What Lucene needs of a paper."""
+    """The fields of a paper that Lucene indexes."""
 
     paper_id: str
     title: str
@@ -41,7 +41,7 @@ class SearchableText(NamedTuple):
 
 
 class SearchableCitance(NamedTuple):
-    """What Lucene needs of a citing sentence; `position` counts the sentences of one citing paper."""
+    """The fields of a citing sentence that Lucene indexes; `position` counts the sentences of one citing paper."""
 
     cited: SearchableText
     citing_id: str
@@ -61,7 +61,7 @@ class CensusRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much a store holds: papers, those with an abstract, a TLDR, a year, or citances, and citances of these.
+    """Counts of a store: papers, those with an abstract, a TLDR, a year, or citances, and the citances of these.
 
     `unmatched` counts abstracts, TLDRs and citations whose paper is not in the store.
     """
@@ -76,18 +76,18 @@ class Counts:
 
 
 class PaperStore(Protocol):
-    """What every store can do. Ids order by their UTF-8 bytes; they hold no white space (`corpus/values.py`)."""
+    """The interface of every store. Ids sort by their UTF-8 bytes; they have no white space (`corpus/values.py`)."""
 
     @property
     def database(self) -> Any:
-        """Where the records lie: `ledger.py` and `documents.py` keep things of their own there."""
+        """The database of the records; `ledger.py` and `documents.py` keep their data there too."""
 
     @staticmethod
     def encode(records: Sequence[NumberedRecord]) -> Any:
-        """Records as the store writes them: picklable, made in the processes that read."""
+        """Records in the form that `write` takes: picklable, made in the processes that read."""
 
     def write(self, encoded: Any) -> None:
-        """Upserts encoded records by id; of two with one id the later place wins, of one place the later in order."""
+        """Upserts encoded records by id; of two with one id the later place wins, at the same place the later one."""
 
     def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
         """Full records, by id; unknown ids are left out."""
@@ -104,15 +104,15 @@ class PaperStore(Protocol):
     def searchable_citances(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableCitance]:
         """Citances of all papers with an id above `after`, in order of cited and citing id.
 
-        With `changed_since`, all citances of a paper come if the paper, one of its citances or the paper that wrote
-        one changed at or after that place: a whole paper is written anew or not at all.
+        With `changed_since`, all citances of a paper are included if the paper, one of its citances or the citing paper
+        of one changed at or after that place: a paper is rewritten as a whole or not at all.
         """
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
         """The sentences in which one paper cites another."""
 
     def counts(self) -> Counts:
-        """How much the store holds."""
+        """The counts of the store."""
 
     def histogram(self, attribute: str) -> dict[Any, int]:
         """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
@@ -121,10 +121,10 @@ class PaperStore(Protocol):
         """A digest of every paper, abstract, TLDR and citation: equal for equal contents, in every store."""
 
     def integrity_faults(self) -> list[str]:
-        """What the database finds wrong with itself; empty where nothing is."""
+        """What the database finds wrong with itself; empty if nothing is."""
 
     def finish(self) -> None:
-        """Brings what was written to its final form, then closes."""
+        """Brings the data to its final form, then closes."""
 
     def close(self) -> None:
-        """Lets go of the database."""
+        """Closes the database."""

@@ -1,4 +1,4 @@
-"""Which store an address means: a MongoDB database, or a SQLite file. Users and passwords stay in here."""
+"""Opening the store at an address: a MongoDB database, or a SQLite file. Only this module sees users and passwords."""
 
 import os
 import re
@@ -15,7 +15,7 @@ PASSWORD = "CITEREC_MONGODB_PASSWORD"
 
 _MONGODB = re.compile(r"mongodb(\+srv)?:", re.IGNORECASE)
 _HOST = r"(?:[\w.%-]+|\[[\w.:%]+\])(?::\d{1,5})?"
-# Stricter than the driver, so that no part of a password that lacks its percent signs is ever taken for a host.
+# Stricter than the driver, so that no part of a password without percent-encoding is taken for a host.
 _ADDRESS = re.compile(
     r"(?P<scheme>mongodb(?:\+srv)?://)"
     r"(?:(?P<user>[^@/?#:]*)(?::(?P<password>[^@/?#:]*))?@)?"
@@ -32,7 +32,7 @@ def is_mongodb(where: str | Path) -> bool:
 
 
 def name_of(where: str | Path) -> str:
-    """What to call a store in messages and manifests: its address without user, password and options."""
+    """The name of a store in messages and manifests: its address without user, password and options."""
     if not is_mongodb(where):
         return str(where)
     address = _ADDRESS.fullmatch(str(where))
@@ -42,16 +42,16 @@ def name_of(where: str | Path) -> str:
 def open_store(where: str | Path) -> PaperStore:
     """The store at an address: `mongodb://HOST/DATABASE`, `mongodb+srv://…`, or else the path of a SQLite file.
 
-    A store that does not exist yet is made. User and password of MongoDB come from the address or the environment.
+    A store that does not exist yet is created. User and password of MongoDB come from the address or the environment.
 
     Raises:
-        InputError: The address is not valid, no server answers there or lets the user in, or the file is no store.
+        InputError: The address is not valid, no server answers there, it refuses the user, or the file is not a store.
     """
     if is_mongodb(where):
         return _mongodb(str(where))
     if "://" in str(where) or "@" in str(where):
-        # What is meant may be an address with a password in it: it is not shown.
-        raise InputError("the store is no address that citerec knows", "Write mongodb://HOST/DATABASE, or a path.")
+        # It may be an address with a password, so it is not shown.
+        raise InputError("the store is not an address that citerec knows", "Write mongodb://HOST/DATABASE, or a path.")
     try:
         return SqliteStore(Path(where))
     except sqlite3.Error as error:
@@ -77,7 +77,7 @@ def _mongodb(uri: str) -> PaperStore:
 
 
 def _credentials(address: re.Match[str]) -> dict[str, str]:
-    """What the address leaves out and the environment has."""
+    """User name and password from the environment, if the address lacks them."""
     username, password = os.environ.get(USERNAME), os.environ.get(PASSWORD)
     if address["user"] is not None:
         return {"password": password} if password and address["password"] is None else {}

@@ -18,7 +18,7 @@ _LONGEST_CELL = 10_000_000
 
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
-    """A paper from an object with the names of `Paper`'s attributes; RecordError where it is none."""
+    """A paper from an object with the names of `Paper`'s attributes; RecordError if it is not valid."""
     external_ids = record.get("external_ids") or {}
     if not isinstance(external_ids, dict):
         raise RecordError(f"external_ids is a {type(external_ids).__name__}, not an object")
@@ -39,7 +39,7 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
 
 
 def searchable(paper: Paper) -> Paper:
-    """The paper itself; RecordError where there is no word to find it by."""
+    """The paper itself; RecordError if it has no text to search."""
     if not paper.title and not paper.abstract:
         raise RecordError("neither title nor abstract: nothing to search")
     return paper
@@ -53,7 +53,7 @@ def read_csv(path: Path) -> Iterator[Line]:
     """
     rows = _Rows(path)
     csv.field_size_limit(_LONGEST_CELL)
-    # strict: a quote that nobody closes is an error, and does not take the rest of the file for its cell.
+    # strict: an unclosed quote is an error, instead of making the rest of the file one cell.
     reader = csv.reader(rows, strict=True)
     header = [name.strip() for name in next(reader, [])]
     if "paper_id" not in header:

@@ -1,6 +1,6 @@
-"""Reading single values out of records whose fields may be null, missing, or of another type than promised.
+"""Reading single values out of records whose fields may be null, missing, or of another type than documented.
 
-Each function raises RecordError where a value is not what it reads.
+Each function raises RecordError if a value is of another type.
 """
 
 import re
@@ -20,7 +20,7 @@ def _wrong(key: str, value: Any, wanted: str = "") -> RecordError:
 
 
 def read_id(record: Mapping[str, Any], key: str) -> str:
-    """An identifier that must be there: whole numbers and non-empty strings become a string."""
+    """A required identifier: whole numbers and non-empty strings become a string."""
     value = optional_id(record, key)
     if value is None:
         raise RecordError(f"{key} is missing")
@@ -28,16 +28,16 @@ def read_id(record: Mapping[str, Any], key: str) -> str:
 
 
 def optional_id(record: Mapping[str, Any], key: str) -> str | None:
-    """An identifier of up to 512 characters, without white space and control characters; None where there is none."""
+    """An identifier of up to 512 characters, without white space and control characters; None if there is none."""
     value = read_external_id(record, key)
-    # White space would tear the lines of a TREC file, and Lucene has a longest term.
+    # White space would break the lines of a TREC file, and Lucene limits the length of terms.
     if value and (len(value) > LONGEST_ID or not value.isprintable() or " " in value):
         raise RecordError(f"{key} has white space, control characters or over {LONGEST_ID} characters: {value!r:.60}")
     return value
 
 
 def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
-    """An identifier that only others use, taken as it is; None where the record has none."""
+    """An identifier of another scheme, unchanged; None if the record has none."""
     value = record.get(key)
     if value is None or value == "":
         return None
@@ -49,42 +49,42 @@ def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
 
 
 def read_text(record: Mapping[str, Any], key: str) -> str | None:
-    """A text with white space folded and control characters out, or None where it is null, missing or blank."""
+    """A text with white space folded and control characters out, or None if it is null, missing or blank."""
     value = record.get(key)
     if value is None:
         return None
     if not isinstance(value, str):
         raise _wrong(key, value)
-    # A control character in a title could steer the terminal that shows it.
+    # A control character in a title could control the terminal that shows it.
     return " ".join(_CONTROLS.sub(" ", value).split()) or None
 
 
 def read_year(record: Mapping[str, Any], key: str) -> int | None:
-    """A year from 0 to 9999, or None where it is null or missing."""
+    """A year from 0 to 9999, or None if it is null or missing."""
     year = read_count(record, key)
     if year is not None and year > LAST_YEAR:
-        raise RecordError(f"{key} is no year: {year}")
+        raise RecordError(f"{key} is not a year: {year}")
     return year
 
 
 def read_count(record: Mapping[str, Any], key: str) -> int | None:
-    """A whole number from 0, also written as "2005" or 2005.0; None where it is null or missing."""
+    """A whole number from 0, also written as "2005" or 2005.0; None if it is null or missing."""
     value = record.get(key)
     if value is None or value == "":
         return None
     try:
-        # pandas writes whole numbers as 2005.0 where a column has gaps.
+        # pandas writes whole numbers as 2005.0 if a column has gaps.
         given = value.strip().removesuffix(".0") if isinstance(value, str) else value
         number = int(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else None
     except (ValueError, OverflowError):
         number = None
     if number is None or number < 0 or number >= 2**31 or (isinstance(value, float) and number != value):
-        raise RecordError(f"{key} is no whole number from 0: {value!r:.60}")
+        raise RecordError(f"{key} is not a whole number from 0: {value!r:.60}")
     return number
 
 
 def read_list(record: Mapping[str, Any], key: str, of: type | UnionType = object) -> list[Any]:
-    """A list of items of one type; empty where it is null or missing."""
+    """A list of items of one type; empty if it is null or missing."""
     value = record.get(key)
     if value is None:
         return []

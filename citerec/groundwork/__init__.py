@@ -1,1 +1,1 @@
-"""What every room stands on: built directories, stopped work, processes, hashing, progress."""
+"""Shared foundations: built directories, resumable work, processes, hashing, progress."""

@@ -1,4 +1,4 @@
-"""Built things are directories of a kind, each with a manifest, written whole or not at all."""
+"""Kinds of built directories. Each has a manifest, and is written whole or not at all."""
 
 import contextlib
 import os
@@ -15,15 +15,15 @@ from citerec.groundwork.writing import beside, exchange, recover, write_failures
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of directory, as its manifest, a JSON object, says under `kind`."""
+    """A kind of directory. Its manifest, a JSON object, names it under `kind`."""
 
-    name: str  # what to call it in an error
+    name: str  # its name in errors
     kind: str
     manifest: str  # the name of that file
-    names: frozenset[str]  # of all that is in one
+    names: frozenset[str]  # of everything in such a directory
 
     def is_at(self, path: Path) -> bool:
-        """Whether a folder is of this kind by its manifest; one whose manifest is broken counts as one."""
+        """Whether a folder is of this kind by its manifest; a broken manifest counts as of this kind."""
         recover(path)
         try:
             return bool(orjson.loads((path / self.manifest).read_bytes()).get("kind") == self.kind)
@@ -33,14 +33,14 @@ class Kind:
             return True
 
     def check_place(self, out: Path) -> None:
-        """Raises InputError where something else than a directory of this kind stands, or nothing may be written."""
+        """Raises InputError if anything but a directory of this kind is there, or it cannot be written."""
         out = out.resolve()  # a link is followed, not replaced
         recover(out)
         if Path.cwd().is_relative_to(out):
             raise InputError(f"{out} is the current folder, or holds it", "Give another --out.")
         standing = next(folder for folder in (out, *out.parents) if folder.exists())
         if not os.access(standing, os.W_OK) or not (standing.is_dir() or standing == out):
-            raise InputError(f"cannot write {out}: {standing} is no folder to write to", "Give another --out.")
+            raise InputError(f"cannot write {out}: {standing} is not a folder to write to", "Give another --out.")
         if not out.exists():
             return
         if not out.is_dir() or (any(out.iterdir()) and not self.is_at(out)):
@@ -50,10 +50,10 @@ class Kind:
 
     @contextlib.contextmanager
     def writing(self, out: Path) -> Iterator[Path]:
-        """A directory to write to, which takes its place at the end; if anything fails, what stood there stays.
+        """Yields a directory to write to, which becomes `out` at the end; if anything fails, the old one is kept.
 
         Raises:
-            InputError: Something else stands there.
+            InputError: Something else is there.
             BuildError: The disk is full, or may not be written to.
         """
         self.check_place(out)

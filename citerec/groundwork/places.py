@@ -1,14 +1,14 @@
-"""Where things lie: in the current directory, or beside the package."""
+"""Paths of indexes, sets and recipes: in the current directory, or shipped with the package."""
 
 from pathlib import Path
 
 INDEXES = Path("indexes")
 
 DIAGNOSTICS = Path("diagnostics")
-"""Where diagnostic sets are looked for, before those that are shipped."""
+"""Searched for diagnostic sets before the shipped ones."""
 
 RECIPES = INDEXES / "recipes"
-"""Where recipes are looked for, before those that are shipped."""
+"""Searched for recipes before the shipped ones."""
 
 
 def shipped(*parts: str) -> Path:

@@ -1,8 +1,8 @@
-"""Work in several processes: the only place that starts any.
+"""Work in several processes. Only this module starts processes.
 
-The executors of `concurrent.futures` and loky were tried: both wait without end for a process that died while it sent
-a large result, and give nothing of an item before all of it is done. Here each process has a pipe of its own. It breaks
-when the process dies, and a process that is faster than its reader waits.
+The executors of `concurrent.futures` and loky were tried: both wait forever for a process that died while it sent a
+large result, and return nothing of an item before all of it is done. Here each process has its own pipe. It breaks when
+the process dies, and a process that is faster than its reader waits.
 """
 
 import contextlib
@@ -24,13 +24,13 @@ from citerec.errors import BuildError
 Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
-# A process takes a second and more to begin: it must have something to do. Parts are small, so that all end together.
+# A process takes a second or more to start, so it needs enough work. Parts are small, so that all end together.
 _WORTH_A_PROCESS, _PART = 500, 50
 _MADE, _FAILED, _DONE = range(3)
 
 
 class ProcessDiedError(BuildError):
-    """A process died at its work."""
+    """A worker process died."""
 
 
 def available_processors() -> int:
@@ -39,7 +39,7 @@ def available_processors() -> int:
 
 
 class Workers:
-    """A number of processes that work on items, each on one at a time. They begin when they are first needed.
+    """A number of processes that work on items, each on one at a time. They start when they are first needed.
 
     They are spawned, as it is not safe to fork a process that may hold a Java machine or torch: a script that uses them
     needs its `if __name__ == "__main__":`. Only one thread may use them at a time.
@@ -58,10 +58,10 @@ class Workers:
     def outcomes(
         self, work: Callable[[Item], Iterable[Outcome]], items: Iterable[Item]
     ) -> Iterator[tuple[int, Outcome]]:
-        """What some work gives for each item, with the item's number, as it comes; for one item in its order.
+        """The outcomes of some work for each item, with its number, as they come; those of one item are in order.
 
         The work is a function of a module, or a partial of one; its outcomes can be pickled. The first error ends all
-        processes, and so do Ctrl-C and a caller that takes no more: what is then under way is not waited for.
+        processes, and so do Ctrl-C and a caller that stops iterating; unfinished work is not waited for.
 
         Raises:
             ProcessDiedError: A process died.
@@ -91,7 +91,7 @@ class Workers:
                 self.stop()
 
     def stop(self) -> None:
-        """Ends the processes, whatever they are at."""
+        """Ends the processes, even at work."""
         for pipe, process in self._processes.items():
             process.terminate()
             pipe.close()
@@ -101,8 +101,8 @@ class Workers:
 
     def _started(self) -> list[Connection]:
         context = multiprocessing.get_context("spawn")
-        resource_tracker.ensure_running()  # first: where it begins, it lets Ctrl-C through again
-        # Ctrl-C is held back meanwhile: they inherit that, and hear of none before they can ignore it.
+        resource_tracker.ensure_running()  # first: when it starts, it unblocks Ctrl-C again
+        # Ctrl-C is blocked meanwhile: the processes inherit this, and get no Ctrl-C before they can ignore it.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             while len(self._processes) < self._count:
@@ -118,7 +118,7 @@ class Workers:
     def _give(
         self, pipe: Connection, work: Any, remaining: Iterator[tuple[int, Any]], busy: dict[Connection, int]
     ) -> None:
-        """Sends the next item, if there is one. A process that has nothing to do reads: this never waits for long."""
+        """Sends the next item, if there is one. An idle process is reading, so this never waits for long."""
         for number, item in remaining:
             busy[pipe] = number
             with self._deaths():
@@ -132,14 +132,14 @@ class Workers:
         except (EOFError, OSError):
             raise ProcessDiedError(
                 "a process that read the shards died",
-                "Was there too little memory? Run again with --workers 1: it goes on where it stopped.",
+                "Was there too little memory? Run again with --workers 1: it continues where it stopped.",
             ) from None
 
 
 def outcomes_of(
     work: Callable[[Item], Iterable[Outcome]], items: Sequence[Item], workers: int | None
 ) -> Generator[tuple[int, Outcome]]:
-    """As `Workers.outcomes`, with as many processes as there are processors where None; in this one where 1 is enough.
+    """As `Workers.outcomes`; None for as many processes as processors. If 1 is enough, works in this process.
 
     Raises:
         ProcessDiedError: A process died.
@@ -156,11 +156,11 @@ def outcomes_of(
 def in_processes(
     work: Callable[[Item], Outcome], items: Sequence[Item], workers: int | None, on_progress: Callable[[int], None]
 ) -> list[Outcome]:
-    """The results of some work on each of many small items, in their order, the same however many processes there are.
+    """The results of some work on each of many small items, in their order, the same for any number of processes.
 
     The work is a function of a module, or a partial of one. Few items get fewer processes than `workers`, which is the
-    number of processors by default. They stay for what comes next: each may spend seconds on importing what it needs.
-    What a process that died has left undone is done here. `on_progress` is called with how many items are done.
+    number of processors by default. The processes are kept for later calls, as imports may take each of them seconds.
+    The unfinished work of a process that died is done here. `on_progress` is called with how many items are done.
     """
     wanted = min(workers or available_processors(), len(items) // _WORTH_A_PROCESS)
     parts = [items[start : start + _PART] for start in range(0, len(items), _PART)]
@@ -194,10 +194,10 @@ def _each(work: Callable[[Item], Outcome], part: Sequence[Item]) -> Iterator[lis
 
 
 def _serve(pipe: Connection) -> None:
-    """What a process does: it leaves Ctrl-C to its parent, and leaves when that is gone."""
+    """The loop of a process: it leaves Ctrl-C to its parent, and ends when the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_leave_with_parent, daemon=True).start()
-    with contextlib.suppress(EOFError, ConnectionError):  # nobody is there any more
+    with contextlib.suppress(EOFError, ConnectionError):  # the parent is gone
         while True:
             work, item = pipe.recv()
             try:
@@ -210,17 +210,17 @@ def _serve(pipe: Connection) -> None:
 
 
 def _portable(error: Exception) -> Exception:
-    """An error as another process can read it, and where it came from."""
+    """An error that can be pickled, with its traceback as a note."""
     error.add_note(traceback.format_exc())
     try:
-        pickle.loads(pickle.dumps(error))  # what it has of its own may not be picklable
+        pickle.loads(pickle.dumps(error))  # its own attributes may not be picklable
     except Exception:
         return RuntimeError("".join(traceback.format_exception(error)))
     return error
 
 
 def _leave_with_parent() -> None:
-    """A parent that is killed cannot end its children: they must see it themselves."""
+    """Ends this process with its parent: a killed parent cannot end its children."""
     if parent := multiprocessing.parent_process():
         parent.join()
         os._exit(1)

@@ -1,18 +1,18 @@
-"""How long work reports what it has done."""
+"""Types of callbacks by which long work reports its progress."""
 
 from collections.abc import Callable
 
 Progress = Callable[[str, float, float], None]
-"""Called with (what is done now, how much of it is done, how much there is)."""
+"""Called with (name of the current work, amount done, total amount)."""
 
 
 Note = Callable[[str], None]
-"""Called with one line at a time of what else there is to know."""
+"""Called with one line of further information at a time."""
 
 
 def no_progress(_doing: str, _done: float, _whole: float) -> None:
-    """Tells nobody."""
+    """Does nothing."""
 
 
 def no_note(_line: str) -> None:
-    """Tells nobody."""
+    """Does nothing."""

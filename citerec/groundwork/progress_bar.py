@@ -28,7 +28,7 @@ class _Done(rich.ProgressColumn):
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Progress]:
-    """Shows progress where standard error is a terminal, or the output of a notebook that has ipywidgets."""
+    """Shows progress if standard error is a terminal, or the output of a notebook with ipywidgets."""
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     name, bar_column = rich.TextColumn("{task.description:<18}", markup=False), rich.BarColumn(bar_width=24)
     columns = (name, bar_column, _Done(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn())
@@ -39,7 +39,7 @@ def progress_bar() -> Iterator[Progress]:
     def tell(doing: str, done: float, whole: float) -> None:
         if doing not in tasks:
             for task in bar.tasks:
-                bar.update(task.id, completed=task.total)  # what comes next tells that this is over
+                bar.update(task.id, completed=task.total)  # new work means that the earlier work is done
             tasks[doing] = bar.add_task(doing, total=None)
         bar.update(tasks[doing], completed=done, total=whole or None)
 

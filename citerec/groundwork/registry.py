@@ -25,11 +25,11 @@ class Registry(Generic[Part]):
     loaded when the registry is first used, so modules of parts import heavy packages inside functions.
 
     Args:
-        kind: What a part is, as errors name it: "retriever".
+        kind: The kind of part in errors: "retriever".
         package: The package whose modules are the built-in parts.
         error: The error that an unknown name raises.
         order: The key by which parts are listed; their names by default.
-        besides: What may be named besides parts, as an error says it after their names: ", or a file".
+        besides: Text about what else may be named, after the parts' names in errors: ", or a file".
     """
 
     def __init__(
@@ -54,24 +54,24 @@ class Registry(Generic[Part]):
 
     @property
     def plural(self) -> str:
-        """The kind, said of several parts."""
+        """The plural of the kind."""
         return f"{self.kind[:-1]}ies" if self.kind.endswith("y") else f"{self.kind}s"
 
     def register(self, part: Part) -> Part:
-        """Adds a part under its `name`, as a decorator; ValueError where another part has this name."""
+        """Adds a part under its `name`, as a decorator; ValueError if another part has this name."""
         name = str(part.name)  # type: ignore[attr-defined]
         if self._parts.setdefault(name, part) is not part:
             raise ValueError(f"there are two {self.plural} named {name!r}")
         return part
 
     def __getitem__(self, name: str) -> Part:
-        """The part of this name; InputError, or the error that was given, where there is none."""
+        """The part of this name; InputError, or the given error, if there is none."""
         parts = self._load()
         if name in parts:
             return parts[name]
         if name in self._broken:
             raise self._error(
-                f"the {self.kind} {name!r} cannot be loaded: {self._broken[name]}", "Mend or remove its package."
+                f"the {self.kind} {name!r} cannot be loaded: {self._broken[name]}", "Repair or remove its package."
             )
         near = difflib.get_close_matches(name, parts, n=1)
         hint = f"Did you mean {near[0]}? " if near else ""

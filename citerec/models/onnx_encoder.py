@@ -1,4 +1,4 @@
-"""Encoders with 8-bit weights: once made, they are opened in a moment, without torch and all that comes with it."""
+"""Encoders with 8-bit weights: once made, they open quickly, without torch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,9 +20,9 @@ _READING = "reading.json"
 
 
 class OnnxNetwork:
-    """Runs an encoder in 8 bits, with pooling and whatever its authors put behind it.
+    """Runs an encoder in 8 bits, with pooling and the modules after it.
 
-    Each text is run alone: nothing is padded, and no vector depends on which texts stand beside it.
+    Each text is run alone: there is no padding, and no vector depends on other texts.
     """
 
     batch_tokens = 1
@@ -32,12 +32,12 @@ class OnnxNetwork:
         self.workers = concurrent_calls()
 
     def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
-        """As of `citerec.models.base.Network`."""
+        """As for `citerec.models.base.Network`."""
         return self._model.run({"input_ids": ids, "attention_mask": mask})
 
 
 def _open(name: str, _device: str | None) -> Opened:
-    """An encoder in 8 bits: made at the first call and kept, for every process that asks later."""
+    """An encoder in 8 bits: made at the first call and cached for later processes."""
     found = find_model(name)
     loaded: SentenceTransformer | None = None
     try:
@@ -57,13 +57,13 @@ def _open(name: str, _device: str | None) -> Opened:
         reading = Reading.model_validate_json((path.parent / _READING).read_bytes())
     except (OSError, ValidationError) as error:
         raise ModelError(
-            f"the 8-bit model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is made anew."
+            f"the 8-bit model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is rebuilt."
         ) from error
     return Opened(identity, reading, OnnxNetwork(path))
 
 
 def _sentence_vectors(name: str, model: "SentenceTransformer") -> Any:
-    """A module of torch: vectors of length one (rows, dimension), of ids and mask (rows, length)."""
+    """A module of torch: vectors of length one (rows, dimension), from ids and mask (rows, length)."""
     import torch
 
     transformer, *behind = model.eval()

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sentence_transformers import SentenceTransformer
 
-# Encoders without modules of sentence-transformers whose authors take the vector of [CLS]; any other's is the mean.
+# Encoders without modules of sentence-transformers whose authors use the vector of [CLS]; all others use the mean.
 # Cohan et al. 2020 (SPECTER), Singh et al. 2023 (SPECTER2; its base alone, without adapters).
 _CLS_POOLED = {"allenai/specter", "allenai/specter2", "allenai/specter2_base"}
 _CPU_BATCH_TOKENS = 2048
@@ -23,7 +23,7 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
     """A model of sentence-transformers, by folder, wheel or hub id; safetensors only, no code of its own.
 
     An encoder without modules of sentence-transformers gets the pooling of its authors if that is [CLS], else the mean
-    of its tokens. A ModelError if it cannot be found or loaded.
+    of its tokens. Raises ModelError if it cannot be found or loaded.
     """
     found = find_model(name)
     device = torch_device(device)
@@ -46,12 +46,12 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
 
 
 def takes_cls(name: str, found: str) -> bool:
-    """Whether an encoder gets the pooling by [CLS] from us, for its own files say nothing of pooling."""
+    """Whether citerec sets the pooling of an encoder to [CLS], because its own files do not say."""
     return name in _CLS_POOLED and not (Path(found) / "modules.json").is_file()
 
 
 class TorchNetwork:
-    """Runs the modules of sentence-transformers: the transformer, pooling, and what its authors put behind it."""
+    """Runs the modules of sentence-transformers: the transformer, pooling, and the modules after it."""
 
     workers = 1  # torch has threads of its own within a batch
 
@@ -61,11 +61,11 @@ class TorchNetwork:
         self.batch_tokens = _GPU_BATCH_TOKENS if self._on_gpu else _CPU_BATCH_TOKENS
 
     def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
-        """As of `citerec.models.base.Network`."""
+        """As for `citerec.models.base.Network`."""
         import torch
 
         device = self._model.device
-        # bfloat16 where there are tensor cores for it. On a CPU it was no quicker: docs/retrieval.md.
+        # bfloat16 on GPUs, which have tensor cores for it. On a CPU it was not faster: docs/retrieval.md.
         with torch.inference_mode(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=self._on_gpu):
             features = {
                 "input_ids": torch.from_numpy(ids).to(device),

@@ -13,29 +13,29 @@ if TYPE_CHECKING:
     from transformers import GenerationConfig
 
 _DOCUMENT_END = "<doc-sep>"
-_UNLIMITED = 1_000_000  # a tokenizer that was never told a length says more than this
+_UNLIMITED = 1_000_000  # a tokenizer without a set length reports more than this
 _FIRST = ("max_encoder_position_embeddings", "max_position_embeddings", "n_positions")
 _LAST = ("max_decoder_position_embeddings", "max_position_embeddings", "n_positions")
 IGNORED = -100
-"""What torch's cross-entropy leaves out."""
+"""The label that torch's cross-entropy ignores."""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The token ids of a text, special ones included, and whether it was too long and its end is missing."""
+    """The token ids of a text, special ones included, and whether it was truncated."""
 
     ids: tuple[int, ...]
     cut: bool
 
 
 class Seq2seqModel:
-    """An encoder-decoder of transformers with its tokenizer. To open one, use `open`.
+    """An encoder-decoder of transformers with its tokenizer. Use `open` to open one.
 
     Attributes:
         identity: Its `model_identity`.
-        family: `led`, `primera`, `bart`, `pegasus`, or what else transformers calls it.
-        max_input_tokens: How much it reads, special tokens included; None for any length.
-        max_output_tokens: How much it writes; None for any length.
+        family: `led`, `primera`, `bart`, `pegasus`, or another model type of transformers.
+        max_input_tokens: How many tokens it reads, special ones included; None for any length.
+        max_output_tokens: How many tokens it writes; None for any length.
     """
 
     def __init__(self, name: str, identity: str, model: Any, tokenizer: Any) -> None:
@@ -55,18 +55,18 @@ class Seq2seqModel:
 
     @classmethod
     def open(cls, name: str, *, device: str | None = None) -> Self:
-        """Loads a model by a folder, or a name on the hub such as `allenai/led-base-16384`, on a GPU by default.
+        """Loads a model from a folder, or by a name on the hub such as `allenai/led-base-16384`, by default on a GPU.
 
         Raises:
             InputError: There is no such device.
-            ModelError: It cannot be found or loaded, or does not write.
+            ModelError: It cannot be found or loaded, or is not an encoder-decoder.
         """
         place = torch_device(device)
 
         def check(config: Any) -> None:
             if not config.is_encoder_decoder:
                 raise ModelError(
-                    f"{name} is no encoder-decoder: it cannot write", "Take LED, BART, PEGASUS or PRIMERA, for example."
+                    f"{name} is not an encoder-decoder: it cannot write", "Use LED, BART, PEGASUS or PRIMERA."
                 )
 
         model, tokenizer = load_pretrained(name, "AutoModelForSeq2SeqLM", check=check)
@@ -79,14 +79,14 @@ class Seq2seqModel:
 
     @property
     def precision(self) -> str:
-        """In what it computes: `bfloat16` on a GPU, `float32` else. Texts and weights may differ."""
+        """The precision of computing: `bfloat16` on a GPU, else `float32`. Texts and weights may differ."""
         return "bfloat16" if self.device == "cuda" else "float32"
 
     def encode(self, documents: Sequence[str], max_tokens: int) -> Encoded:
-        """What the model reads of some documents: so many tokens in all, at most.
+        """The tokens of some documents as the model reads them: at most `max_tokens` in all.
 
-        PRIMERA's documents are each cut to an equal share, and followed by a token of their own (Xiao et al. 2022).
-        Other models read them as one text, cut at its end (Funkquist et al. 2023).
+        PRIMERA truncates each document to an equal share, and puts a special token after it (Xiao et al. 2022). Other
+        models read them as one text, truncated at its end (Funkquist et al. 2023).
         """
         if self._document_end is None:
             return self.encode_text(" ".join(documents), max_tokens)
@@ -102,12 +102,12 @@ class Seq2seqModel:
         return Encoded((*ids[: max_tokens - 1], self._tokenizer.eos_token_id), cut)
 
     def encode_text(self, text: str, max_tokens: int) -> Encoded:
-        """A text with its special tokens, cut at its end where it is too long."""
+        """A text with its special tokens, truncated at its end if it is too long."""
         found = self._tokenizer([text], truncation=True, max_length=max_tokens)
         return Encoded(tuple(found["input_ids"][0]), bool(found.encodings[0].overflowing))
 
     def prompt(self, text: str) -> tuple[int, ...]:
-        """With which ids the decoder is to begin so that what it writes begins with a text; at least one."""
+        """The ids with which the decoder begins, so that the text it writes begins with `text`; at least one."""
         start = self.model.generation_config.decoder_start_token_id
         if not text:
             return (start,)
@@ -118,7 +118,7 @@ class Seq2seqModel:
     def tensors(self, batch: Sequence[Sequence[int]]) -> "dict[str, torch.Tensor]":
         """Inputs of the encoder, texts × longest, on the model's device.
 
-        LED reads the first token with global attention (Funkquist et al. 2023), PRIMERA also what ends a document
+        LED reads the first token with global attention (Funkquist et al. 2023), PRIMERA also the tokens after documents
         (Xiao et al. 2022).
         """
         import torch
@@ -146,7 +146,7 @@ class Seq2seqModel:
     def generate(
         self, batch: Sequence[Sequence[int]], config: "GenerationConfig", prompt: Sequence[int]
     ) -> list[Sequence[int]]:
-        """What the model writes about some inputs, as token ids."""
+        """The texts that the model writes for some inputs, as token ids."""
         import torch
 
         with torch.inference_mode(), self._autocast(), quiet_libraries():
@@ -158,7 +158,7 @@ class Seq2seqModel:
     def decode(self, ids: Sequence[int]) -> str:
         """The text of some token ids, without special ones."""
         text = str(self._tokenizer.decode(list(ids), skip_special_tokens=True))
-        return text.replace("<n>", "\n").strip()  # so PEGASUS writes the end of a line
+        return text.replace("<n>", "\n").strip()  # PEGASUS's line end
 
     def save(self, folder: Any) -> None:
         """Writes transformers' files into a folder."""
@@ -172,14 +172,14 @@ class Seq2seqModel:
         )
 
     def _autocast(self) -> Any:
-        """bfloat16 inside, on a GPU, which has the range of 32 bits: in float16 PEGASUS did not learn (CiteSum)."""
+        """Uses bfloat16 on a GPU, which has the range of 32 bits: in float16 PEGASUS did not learn (CiteSum)."""
         import torch
 
         return torch.autocast(self.device, torch.bfloat16, enabled=self.precision == "bfloat16")
 
 
 def _forget_habits(model: Any) -> None:
-    """Leaves what a model's own files say of special tokens, not of lengths and beams: these are the caller's."""
+    """Keeps the special tokens of a model's generation config, but not its lengths and beams: the caller sets those."""
     from transformers import GenerationConfig
 
     own = model.generation_config
@@ -190,7 +190,7 @@ def _forget_habits(model: Any) -> None:
 
 
 def _limit(config: Any, names: Sequence[str]) -> int | None:
-    """The first of some limits that a configuration says."""
+    """The first of some limits that a configuration has."""
     return next((int(limit) for name in names if (limit := getattr(config, name, None))), None)
 
 

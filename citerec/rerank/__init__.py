@@ -1,1 +1,1 @@
-"""Ranking candidates anew: learning to rank, cross-encoder."""
+"""Reranking of candidates: learning to rank, cross-encoder."""

@@ -1,4 +1,4 @@
-"""What a reranker is, and the registry of all of them.
+"""The interface of rerankers, and their registry.
 
 A reranker is one module of `citerec.rerank` (or an entry point of the group `citerec.rerankers` in another package)
 with a subclass of `Reranker` that registers itself:
@@ -8,7 +8,7 @@ with a subclass of `Reranker` that registers itself:
         name = "newest"
         ...
 
-It can then be named in a recipe, behind a `+` in `--system`, and in `--set newest.KEY=VALUE`.
+It can then be named in a recipe, after a `+` in `--system`, and in `--set newest.KEY=VALUE`.
 """
 
 from abc import ABC, abstractmethod
@@ -32,16 +32,16 @@ MANIFEST = "manifest.json"
 
 
 class Reranker(ABC):
-    """Ranks candidates anew. Safe to call from several threads; ties go by paper id.
+    """Reranks candidates. Safe to call from several threads; ties are ordered by paper id.
 
     Attributes:
-        name: What recipes, settings and errors call it.
-        Settings: Its settings: a `PartSettings` whose fields all have defaults and descriptions.
-        preference: Which of several trained ones of an index is its default: the highest.
-        trained_kind: What the manifest of a trained one says that it is; None for a reranker that is not trained.
-        depth: How many candidates it ranks; those beyond stay behind, in their order.
-        reads_citances: Whether it wants the citing sentences that the search found.
-        folder: Where a trained one lies; None for a reranker that is not trained.
+        name: Its name in recipes, settings and errors.
+        Settings: The class of its settings: a `PartSettings` whose fields all have defaults and descriptions.
+        preference: Of several rerankers trained for an index, the one with the highest value is the default.
+        trained_kind: The `kind` in the manifest of a trained reranker; None for a reranker that is not trained.
+        depth: How many candidates it reranks; the rest follow in their old order.
+        reads_citances: Whether it needs the citing sentences that the search found.
+        folder: The folder of a trained reranker; None for one that is not trained.
     """
 
     name: ClassVar[str]
@@ -55,26 +55,26 @@ class Reranker(ABC):
     @classmethod
     @abstractmethod
     def open(cls, index: Path, folder: Path | None, settings: Any) -> Self:
-        """Opens it.
+        """Opens the reranker.
 
         Args:
             index: The index whose candidates it ranks.
-            folder: The folder of a trained one, where one is named.
+            folder: The folder of a trained reranker, if one is named.
             settings: An instance of `Settings`.
 
         Raises:
-            SettingsError: It was trained nowhere.
-            ModelError: What was trained cannot be opened.
+            SettingsError: There is no trained reranker.
+            ModelError: The trained reranker cannot be opened.
         """
 
     @classmethod
     def is_default_at(cls, _folder: Path) -> bool:
-        """Whether what was trained for an index, in this folder of it, is used by default; never by default."""
+        """Whether the reranker trained into this folder of an index is used by default; False unless overridden."""
         return False
 
     @classmethod
     def learnt_at(cls, index: Path, folder: Path | None, settings: Any) -> Learnt:
-        """What the one that `open` opens learnt from; nothing where it is not trained."""
+        """What the reranker that `open` opens learnt from; nothing if it is not trained."""
         place = folder or getattr(settings, "model", None) or index / cls.name
         return learnt_by_part(place) if cls.trained_kind else NOTHING
 
@@ -91,12 +91,12 @@ class Reranker(ABC):
         """All candidates in their new order, with new scores.
 
         Args:
-            topic: What they were found for.
+            topic: The topic that they were found for.
             candidates: Best first.
             papers: The records of the first `depth` of them.
-            citances: The citing sentences that speak for them, found under the leak rules, by paper id; empty unless
+            citances: The citing sentences that support them, found under the leak rules, by paper id; empty unless
                 `reads_citances`.
-            explain: Whether each of the first `depth` is to say what its score is made of.
+            explain: Whether each of the first `depth` gets reasons for its score.
         """
 
 
@@ -107,7 +107,7 @@ RERANKERS: Registry[type[Reranker]] = Registry(
 
 
 def trained_at(folder: Path) -> type[Reranker] | None:
-    """The reranker that was trained into a folder, as its manifest says; None where it says nothing of the kind."""
+    """The reranker that was trained into a folder, by its manifest; None if there is none."""
     try:
         kind = orjson.loads((folder / MANIFEST).read_bytes()).get("kind")
     except (OSError, ValueError, AttributeError):
@@ -116,7 +116,7 @@ def trained_at(folder: Path) -> type[Reranker] | None:
 
 
 def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None, command: str) -> Path:
-    """Where a trained reranker lies: the named folder, or its own in the index. Raises SettingsError without one."""
+    """The folder of a trained reranker: the named one, or its own in the index. Raises SettingsError without one."""
     if folder:
         return Path(folder)
     if not (index / part.name).is_dir():
@@ -127,9 +127,9 @@ def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None,
 
 
 def in_new_order(ranked: Iterable[Candidate], rest: Iterable[Candidate]) -> list[Candidate]:
-    """Candidates by their new scores (there is at least one), ties by paper id; the rest behind them in their order.
+    """Candidates by their new scores (there is at least one), ties by paper id; the rest follow in their order.
 
-    The old scores of the rest are of another scale: each gets one below the lowest new score.
+    The old scores of the rest are on another scale, so they get new ones below the lowest new score.
     """
     ordered = sorted(ranked, key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
     lowest = ordered[-1].score
@@ -137,7 +137,7 @@ def in_new_order(ranked: Iterable[Candidate], rest: Iterable[Candidate]) -> list
 
 
 def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:
-    """What others wrote when they cited some candidates: what the search found for each, by paper id."""
+    """The citing sentence that the search found for each candidate, by paper id."""
     return {
         candidate.paper_id: store.citances(candidate.paper_id, candidate.citance.citing_id)[candidate.citance.position]
         for candidate in candidates

@@ -1,4 +1,4 @@
-"""A cross-encoder reads a context and a candidate together, and says how well the one cites the other."""
+"""Cross-encoders read a context and a candidate together, and score how well the candidate fits the citation."""
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -42,9 +42,9 @@ Scores = npt.NDArray[np.float32]
 
 
 class Manifest(ModelManifest):
-    """`manifest.json` of a trained cross-encoder; `text` is what it reads.
+    """`manifest.json` of a trained cross-encoder; `text` says what it reads.
 
-    `weight` is that of its score against 1 for the score before, both standardised.
+    `weight` is the weight of its score, against 1 for the previous score; both are standardised.
     """
 
     kind: Literal["citerec-cross-encoder"] = "citerec-cross-encoder"
@@ -56,7 +56,7 @@ class Manifest(ModelManifest):
 
 
 class CrossEncoder:
-    """A model with one output for a pair of texts. To open one, use `open` or, to train it, `begin`."""
+    """A model with one output for a pair of texts. Use `open` to open a trained one, or `begin` to train one."""
 
     def __init__(
         self, model: Any, tokenizer: PairTokenizer, manifest: Manifest, quantised: "OnnxModel | None" = None
@@ -70,15 +70,15 @@ class CrossEncoder:
     def open(
         cls, path_or_name: str | Path, *, backend: Literal["torch", "onnx-int8"] = "torch", device: str | None = None
     ) -> Self:
-        """Opens a trained cross-encoder: what `citerec train reranker` made, or one of transformers with one label.
+        """Opens a trained cross-encoder: one from `citerec train reranker`, or one of transformers with one label.
 
         Args:
             path_or_name: A folder, or a name on the model hub.
             backend: `torch`, or `onnx-int8` for 8-bit weights on a CPU.
-            device: Where torch runs it; a GPU where there is one by default.
+            device: Where torch runs it; by default a GPU if there is one.
 
         Raises:
-            ModelError: There is none; it is broken, of another version or no trained cross-encoder; or packages for
+            ModelError: There is none; it is broken, of another version or not a trained cross-encoder; or packages for
                 8 bits are missing.
         """
 
@@ -86,13 +86,13 @@ class CrossEncoder:
             trained = any("SequenceClassification" in name for name in config.architectures or ())
             if not trained or config.num_labels != 1:
                 raise ModelError(
-                    f"{path_or_name} is no trained cross-encoder",
+                    f"{path_or_name} is not a trained cross-encoder",
                     f"Train one from it: citerec train reranker --base {path_or_name} …",
                 )
 
         found = find_model(str(path_or_name))
         again = "Train it again: citerec train reranker …"
-        # One that was made elsewhere has no manifest.
+        # A model made elsewhere has no manifest.
         manifest = read_model_manifest(Path(found), Manifest, "a cross-encoder", again) or Manifest()
         model, loaded = load_pretrained(str(path_or_name), _KIND, check=check)
         tokenizer = _tokenizer(found, model, loaded, manifest.text)
@@ -107,13 +107,13 @@ class CrossEncoder:
 
     @classmethod
     def begin(cls, base: str, options: TextOptions, *, seed: int, device: str | None = None) -> Self:
-        """A cross-encoder to be trained: an encoder with a new head, drawn by the seed.
+        """A cross-encoder to train: an encoder with a new head, initialised with the seed.
 
         Args:
             base: Any encoder: a folder, a wheel or a name on the model hub.
-            options: What it will read.
-            seed: Of the new head.
-            device: Where it will be trained; a GPU where there is one by default.
+            options: How its texts are made.
+            seed: Seed of the new head.
+            device: Where it is trained; by default a GPU if there is one.
 
         Raises:
             ModelError: There is none, it cannot be loaded, or it cannot read so many tokens.
@@ -123,7 +123,7 @@ class CrossEncoder:
         return cls(model.to(torch_device(device)), tokenizer, Manifest(base=base, text=options))
 
     def scores(self, pairs: Sequence[Pair]) -> Scores:
-        """How well each candidate fits its context: one score a pair, (pairs,), higher for better, not bounded."""
+        """How well each candidate fits its context: one score per pair, (pairs,); higher is better, not bounded."""
         encoded = self.tokenizer.encode(pairs)
         return self._scores_in_8_bits(self._quantised, encoded) if self._quantised else self._scores(encoded)
 
@@ -138,7 +138,7 @@ class CrossEncoder:
         return scores
 
     def _scores_in_8_bits(self, model: "OnnxModel", encoded: Sequence[Encoded]) -> Scores:
-        """Each pair alone, several at once: so no score depends on the pairs beside it."""
+        """Scores each pair alone, several at once: no score depends on the other pairs of a batch."""
         from citerec.models.onnx import concurrent_calls
 
         with ThreadPoolExecutor(concurrent_calls()) as threads:
@@ -165,6 +165,6 @@ def _tokenizer(name: str, model: Any, tokenizer: Any, options: TextOptions) -> P
     longest = longest_input(model, tokenizer)
     if options.max_tokens > longest:
         raise ModelError(
-            f"{name} reads {longest} tokens at most, not {options.max_tokens}", f"Say --max-tokens {longest}"
+            f"{name} reads {longest} tokens at most, not {options.max_tokens}", f"Give --max-tokens {longest}"
         )
     return PairTokenizer(tokenizer, options.max_tokens)

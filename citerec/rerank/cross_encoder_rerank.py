@@ -1,4 +1,4 @@
-"""Candidates ranked anew by a cross-encoder."""
+"""Reranking by a cross-encoder."""
 
 import itertools
 from collections.abc import Mapping, Sequence
@@ -24,22 +24,22 @@ from citerec.settings import PartSettings
 class CrossEncoderSettings(PartSettings):
     """How the cross-encoder is used."""
 
-    depth: int = Field(default=50, ge=1, description="how many candidates are read; the rest stay behind them")
-    model: str | None = Field(default=None, description="folder of the cross-encoder; by default that of the index")
+    depth: int = Field(default=50, ge=1, description="how many candidates are read; the rest follow in their order")
+    model: str | None = Field(default=None, description="folder of the cross-encoder; by default the one of the index")
     weight: float | None = Field(
         default=None,
         ge=0,
         le=1000,
-        description="weight of its score against 1 for the score before, both scaled; by default tuned in training",
+        description="weight of its score, against 1 for the previous score, both scaled; by default tuned in training",
     )
     backend: Literal["torch", "onnx-int8"] = Field(
-        default="torch", description="what runs it: torch, or ONNX Runtime with 8-bit weights"
+        default="torch", description="backend that runs it: torch, or ONNX Runtime with 8-bit weights"
     )
 
 
 @RERANKERS.register
 class CrossEncoderReranker(Reranker):
-    """Reads the first candidates anew. Safe to call from several threads.
+    """Reranks the first candidates by a cross-encoder. Safe to call from several threads.
 
     Raises:
         ModelError: The cross-encoder cannot be opened.
@@ -51,18 +51,18 @@ class CrossEncoderReranker(Reranker):
 
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: CrossEncoderSettings) -> Self:
-        """Opens the cross-encoder in a folder, or that of the index."""
+        """Opens the cross-encoder in a folder, or the one of the index."""
         return cls(trained_folder(cls, index, folder or settings.model, "reranker"), settings)
 
     @classmethod
     def is_default_at(cls, folder: Path) -> bool:
-        """Where training found that it helps: with a weight of 0 it does not."""
+        """Whether training found that it helps: with a weight of 0 it does not."""
         try:
             return bool(float(orjson.loads((folder / MANIFEST).read_bytes()).get("weight", 1)))
         except OSError:
             return False
         except (ValueError, AttributeError):
-            return True  # broken: who opens it says how
+            return True  # broken: opening it raises the error
 
     def __init__(self, path: str | Path, settings: CrossEncoderSettings | None = None) -> None:
         settings = settings or CrossEncoderSettings()
@@ -81,7 +81,7 @@ class CrossEncoderReranker(Reranker):
         *,
         explain: bool = False,
     ) -> list[Candidate]:
-        """Candidates in their new order, with new scores: what the cross-encoder and the ranking before gave each."""
+        """Candidates in their new order; new scores combine the cross-encoder's and the previous ones."""
         (scores,) = read(self.model, [topic], [candidates[: self.depth]], papers, [citances])
         return interpolated(candidates, scores, self.weight, explain=explain)
 
@@ -116,8 +116,8 @@ def interpolated(
 ) -> list[Candidate]:
     """Candidates by their scores and the cross-encoder's, both standardised over those that it read.
 
-    `scores` are of the first candidates, as many as were read; `weight` is theirs against 1 for the candidates' own.
-    Ties go by paper id. Candidates that were not read stand behind the others, in their order.
+    `scores` are those of the first candidates, which were read; `weight` is their weight against 1 for the own scores.
+    Ties are ordered by paper id. Candidates that were not read follow the others, in their order.
     """
     read = candidates[: len(scores)]
     if not read:
@@ -136,7 +136,7 @@ def interpolated(
 
 
 def _standardised(scores: Sequence[float] | Scores) -> npt.NDArray[np.float64]:
-    """Scores with mean 0 and deviation 1; all 0 where they are equal."""
+    """Scores with mean 0 and deviation 1; all 0 if they are equal."""
     values = np.asarray(scores, np.float64)
     deviation = values.std()
     return (values - values.mean()) / deviation if deviation > 1e-12 else np.zeros_like(values)

@@ -1,4 +1,4 @@
-"""What a cross-encoder reads: the texts of a pair, and how they are cut. Training and serving both ask here."""
+"""What a cross-encoder reads: the texts of a pair, and how they are truncated. Training and search both use this."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 MINOR_SHARE = 0.35
-"""Share of the tokens that the citing paper may take (LCR, Gu et al. 2022, section 4.2), and a citance on its side."""
+"""Share of the tokens for the citing paper (LCR, Gu et al. 2022, section 4.2), and for a citance on its own side."""
 
 
 class TextA(NamedTuple):
-    """The side that cites: the citing paper's title and abstract, empty where it is unknown; the passage."""
+    """The citing side: the citing paper's title and abstract, empty if it is unknown; the passage."""
 
     citing: str
     passage: str
 
 
 class TextB(NamedTuple):
-    """The side of the candidate: its title and abstract; a sentence that cites it, empty where there is none."""
+    """The side of the candidate: its title and abstract; a sentence that cites it, empty if there is none."""
 
     paper: str
     citance: str
@@ -36,12 +36,12 @@ Pair = tuple[TextA, TextB]
 
 
 class TextOptions(BaseModel):
-    """Of what the texts are made. A model's manifest keeps them: it is served as it was trained.
+    """What the texts are made of. A model's manifest keeps these options: it is used as it was trained.
 
     Attributes:
-        max_tokens: How many tokens a pair has at most.
+        max_tokens: The largest number of tokens of a pair.
         citing: Whether the citing paper is read.
-        citances: Whether what others wrote when they cited the candidate is read.
+        citances: Whether a sentence of another paper that cites the candidate is read.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,17 +68,17 @@ def _title_and_abstract(paper: Paper) -> str:
 
 
 class Encoded(NamedTuple):
-    """A pair in tokens: their ids, and to which side each belongs."""
+    """A pair as tokens: their ids, and the side to which each belongs."""
 
     ids: list[int]
     sides: list[int]
 
 
 class PairTokenizer:
-    """Turns pairs into tokens: [CLS] citing paper, passage [SEP] candidate, citance [SEP], or as the model has it.
+    """Turns pairs into tokens: [CLS] citing paper, passage [SEP] candidate, citance [SEP], or in the model's own form.
 
-    Each side may use what the other leaves, and at least half, so that neither is ever cut away. Within a side the
-    lesser part, citing paper or citance, is cut first.
+    Each side gets at least half of the tokens, and may use what the other leaves. Within a side, the minor part (citing
+    paper or citance) is cut first.
 
     Raises:
         ModelError: The tokenizer is not one of the `tokenizers` library, or has no padding.
@@ -88,12 +88,12 @@ class PairTokenizer:
         if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token_id is None:
             raise ModelError(
                 f"the tokenizer of {tokenizer.name_or_path} cannot be used: it is slow, or has no padding",
-                "Take a base model with a tokenizer.json, such as allenai/scibert_scivocab_uncased.",
+                "Use a base model with a tokenizer.json, such as allenai/scibert_scivocab_uncased.",
             )
         self.tokenizer = tokenizer
         self.max_tokens = max_tokens
         self._room = max_tokens - tokenizer.num_special_tokens_to_add(pair=True)
-        # A saved tokenizer may bring a cut and a padding of its own.
+        # A saved tokenizer may have truncation and padding of its own.
         self._backend = tokenizer.backend_tokenizer
         self._backend.no_truncation()
         self._backend.no_padding()
@@ -116,7 +116,7 @@ class PairTokenizer:
         return self._frame.around(citing + passage, paper + citance)
 
     def padded(self, batch: Sequence[Encoded]) -> Mapping[str, npt.NDArray[np.int64]]:
-        """What a model takes: arrays of pairs × the longest of them, by name."""
+        """The inputs of a model: arrays of (pairs, tokens of the longest), by name."""
         longest = max(len(pair.ids) for pair in batch)
         ids = np.full((len(batch), longest), self.tokenizer.pad_token_id, np.int64)
         mask, sides = np.zeros_like(ids), np.zeros_like(ids)
@@ -129,7 +129,7 @@ class PairTokenizer:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The names of what the model takes."""
+        """The names of the model's inputs."""
         known = ("input_ids", "attention_mask", "token_type_ids")
         return tuple(name for name in known if name in self.tokenizer.model_input_names)
 
@@ -144,7 +144,7 @@ class _Frame(NamedTuple):
 
     @classmethod
     def of(cls, tokenizer: "Tokenizer") -> Self:
-        """Reads it off an example: to let the tokenizer cut and frame each pair is a hundred times slower."""
+        """Reads the frame off an example: framing each pair by the tokenizer is a hundred times slower."""
         example = tokenizer.encode("a", "b")
         belongs = example.sequence_ids
         a, b = belongs.index(0), belongs.index(1)

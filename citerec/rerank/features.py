@@ -1,4 +1,4 @@
-"""What learning to rank sees of a candidate. Nothing here knows more than the search did under its leak rules."""
+"""The features of candidates for learning to rank. They use only what the search used under its leak rules."""
 
 import math
 import re
@@ -53,7 +53,7 @@ _OF_PAPER: dict[str, tuple[str, Callable[[Topic, Paper], float]]] = {
     ),
     "age": ("years from the paper to the citing paper", _year_gap),
     "common authors": ("authors whom the paper shares with the citing paper", _common_authors),
-    "same venue": ("whether both are of one venue", _same_venue),
+    "same venue": ("whether both have the same venue", _same_venue),
     "has abstract": ("whether the corpus has its abstract", lambda _, paper: float(bool(paper.abstract))),
 }
 _OF_WORDS = {
@@ -64,13 +64,13 @@ _OF_WORDS = {
 _OF_CONTEXT = {
     "sentence words": "how many different words the sentence has",
     "section": "the section of the sentence, as a number",
-    "intent": "why is cited, as a number",
+    "intent": "why the paper is cited, as a number",
 }
 
 FEATURES: dict[str, str] = {
     **_FOUND,
-    **{f"{name} rank": f"rank by that among the candidates: {_FOUND[name]}" for name in _RANKED},
-    **{f"{name} share": f"that against the best candidate's: {_FOUND[name]}" for name in _RANKED},
+    **{f"{name} rank": f"rank among the candidates: {_FOUND[name]}" for name in _RANKED},
+    **{f"{name} share": f"relative to the best candidate: {_FOUND[name]}" for name in _RANKED},
     **{name: meaning for name, (meaning, _) in _OF_PAPER.items()},
     **_OF_WORDS,
     **_OF_CONTEXT,
@@ -92,11 +92,11 @@ KINDS: dict[str, str] = {
     "authors named": "authors named",
     **dict.fromkeys(_OF_CONTEXT, "the sentence itself"),
 }
-"""What a feature is about: reasons for a hit are summed by these."""
+"""The kind of each feature: reasons for a hit are summed by kind."""
 
 
 def features_of(topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]) -> Floats:
-    """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where nothing is known."""
+    """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where unknown."""
     records = [papers.get(candidate.paper_id) or Paper(candidate.paper_id) for candidate in candidates]
     signals = {
         name: np.array([candidate.signals.get(name, _UNKNOWN) for candidate in candidates], np.float32)
@@ -114,12 +114,12 @@ def features_of(topic: Topic, candidates: Sequence[Candidate], papers: Mapping[s
 
 
 def words_of(text: str) -> frozenset[str]:
-    """The different words of a text, without regard to case."""
+    """The different words of a text, in lower case."""
     return frozenset(_WORD.findall(text.casefold()))
 
 
 def _ranks(values: Floats) -> Floats:
-    """Ranks from 1, best first; NaN where there is no value."""
+    """Ranks from 1, best first; NaN for missing values."""
     order = np.argsort(-values, kind="stable")
     ranks = np.empty(len(values), np.float32)
     ranks[order] = np.arange(1, len(values) + 1)

@@ -1,4 +1,4 @@
-"""Candidates ranked anew by a learnt ranker: gradient-boosted trees over `features.FEATURES`."""
+"""Reranking by a learnt ranker: gradient-boosted trees over `features.FEATURES`."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,12 +26,12 @@ MODEL = "model.txt"
 class LtrSettings(PartSettings):
     """How the learnt ranker is used."""
 
-    depth: int = Field(default=200, ge=1, description="how many candidates are ranked anew; the rest stay behind them")
-    model: str | None = Field(default=None, description="folder of the learnt ranker; by default that of the index")
+    depth: int = Field(default=200, ge=1, description="how many candidates are reranked; the rest follow them")
+    model: str | None = Field(default=None, description="folder of the learnt ranker; by default the one of the index")
 
 
 class LtrManifest(ModelManifest):
-    """`manifest.json` of a learnt ranker: what it was made of, how well it did, what its features are worth."""
+    """`manifest.json` of a learnt ranker: its training, its scores on dev, the gain of its features."""
 
     kind: Literal["citerec-ltr"] = "citerec-ltr"
     corpus: str
@@ -40,7 +40,7 @@ class LtrManifest(ModelManifest):
     depth: int
     features: tuple[str, ...]
     gain: dict[str, float]
-    """Share of each feature in what the trees gained."""
+    """Share of each feature in the gain of the trees."""
     training: dict[str, Any]
     dev: dict[str, float]
 
@@ -67,17 +67,17 @@ class LtrReranker(Reranker):
 
     name = "ltr"
     Settings = LtrSettings
-    preference = 1  # a cross-encoder behind it was measured to take away: it is asked by name only
+    preference = 1  # a cross-encoder after it was measured to be worse: it is used by name only
     trained_kind = KIND
 
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Self:
-        """Opens the ranker in a folder, or that of the index."""
+        """Opens the ranker in a folder, or the one of the index."""
         return cls(trained_folder(cls, index, folder or settings.model, "ltr"), settings)
 
     @classmethod
     def is_default_at(cls, folder: Path) -> bool:
-        """Wherever there is one."""
+        """Whether there is a trained ranker."""
         return (folder / MANIFEST).is_file()
 
     def __init__(self, path: Path, settings: LtrSettings | None = None) -> None:
@@ -86,11 +86,11 @@ class LtrReranker(Reranker):
         self.folder = path
         self.manifest = LtrManifest.read(path)
         if self.manifest.features != tuple(FEATURES):
-            raise ModelError(f"{path} was trained on other features", "Train it anew: citerec train ltr")
+            raise ModelError(f"{path} was trained on other features", "Train it again: citerec train ltr")
         try:
             self._trees = lightgbm.Booster(model_file=path / MODEL)
         except lightgbm.basic.LightGBMError as error:
-            raise ModelError(f"{path / MODEL} cannot be read", "Train it anew: citerec train ltr") from error
+            raise ModelError(f"{path / MODEL} cannot be read", "Train it again: citerec train ltr") from error
         self.depth = (settings or LtrSettings()).depth
 
     def rerank(
@@ -102,7 +102,7 @@ class LtrReranker(Reranker):
         *,
         explain: bool = False,
     ) -> list[Candidate]:
-        """Candidates in their new order, with new scores; those beyond `depth` stay behind, in theirs."""
+        """Candidates in their new order, with new scores; those beyond `depth` follow in their order."""
         head = candidates[: self.depth]
         if not head:
             return []
@@ -116,14 +116,14 @@ class LtrReranker(Reranker):
         return in_new_order(ranked, candidates[self.depth :])
 
     def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """What the trees say of each row of features, (rows,)."""
-        # One thread: several contexts are ranked at once, and 200 rows are too few to share.
+        """The trees' score for each row of features, (rows,)."""
+        # One thread: several contexts are ranked at once, and 200 rows are too few to split.
         return np.asarray(self._trees.predict(features, num_threads=1))
 
     def reasons(self, features: npt.NDArray[np.float32]) -> list[tuple[Reason, ...]]:
-        """What adds up to the score of each row, but for a constant.
+        """The reasons that add up to the score of each row, except for a constant.
 
-        The SHAP values of the trees (Lundberg et al., 2020, as LightGBM has them), features of one kind summed.
+        The SHAP values of the trees (Lundberg et al., 2020, as computed by LightGBM), summed by kind of feature.
         """
         values = np.asarray(self._trees.predict(features, num_threads=1, pred_contrib=True))
         kinds = list(dict.fromkeys(KINDS.values()))

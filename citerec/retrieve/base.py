@@ -1,4 +1,4 @@
-"""What a retriever is, and the registry of all of them.
+"""The interface of retrievers, and their registry.
 
 A retriever is one module of `citerec.retrieve` (or an entry point of the group `citerec.retrievers` in another
 package) with a subclass of `Retriever` that registers itself:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class CitanceKey(NamedTuple):
-    """Which citing sentence speaks most for a candidate, and what it adds to the score."""
+    """The citing sentence that adds most to a candidate's score, and what it adds."""
 
     citing_id: str
     position: int
@@ -38,14 +38,14 @@ class CitanceKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A paper found, by its id.
+    """A found paper, by its id.
 
     Attributes:
         paper_id: The paper.
         score: Higher is better; comparable within one list only.
-        citance: The citing sentence that speaks most for it, if one does.
-        signals: What each step said of it, by name; a signal that is missing was not found.
-        reasons: What its score is made of, strongest first, where that was asked for.
+        citance: The citing sentence that adds most to its score, if any.
+        signals: Values that each step gave it, by name; a missing signal was not found.
+        reasons: What its score is made of, strongest first; empty unless `explain` is set.
     """
 
     paper_id: str
@@ -56,13 +56,13 @@ class Candidate:
 
 
 class Retriever(ABC):
-    """Finds candidates for a topic. Safe to call from several threads; ties go by paper id.
+    """Finds candidates for a topic. Safe to call from several threads; ties are ordered by paper id.
 
     Attributes:
-        name: What recipes, settings and errors call it.
-        label: What reasons call its share of a fused score.
-        Settings: Its settings: a `PartSettings` whose fields all have defaults and descriptions.
-        filters_itself: Whether `search` leaves out what the filters forbid. Where it does not, the pipeline does so
+        name: Its name in recipes, settings and errors.
+        label: The name of its share of a fused score in reasons.
+        Settings: The class of its settings: a `PartSettings` whose fields all have defaults and descriptions.
+        filters_itself: Whether `search` leaves out what the filters forbid. If it does not, the pipeline does so
             afterwards, and the list may become shorter than k.
     """
 
@@ -74,7 +74,7 @@ class Retriever(ABC):
     @classmethod
     @abstractmethod
     def open(cls, index: "OpenIndex", settings: Any) -> Self:
-        """Opens it over an index.
+        """Opens the retriever on an index.
 
         Args:
             index: The index: its folder, paper store, manifest and words.
@@ -87,18 +87,18 @@ class Retriever(ABC):
 
     @classmethod
     def learnt_at(cls, _index: Path, _settings: Any) -> Learnt:
-        """What it learnt from, where it was trained by citerec; nothing by default."""
+        """What it learnt from, if citerec trained it; nothing by default."""
         return NOTHING
 
     @abstractmethod
     def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: Any = None) -> list[Candidate]:
-        """The k best candidates, best first; fewer where fewer are found.
+        """The k best candidates, best first; fewer if fewer are found.
 
         Args:
-            topic: What to search for.
+            topic: The topic to search for.
             k: How many candidates, from 1.
-            filters: Which papers may be found, and what must not be known: the leak rules are among them.
-            prepared: What `prepare` gave for the topic; None where it was not asked.
+            filters: Which papers may be found, and what must not be known; they include the leak rules.
+            prepared: What `prepare` returned for the topic; None if it was not called.
 
         Raises:
             QueryError: The topic holds nothing to search for.
@@ -110,7 +110,7 @@ class Retriever(ABC):
         return [None] * len(topics)
 
     def with_feedback(self, _prepared: Any, _paper_ids: Sequence[str], _weight: float) -> Any | None:
-        """What `prepare` gave, drawn to the papers found first; None (the default) for no second search."""
+        """What `prepare` returned, moved towards the first papers found; None (the default) for no second search."""
         return None
 
     def scores(self, _prepared: Any, _paper_ids: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
@@ -118,11 +118,11 @@ class Retriever(ABC):
         return {}
 
     def explain(self, _topic: Topic, _candidate: Candidate) -> tuple[Match, ...]:
-        """The words of the topic that speak for a candidate, best first; none by default."""
+        """The words of the topic that a candidate matches, best first; none by default."""
         return ()
 
     def close(self) -> None:
-        """Lets go of files and models."""
+        """Closes files and releases models."""
         return
 
 

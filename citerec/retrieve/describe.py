@@ -1,4 +1,4 @@
-"""What an index holds, for people to look at."""
+"""Descriptions of indexes, for `citerec index info` and `list`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +14,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """An index."""
+    """The contents of an index."""
 
     path: Path
     bytes: int
@@ -49,7 +49,7 @@ class Listed:
 
 
 def describe(index: Path) -> Description:
-    """What an index holds.
+    """Describes an index.
 
     Raises:
         IndexUnusableError: There is none, or it is half built, broken, or of another version.

@@ -1,4 +1,4 @@
-"""Several ranked lists as one, and several retrievers as one."""
+"""Fusion of ranked lists, and of retrievers."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from citerec.settings import PartSettings
 
 
 class Fusion(PartSettings):
-    """How the lists of several retrievers become one. Defaults chosen on dev contexts: docs/results.md."""
+    """How the lists of several retrievers are fused. Defaults were chosen on dev contexts: docs/results.md."""
 
     method: Literal["weighted", "rrf"] = Field(
         default="weighted",
@@ -24,15 +24,15 @@ class Fusion(PartSettings):
     k: float = Field(default=20, gt=0, description="rrf: a hit scores weight / (k + rank)")
     depth: int = Field(default=1000, ge=1, description="how many hits of each list are fused")
     feedback: int = Field(
-        default=0, ge=0, le=1000, description="how many of the first fused papers the vectors are searched with again"
+        default=0, ge=0, le=1000, description="how many of the first fused papers feed a second search by vectors"
     )
     feedback_weight: float = Field(
-        default=0.3, ge=0, le=1000, description="weight of the mean of their vectors, against 1 for the query's own"
+        default=0.3, ge=0, le=1000, description="weight of the mean of their vectors, against 1 for the query's"
     )
 
 
 class FusedRetriever:
-    """Asks several retrievers and fuses what they find. Safe to call from several threads."""
+    """Searches with several retrievers and fuses their lists. Safe to call from several threads."""
 
     def __init__(
         self, index: OpenIndex, retrievers: Mapping[str, Retriever], weights: Mapping[str, float], fusion: Fusion
@@ -43,7 +43,7 @@ class FusedRetriever:
         self._fusion = fusion
 
     def close(self) -> None:
-        """Lets go of the retrievers' files and models."""
+        """Closes the retrievers' files and releases their models."""
         for retriever in self._retrievers.values():
             retriever.close()
 
@@ -63,7 +63,7 @@ class FusedRetriever:
     ) -> list[Candidate]:
         """The k best candidates, best first; arguments and errors as for `Retriever.search`.
 
-        With `explain`, candidates of several lists say what each list gave them.
+        With `explain`, candidates of several lists report what each list gave them.
         """
         made = dict(prepared if prepared is not None else self.prepare([topic])[0])
         if len(self._retrievers) == 1:
@@ -89,7 +89,7 @@ class FusedRetriever:
         return fused
 
     def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
-        """The words of the topic that speak for a candidate, best first; what vectors say stands under no word."""
+        """The words of the topic that a candidate matches, best first; vectors match no words."""
         retrievers = dict.fromkeys([self._index.lucene, *self._retrievers.values()])
         return tuple(match for retriever in retrievers for match in retriever.explain(topic, candidate))
 
@@ -107,12 +107,12 @@ def fuse(
     k: int | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> list[Candidate]:
-    """The k best candidates (all by default) of several lists, best first; ties go by paper id.
+    """The k best candidates (all by default) of several lists, best first; ties are ordered by paper id.
 
     `rrf` is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009): `Σ_list w_list / (k + rank)`.
-    `weighted` scales the scores of each list to 0–1 first: `Σ_list w_list · (score − least) / (most − least)`. What is
-    not in a list gets nothing for it. Lists, weights and labels stand under the names of retrievers; a missing weight
-    is 1. With labels, candidates say what each list gave them.
+    `weighted` scales the scores of each list to 0–1 first: `Σ_list w_list · (score − least) / (most − least)`. A
+    paper that is not in a list gets nothing for it. Lists, weights and labels are given by the names of retrievers; a
+    missing weight is 1. With labels, candidates report what each list gave them.
     """
     scores: dict[str, float] = defaultdict(float)
     reasons: dict[str, list[Reason]] = defaultdict(list)
@@ -138,12 +138,12 @@ def fuse(
 
 
 def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
-    """Reasons that say something, the strongest first, whichever way they pull."""
+    """Reasons whose score is not 0, the strongest first, positive or negative."""
     return tuple(sorted((one for one in reasons if one.score), key=lambda one: (-abs(one.score), one.name)))
 
 
 def _with_signals(candidates: list[Candidate], retriever: Retriever, prepared: Any, known: set[str]) -> list[Candidate]:
-    """Candidates with the signals that a retriever has for those that only others found: rankers ask for them."""
+    """Adds a retriever's signals to the candidates that only other retrievers found: rerankers need them."""
     signals = retriever.scores(prepared, [one.paper_id for one in candidates if one.paper_id not in known])
     return [
         replace(candidate, signals={**candidate.signals, **signals[candidate.paper_id]})
@@ -159,7 +159,7 @@ def _shares(candidates: Sequence[Candidate], fusion: Fusion) -> list[float]:
     if fusion.method == "rrf":
         return [1 / (fusion.k + rank) for rank in range(1, len(candidates) + 1)]
     most, least = candidates[0].score, candidates[-1].score
-    # One score for all: all are best.
+    # All scores are equal: all are best.
     return [(candidate.score - least) / (most - least) if most > least else 1.0 for candidate in candidates]
 
 

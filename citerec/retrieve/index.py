@@ -1,4 +1,4 @@
-"""Index directories: building them beside their place, adding to them, opening them (docs/storage.md)."""
+"""Index directories: building them in a directory beside, adding to them, opening them (docs/storage.md)."""
 
 import contextlib
 import functools
@@ -40,13 +40,13 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How to read and build: `format_name` where it is not to be recognised, `workers` None for one a processor.
+    """How to read and build: `format_name` None to recognise the format, `workers` None for one per processor.
 
     Attributes:
-        max_bad: Share of bad records above which the work stops.
+        max_bad: Share of bad records above which the build stops.
         citances: Files of contexts whose sentences become citances of the papers they cite.
-        dense: How to make vectors beside the Lucene index. Where None, a build makes none, and what is added to an
-            index that has some is encoded as the rest was.
+        dense: How to make vectors beside the Lucene index. If None, a build makes none, and papers added to an index
+            with vectors are encoded as the rest was.
     """
 
     format_name: str | None = None
@@ -59,18 +59,18 @@ class BuildOptions:
 def build_index(
     sources: Sequence[Path], out: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
 ) -> Manifest:
-    """Builds an index of all papers of some sources, in place of what stood at `out`.
+    """Builds an index of all papers of some sources, in place of one that is already at `out`.
 
-    What stood there stays whole until the new index is. A build that was stopped goes on where it stopped.
+    The existing index is kept until the new one is complete. An interrupted build is resumed.
 
     Raises:
         SourceError: A source is missing, broken, empty, or of no known format.
-        BuildError: Too many records are bad, or the disk is full, or another build is at work.
+        BuildError: Too many records are bad, or the disk is full, or another build is running.
     """
     options = options or BuildOptions()
     out = followed(out)
     if out.exists() and not is_index(out) and (not out.is_dir() or any(out.iterdir())):
-        raise SourceError(f"{out} exists and is no index", "Give another --out, or remove it first.")
+        raise SourceError(f"{out} exists and is not an index", "Give another --out, or remove it first.")
     shards = find_shards(sources, options.format_name, options.citances)
     with staging_of(out, plan_of(shards, "build")) as journal:
         return _fill(journal, shards, options, out / DENSE, on_progress)
@@ -82,9 +82,9 @@ def add_to_index(
     options: BuildOptions | None = None,
     on_progress: Progress = no_progress,
 ) -> Manifest:
-    """Upserts the papers of further sources into an index: the outcome is that of a build from all sources together.
+    """Upserts the papers of further sources into an index: the result is that of a build from all sources together.
 
-    The old index stays whole until the new one is. Errors are those of `build_index`.
+    The old index is kept until the new one is complete. Other errors are those of `build_index`.
 
     Raises:
         IndexUnusableError: There is no index to add to.
@@ -101,16 +101,15 @@ def add_to_index(
 
 
 def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_progress) -> DenseManifest:
-    """Makes the vectors of an index that stands, in place of those that it has, which stay whole until then.
+    """Makes the vectors of an existing index. Vectors that it already has are kept until the new ones are complete.
 
-    Stopped, it goes on where it stopped when it is called again; texts that were encoded with the same model before are
-    not encoded again.
+    An interrupted run is resumed by the next call; texts that the same model has encoded before are not encoded again.
 
     Raises:
         IndexUnusableError: There is no index.
         ModelError: The model cannot be found or loaded.
         SourceError: Given vectors are missing or broken.
-        BuildError: Too many given vectors cannot be used, or the disk is full, or another build is at work.
+        BuildError: Too many given vectors cannot be used, or the disk is full, or another build is running.
     """
     index = followed(index)
     recover(index)
@@ -137,7 +136,7 @@ def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_
 
 
 def open_store(index: Path) -> SqliteStore:
-    """The paper store of an index directory, to read; raises IndexUnusableError where it cannot be read."""
+    """The paper store of an index directory, to read; raises IndexUnusableError if it cannot be read."""
     try:
         return SqliteStore(index / STORE, read_only=True)
     except sqlite3.Error as error:
@@ -199,19 +198,19 @@ def _fill(
 
 
 def _check_lucene(staging: Path, counts: Counts) -> None:
-    """Whether Lucene has all of it: an index to which was added may have been damaged before."""
+    """Raises an error unless Lucene has all documents: an index to which papers are added may be damaged."""
     for name, expected in (("papers", counts.papers), ("citances", counts.citances)):
         found = count_documents(staging / LUCENE / name) if expected else 0
         if found != expected:
             shutil.rmtree(staging)
             raise IndexUnusableError(
                 f"Lucene has {found:,} {name} where the store has {expected:,}: the index was damaged before",
-                "Build it again from its sources; what stood there was left as it is.",
+                "Build it again from its sources; the existing index was not changed.",
             )
 
 
 def write_lucene(store: PaperStore, path: Path, first: int, counts: Counts, on_progress: Progress) -> None:
-    """Brings both Lucene indexes up to the store: all of it, or what changed since the first shard of this run."""
+    """Updates both Lucene indexes from the store: everything, or the changes since the first shard of this run."""
     path.mkdir(exist_ok=True)
     since = place_of(first) if first > 1 else 0
     with LuceneWriter[SearchableText](path / "papers", PaperDocument) as papers:
@@ -232,7 +231,7 @@ def _write(
     run: int,
     advance: Callable[[int], None],
 ) -> None:
-    """Writes the items of all papers, in order of paper id; goes on after the last commit of the same run."""
+    """Writes the items of all papers, in order of paper id; continues after the last commit of the same run."""
     mark = writer.mark
     if mark.run == run and mark.finished:
         return

@@ -1,4 +1,4 @@
-"""What an index directory says of itself."""
+"""The manifest of an index directory."""
 
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +12,7 @@ from citerec.groundwork.places import INDEXES
 
 KIND = "citerec-index"
 VERSION = 2
-"""Rises when an index written before can no longer be read."""
+"""Increased when older indexes can no longer be read."""
 
 FILE_NAME = "manifest.json"
 
@@ -36,7 +36,7 @@ class IndexCounts(_Part):
 
 
 class Manifest(_Part):
-    """`manifest.json`. It is written last: a directory without it is no index."""
+    """`manifest.json`. It is written last: a directory without it is not an index."""
 
     kind: str = KIND
     version: int = VERSION
@@ -59,7 +59,7 @@ class Manifest(_Part):
             raise IndexUnusableError(f"there is no index {index}", build)
         path = index / FILE_NAME
         if not path.exists():
-            raise IndexUnusableError(f"{index} is no index: it has no {FILE_NAME}", build)
+            raise IndexUnusableError(f"{index} is not an index: it has no {FILE_NAME}", build)
         if (version := _stated(index).get("version", VERSION)) != VERSION:
             raise IndexUnusableError(
                 f"{index} is an index of version {version}; this citerec reads version {VERSION}",
@@ -79,15 +79,15 @@ class Manifest(_Part):
 
 
 def is_index(path: Path) -> bool:
-    """Whether a directory says that it is an index, of whatever version."""
+    """Whether the manifest of a directory says that it is an index, of any version."""
     return _stated(path).get("kind") == KIND
 
 
 def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
-    """The index to ask: the one given, the one with a fingerprint below `indexes/`, or the only one there.
+    """The index to use: the given one, the one with the fingerprint below `indexes/`, or the only one there.
 
     Raises:
-        IndexUnusableError: None is given, and there is none or several to choose from.
+        IndexUnusableError: None is given, and `indexes/` has none or several.
     """
     if given is not None:
         return given
@@ -105,7 +105,7 @@ def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
 
 
 def _stated(index: Path) -> dict[str, Any]:
-    """The manifest of an index as JSON, whether it is right or not; empty where there is none."""
+    """The manifest of an index as JSON, valid or not; empty if there is none."""
     try:
         found = orjson.loads((index / FILE_NAME).read_bytes())
     except (OSError, ValueError):

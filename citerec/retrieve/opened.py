@@ -1,4 +1,4 @@
-"""An index that is open: what every retriever gets."""
+"""An open index, which every retriever gets."""
 
 import difflib
 import functools
@@ -25,7 +25,7 @@ _USUAL_K = 10
 class OpenIndex:
     """An index directory, open for searching. Safe to use from several threads.
 
-    `lucene` searches its words: always open, since Lucene knows filters and orders.
+    `lucene` searches its words. It is always open, because filters and sort orders need Lucene.
     """
 
     def __init__(self, path: Path, manifest: Manifest, store: PaperStore, lucene: "LuceneRetriever") -> None:
@@ -37,11 +37,11 @@ class OpenIndex:
 
     @classmethod
     def open(cls, index: str | Path, lucene_settings: Any = None) -> Self:
-        """Opens an index directory; words are searched as the settings of the retriever `lucene` say.
+        """Opens an index directory; words are searched with the settings of the retriever `lucene`.
 
         Raises:
             IndexUnusableError: There is none, or it is half built, broken, or of another version.
-            JavaError: There is no Java to run Lucene on.
+            JavaError: There is no Java runtime that can run Lucene.
         """
         from citerec.retrieve.lucene import LuceneRetriever
 
@@ -56,12 +56,12 @@ class OpenIndex:
             raise
 
     def close(self) -> None:
-        """Lets go of the index's files."""
+        """Closes the index's files."""
         self.lucene.close()
         self.store.close()
 
     def number_of_hits(self, k: int | None) -> int:
-        """k, or where it is None the usual number, as far as the index has so many papers.
+        """k, or if it is None the usual number, at most the number of papers of the index.
 
         Raises:
             FilterError: k is under 1 or over the number of papers.
@@ -78,19 +78,17 @@ class OpenIndex:
         return k
 
     def check_filters(self, filters: Filters) -> None:
-        """Whether the filters make sense, and name fields of study that the index has.
+        """Checks that the filters make sense, and name fields of study that the index has.
 
         Raises:
-            FilterError: A range is turned round, a number negative, or a field unknown.
+            FilterError: A range is reversed, a number is negative, or a field is unknown.
         """
         low, high = filters.year_from, filters.year_to
         for year in (low, high):
             if year is not None and not 0 <= year <= LAST_YEAR:
-                raise FilterError(f"{year} is no year", "Give years such as 1998.")
+                raise FilterError(f"{year} is not a year", "Give years such as 1998.")
         if low is not None and high is not None and low > high:
-            raise FilterError(
-                f"the years {low} to {high} are turned round", f"Write --year-from {high} --year-to {low}"
-            )
+            raise FilterError(f"the years {low} to {high} are reversed", f"Write --year-from {high} --year-to {low}")
         if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
             raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
         for name in filters.fields:
@@ -107,17 +105,17 @@ class OpenIndex:
         return f"It has: {', '.join(list(known.values())[:_NAMED_FIELDS])}."
 
     def permitted(self, name: str, candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
-        """Those candidates of a named retriever that pass the filters, each once, best first, ties by paper id.
+        """The candidates of a retriever that pass the filters, each once, best first, ties by paper id.
 
         Raises:
-            SearchError: A candidate is no paper of the index.
+            SearchError: A candidate is not a paper of the index.
         """
         papers = self.store.papers({candidate.paper_id for candidate in candidates})
         for candidate in candidates:
             if candidate.paper_id not in papers:
                 raise SearchError(
                     f"the retriever {name} found {candidate.paper_id!r}, which is not in the index",
-                    "It must give ids of the index that it was opened on.",
+                    "It must return ids of the index that it was opened on.",
                 )
         ordered = sorted(candidates, key=lambda one: (-one.score, one.paper_id.encode()))
         best = {candidate.paper_id: candidate for candidate in reversed(ordered)}

@@ -1,4 +1,4 @@
-"""A run: ranked papers of many contexts, and its forms elsewhere (TREC, ranx, pandas, dictionaries)."""
+"""A run: ranked papers of many contexts, and its conversions (TREC, ranx, pandas, dictionaries)."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,16 +18,16 @@ COLUMNS = ("context", "Q0", "paper", "rank", "score", "tag")
 FORM = "A run has lines of six columns: context Q0 paper rank score tag."
 _COLUMNS = ("context_id", "paper_id", "score")
 _LARGEST = 3e38
-"""Scores beyond it have no place in single precision; a little below its end, so that there are steps left."""
+"""Limit of written scores: a little below the largest single-precision number, so that there are steps left."""
 
 
 class Run(Mapping[str, Mapping[str, float]]):
-    """Scores by context id and paper id, best first; ties go by paper id. The name is one word.
+    """Scores by context id and paper id, best first; ties are ordered by paper id. The name is one word.
 
     A mapping, so `evaluate` takes it as a system. `Recommender.search_many` makes one.
 
     Raises:
-        InputError: A context comes twice, or a paper twice in one; or a score is no number.
+        InputError: A context occurs twice, or a paper occurs twice in one, or a score is not a number.
     """
 
     def __init__(self, answers: Iterable[tuple[str, Iterable[tuple[str, float]]]], name: str = "run") -> None:
@@ -35,7 +35,7 @@ class Run(Mapping[str, Mapping[str, float]]):
         self._answers: dict[str, dict[str, float]] = {}
         for context_id, papers in answers:
             if context_id in self._answers:
-                raise InputError(f"the run answers {context_id!r} twice", "Give each context an id of its own.")
+                raise InputError(f"the run answers {context_id!r} twice", "Give each context a unique id.")
             scores: dict[str, float] = {}
             for paper_id, score in papers:
                 if str(paper_id) in scores:
@@ -71,7 +71,7 @@ class Run(Mapping[str, Mapping[str, float]]):
         return cls(((context_id, papers.items()) for context_id, papers in scores.items()), name)
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row a hit: `context_id`, `paper_id`, `rank` from 1, `score`."""
+        """One row per hit: `context_id`, `paper_id`, `rank` from 1, `score`."""
         import pandas as pd
 
         rows = [
@@ -83,7 +83,7 @@ class Run(Mapping[str, Mapping[str, float]]):
 
     @classmethod
     def from_frame(cls, frame: "pd.DataFrame", name: str = "run") -> Self:
-        """The run of a frame with the columns `context_id`, `paper_id` and `score`; others are passed over.
+        """The run of a frame with the columns `context_id`, `paper_id` and `score`; other columns are ignored.
 
         Raises:
             InputError: A column is missing.
@@ -94,14 +94,14 @@ class Run(Mapping[str, Mapping[str, float]]):
         return cls(((key, zip(rows["paper_id"], rows["score"], strict=True)) for key, rows in groups), name)
 
     def to_ranx(self) -> "ranx.Run":
-        """The run as ranx has it. ranx takes no context without a hit: those are left out."""
+        """The run as a `ranx.Run`. ranx does not accept a context without a hit: those are left out."""
         import ranx
 
         return ranx.Run({context_id: dict(papers) for context_id, papers in self.items() if papers}, name=self.name)
 
     @classmethod
     def from_ranx(cls, run: "ranx.Run") -> Self:
-        """The run of one of ranx."""
+        """The run of a `ranx.Run`."""
         return cls.from_dict(run.to_dict(), run.name or "run")
 
     def write_trec(self, path: str | Path) -> None:
@@ -122,7 +122,7 @@ class Run(Mapping[str, Mapping[str, float]]):
 
         Raises:
             SourceError: The file cannot be read.
-            InputError: A line is no line of a run; the message names it.
+            InputError: A line is not a line of a run; the message names it.
         """
         path = Path(path)
         answers: dict[str, list[tuple[str, float]]] = {}
@@ -144,8 +144,8 @@ def _number(score: Any, context_id: str) -> float:
 def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], tag: str) -> tuple[int, int]:
     """Writes a run file, whole or not at all; returns the number of contexts, and of those without a candidate.
 
-    trec_eval ignores ranks: it orders by score alone, in single precision, and breaks ties by its own rule. Hence each
-    written score is at least one single-precision step below the one before: every reader sees this ranking.
+    trec_eval ignores ranks: it orders by score alone, in single precision, and breaks ties by its own rule. So each
+    written score is at least one single-precision step below the one before, and every reader sees this ranking.
 
     Raises:
         BuildError: The file cannot be written.
@@ -179,7 +179,7 @@ def is_a(value: Any, kind: str) -> bool:
 
 
 def as_run(value: Any, name: str) -> "Run | None":
-    """A run in memory, of whatever kind: a `Run`, a run of ranx, a DataFrame, a dictionary; None for anything else."""
+    """A run in memory, of any kind: a `Run`, a `ranx.Run`, a DataFrame, a dictionary; None for anything else."""
     if isinstance(value, Run):
         return value
     if is_a(value, "ranx.Run"):
@@ -196,7 +196,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str, str, float]]:
 
     Raises:
         SourceError: The file cannot be read.
-        InputError: A line is no line of a run; the message names it.
+        InputError: A line is not a line of a run; the message names it.
     """
     for number, raw, _ in raw_lines(path):
         where = f"{path}, line {number}"
@@ -212,5 +212,5 @@ def read_lines(path: Path) -> Iterator[tuple[int, str, str, float]]:
         except ValueError:
             score = math.nan
         if not math.isfinite(score):
-            raise InputError(f"{where}: the score {text!r} is no number", FORM)
+            raise InputError(f"{where}: the score {text!r} is not a number", FORM)
         yield number, context_id, paper_id, score

@@ -1,4 +1,4 @@
-"""Building beside the place and taking it at the end: a crash leaves the old or nothing (docs/storage.md)."""
+"""Building in a directory beside, which is renamed at the end: a crash keeps the old index (docs/storage.md)."""
 
 import contextlib
 import errno
@@ -23,27 +23,27 @@ DENSE = "dense"
 
 
 def recover(index: Path) -> None:
-    """Puts back an index, or its vectors, whose exchange for new ones was cut short between two renames."""
+    """Restores an index, or its vectors, if their replacement was interrupted between two renames."""
     writing.recover(index)
     if index.exists():
         writing.recover(index / DENSE, beside(index, "previous-vectors"))
 
 
 def followed(path: Path) -> Path:
-    """A path whose link is followed: it is the directory that is exchanged, not the link to it."""
+    """A path with its link followed: the directory is replaced, not the link to it."""
     return path.resolve() if path.is_symlink() else path
 
 
 def plan_of(shards: list[Shard], what: str) -> dict[str, object]:
-    """What is to be built of what: a build that was stopped goes on where this is the same."""
+    """What is built from which shards: an interrupted build is resumed if this is the same."""
     return {"what": what, "shards": [[*identity(shard.path), shard.format] for shard in shards]}
 
 
 @contextlib.contextmanager
 def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = None) -> Iterator[Journal]:
-    """Notes in a directory beside the index that takes its place at the end, its rankers with it.
+    """The journal of a directory beside the index, which replaces it at the end and takes over its rankers.
 
-    If stopped, it waits for the same plan. The note `first_shard` says which shard of the store is the first new one.
+    If interrupted, it waits for the same plan. The note `first_shard` is the number of the store's first new shard.
     """
     with disk_failures(index), locked(index):
         recover(index)
@@ -54,9 +54,9 @@ def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = No
             journal.note(first_shard=_begun(staging, copy_from))
         yield journal
         for folder in index.iterdir() if index.exists() else ():
-            # What was trained for an index costs more than the index: it stays.
+            # Rankers trained for an index cost more than the index: they are kept.
             if folder.is_dir() and folder.name not in (LUCENE, DENSE) and not folder.name.startswith("."):
-                shutil.rmtree(staging / folder.name, ignore_errors=True)  # a copy that was cut short
+                shutil.rmtree(staging / folder.name, ignore_errors=True)  # an interrupted copy
                 shutil.copytree(folder, staging / folder.name)
         exchange(staging, index)
         for folder in (index, index / DENSE):
@@ -64,10 +64,10 @@ def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = No
 
 
 def _begun(staging: Path, copy_from: Path | None) -> int:
-    """Copies what is added to; returns the number of the first shard to read."""
+    """Copies the index that is added to; returns the number of the first shard to read."""
     if copy_from is not None:
         shutil.copy2(copy_from / STORE, staging / STORE)
-        # Lucene never changes a file that it has written: links do for copies.
+        # Lucene never changes a file that it has written, so links are enough.
         shutil.rmtree(staging / LUCENE, ignore_errors=True)
         shutil.copytree(copy_from / LUCENE, staging / LUCENE, copy_function=os.link)
     with contextlib.closing(SqliteStore(staging / STORE)) as store:
@@ -75,24 +75,24 @@ def _begun(staging: Path, copy_from: Path | None) -> int:
 
 
 def locked(index: Path) -> contextlib.AbstractContextManager[None]:
-    """Keeps other builds away from an index; raises BuildError where another process has it."""
+    """Keeps other builds away from an index; raises BuildError if another process holds it."""
     busy = f"another process is building {index}"
     return alone(beside(index, "lock"), busy, "Wait for it, or stop it, then run the same command again.")
 
 
 @contextlib.contextmanager
 def disk_failures(index: Path) -> Iterator[None]:
-    """Raises failures of disk and database as a BuildError of one line with its remedy."""
-    remedy = "Make room, then run the same command: it goes on where it stopped."
+    """Turns failures of disk and database into a BuildError with a remedy."""
+    remedy = "Make room, then run the same command: it continues where it stopped."
     try:
         yield
     except sqlite3.Error as error:
         if "full" in str(error) or "disk I/O" in str(error):
             raise BuildError(f"no space left for {index} ({error}); nothing else was touched", remedy) from error
         raise BuildError(
-            f"the paper store of {index} failed: {error}", "If it goes on, build the index again."
+            f"the paper store of {index} failed: {error}", "If this happens again, rebuild the index."
         ) from error
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
             raise BuildError(f"no space left for {index}; nothing else was touched", remedy) from error
-        raise BuildError(f"cannot write {index}: {error.strerror or error}", "Check its rights.") from error
+        raise BuildError(f"cannot write {index}: {error.strerror or error}", "Check its permissions.") from error

@@ -1,4 +1,4 @@
-"""Whether an index directory is whole: every file sound, store, Lucene, vectors and manifest in agreement."""
+"""Checks an index directory: every file is intact, and store, Lucene, vectors and manifest agree."""
 
 import itertools
 import sqlite3
@@ -24,10 +24,10 @@ _TOLERANCE = 5e-3  # float16 keeps three digits of each number
 
 
 def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
-    """The faults of an index; an empty list where there is none.
+    """The faults of an index; an empty list if there are none.
 
     Raises:
-        IndexUnusableError: It is not an index at all, half built, or of another version.
+        IndexUnusableError: It is not an index, half built, or of another version.
     """
     manifest = Manifest.read(index)
     try:
@@ -88,7 +88,7 @@ def _lucene_faults(path: Path, expected: int) -> list[str]:
 
 
 def _id_faults(store: PaperStore, path: Path) -> list[str]:
-    """Ids that only one of store and Lucene has."""
+    """Ids that only the store or only Lucene has."""
     stored = (text.paper_id for text in store.searchable_texts())
     pairs = itertools.zip_longest(stored, _lucene_ids(path))
     different = [(left, right) for left, right in pairs if left != right][:_SHOWN_IDS]
@@ -104,7 +104,7 @@ def _lucene_ids(path: Path) -> Iterator[str]:
 
 
 def _dense_faults(folder: Path, store: PaperStore, fingerprint: str) -> list[str]:
-    """The faults of a folder of vectors for the papers of a store; an empty list where there is none."""
+    """The faults of a folder of vectors for the papers of a store; an empty list if there are none."""
     try:
         vectors = Vectors(folder)
     except IndexUnusableError as error:
@@ -124,7 +124,7 @@ def _length_faults(vectors: Vectors) -> list[str]:
     for begin in range(0, len(vectors), _CHUNK):
         lengths = np.linalg.norm(decoded(vectors.values[begin : begin + _CHUNK]), axis=1)
         wrong += int(np.count_nonzero(~(np.abs(lengths - 1) < _TOLERANCE)))
-    return [f"{vectors.path}: {wrong:,} vectors have not length one"] if wrong else []
+    return [f"{vectors.path}: {wrong:,} vectors do not have length one"] if wrong else []
 
 
 def _index_faults(vectors: Vectors) -> list[str]:
@@ -138,7 +138,7 @@ def _index_faults(vectors: Vectors) -> list[str]:
 
 
 def _paper_faults(vectors: Vectors, store: PaperStore) -> list[str]:
-    """Both sides are in order of id: one pass."""
+    """Compares store and vectors in one pass: both are in order of id."""
     row = changed = 0
     for paper in store.searchable_texts():
         if row < len(vectors) and vectors.ids[row] == paper.paper_id.encode():
@@ -153,7 +153,7 @@ def _paper_faults(vectors: Vectors, store: PaperStore) -> list[str]:
 
 
 def _checksum_faults(folder: Path, manifest: DenseManifest) -> list[str]:
-    """The files of a folder of vectors that are not as they were written."""
+    """The files of a folder of vectors that are missing or damaged."""
     faults = []
     for name in FILES:
         if not (folder / name).is_file():

@@ -1,1 +1,1 @@
-"""What learns: rankers, rerankers, encoders."""
+"""Training of rankers, rerankers, encoders, taggers and writers."""

@@ -1,6 +1,6 @@
-"""Checkpoints: where training stands, in safetensors and JSON, so that a resumed run ends as an unbroken one.
+"""Checkpoints: the state of training in safetensors and JSON, so that a resumed run gives the same result.
 
-They are kept in a checkpoint directory beside the model to be, which goes when that stands.
+They are kept in a checkpoint directory beside the model, which is removed when the model is written.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ _STEP = re.compile(r"step-(\d{8})")
 
 @dataclass(slots=True)
 class State:
-    """Where training stands. `best` is the best dev value, after `best_step`; `found` is what else dev gave then.
+    """The state of training. `best` is the best dev value, after `best_step`; `found` has the other results then.
 
     `without_gain` counts the dev values since the best one. `losses` are the means between two dev values, by the step
-    of the later; `running` has the sum and count of those since the last.
+    of the later; `running` has their sum and count since the last dev value.
     """
 
     step: int = 0
@@ -43,7 +43,7 @@ class State:
     running: tuple[float, int] = (0.0, 0)
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest says of it."""
+        """The fields of a manifest about the state."""
         return {"steps": self.step, "best_step": self.best_step, "dev_values": self.values, "losses": self.losses}
 
 
@@ -55,7 +55,7 @@ class Checkpoints:
         folder.mkdir(parents=True, exist_ok=True)
 
     def save(self, model: Any, optimizer: Any, state: State) -> None:
-        """Writes a checkpoint beside its place, puts it there, and removes those before it."""
+        """Writes a checkpoint whole, then removes the earlier ones."""
         from safetensors.torch import save_file, save_model
 
         partial = self._folder / ".writing"
@@ -77,7 +77,7 @@ class Checkpoints:
                 path.unlink()
 
     def load(self, model: Any, optimizer: Any) -> State:
-        """Brings model and optimizer to the last checkpoint; a fresh state where there is none."""
+        """Loads the last checkpoint into model and optimizer; returns a fresh state if there is none."""
         from safetensors.torch import load_file, load_model
 
         standing = self._all()
@@ -95,14 +95,14 @@ class Checkpoints:
         return State(**{**values, "running": tuple(values["running"])})
 
     def keep_best(self, model: Any, step: int) -> None:
-        """Keeps the weights as they are now. Those kept before stay until the next checkpoint, which needs them not."""
+        """Saves the current weights as the best. The earlier best ones are removed by the next checkpoint."""
         from safetensors.torch import save_model
 
         save_model(model, str(self._best(step)))
         sync_entry(self._best(step))
 
     def load_best(self, model: Any, state: State) -> None:
-        """Brings the model to the weights that were best on dev."""
+        """Loads the weights that were best on dev into the model."""
         from safetensors.torch import load_model
 
         load_model(model, self._best(state.best_step))
@@ -116,7 +116,7 @@ class Checkpoints:
 
 @contextlib.contextmanager
 def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
-    """A folder for the checkpoints of the model `out`. A stopped training of the same plan goes on; others are removed.
+    """Yields the checkpoint directory of the model `out`. A training of the same plan is resumed; others are removed.
 
     Raises:
         BuildError: Another process trains this model, or the disk is full.
@@ -130,12 +130,12 @@ def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
             shutil.rmtree(folder)
     except OSError as error:
         raise BuildError(
-            f"cannot train {out}: {error.strerror or error}", "Make room, then run the same command: it goes on."
+            f"cannot train {out}: {error.strerror or error}", "Make room, then run the same command: it continues."
         ) from error
 
 
 def _beside(out: Path, what: str) -> Path:
-    """A name beside the model, or beside the index that holds it: a build puts another folder in its place."""
+    """A path beside the model, or beside the index that holds it, because a build replaces the index folder."""
     return beside(out.parent, f"{out.name}.{what}") if is_index(out.parent) else beside(out, what)
 
 

@@ -27,7 +27,7 @@ from citerec.train.loop import Schedule, learn
 from citerec.version import __version__
 
 KIND = "citerec-encoder"
-# What sentence-transformers writes besides: a folder for each module.
+# Other files of sentence-transformers, and a folder for each module.
 _FILES = {"config_sentence_transformers.json", "modules.json", "sentence_bert_config.json"}
 _MODULES = {"1_Pooling", "2_Dense", "2_Normalize", "3_Normalize"}
 ENCODER_DIRECTORY = Kind(
@@ -45,11 +45,11 @@ class EncoderOptions:
     """How to train an encoder.
 
     Attributes:
-        base: With what to begin: `citerec.models.find.find_model`.
-        max_tokens: How much of a text it reads; what its authors set by default.
-        negatives: Hard negatives for each cited paper, drawn anew in each epoch.
-        candidates: From among how many.
-        batch: How many cited papers a step: each is a negative to the others' contexts.
+        base: The model to start from, as for `citerec.models.find.find_model`.
+        max_tokens: How many tokens of a text it reads; by default as set by its authors.
+        negatives: Hard negatives for each cited paper, drawn again in each epoch.
+        candidates: How many first candidates the negatives are drawn from.
+        batch: Cited papers per step: each is a negative for the others' contexts.
     """
 
     base: str = DEFAULT_ENCODER
@@ -60,7 +60,7 @@ class EncoderOptions:
 
 
 class EncoderManifest(BaseModel):
-    """`manifest.json` of a trained encoder: its base, how it was trained, and dev values, the base's among them."""
+    """`manifest.json` of a trained encoder: its base, its training, and dev values, including the base's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -84,9 +84,9 @@ def train_encoder(
     on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> EncoderManifest:
-    """Trains an encoder (a folder of sentence-transformers), in place of what stood at `out`.
+    """Trains an encoder (a folder of sentence-transformers), in place of an earlier one at `out`.
 
-    Where no step did the base any good on dev, the outcome is the base. Arguments and errors are those of
+    If no step improves the base on dev, the result is the base. Arguments and errors are those of
     `citerec.train_reranker`.
     """
     ENCODER_DIRECTORY.check_place(out)
@@ -134,7 +134,7 @@ class _Learner:
         self._loss = CachedMultipleNegativesRankingLoss(model, mini_batch_size=_ROWS_AT_ONCE.get(model.device.type, 16))
 
     def batches(self, epoch: int) -> list[list[int]]:
-        """No paper that one context of a batch cites is cited by another: it would be its negative."""
+        """Batches in which no two contexts cite the same paper: it would be its own negative."""
         order = np.random.default_rng((self._seed, epoch)).permutation(len(self._examples))
         whole: list[list[int]] = []
         begun: list[tuple[list[int], set[str]]] = []
@@ -155,7 +155,7 @@ class _Learner:
 
         device = self.model.device
         columns = self._columns(batch, np.random.default_rng((self._seed, 1, step)))
-        # Gradients are cached: the texts are encoded again, under the same conditions, within backward.
+        # Gradients are cached: backward encodes the texts again, under the same conditions.
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
             features = [
                 {name: value.to(device) for name, value in self.model.preprocess(texts).items() if hasattr(value, "to")}
@@ -166,7 +166,7 @@ class _Learner:
         return float(loss.item())
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """Recall on dev, in a pool of the papers cited there and the first candidates of each context."""
+        """Recall on dev, in a pool of the cited papers and the first candidates of each context."""
         groups = list(self._dev)
         pool = sorted(
             {paper_id for group in groups for paper_id in group.gold}
@@ -191,7 +191,7 @@ class _Learner:
         return round(float(measure(parse_metrics(METRIC, _CUTOFF), gold, _CUTOFF).mean()), 4), {}
 
     def _columns(self, batch: Sequence[int], random: np.random.Generator) -> list[list[str]]:
-        """Texts: the contexts, the papers that they cite, and as many columns of hard negatives as asked for."""
+        """Texts: the contexts, the papers that they cite, and columns of hard negatives."""
         examples = [self._examples[example] for example in batch]
         cited = {paper_id for number, _ in examples for paper_id in self._gold[number]}
         contexts, chosen = [], []
@@ -199,7 +199,7 @@ class _Learner:
             group = self._train[number]
             negatives = group.negatives(cited) or group.negatives()
             drawn = random.permutation(len(negatives))
-            # Where there are too few, some stand twice.
+            # If there are too few, some are used twice.
             drawn = np.resize(drawn, self._options.negatives)
             contexts.append(topic_of(group.context).passage)
             chosen.append([group.gold[slot], *(negatives[place].paper_id for place in drawn)])

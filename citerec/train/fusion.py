@@ -1,4 +1,4 @@
-"""`citerec train fusion`: how much the lists of a system's retrievers weigh, found on contexts."""
+"""`citerec train fusion`: tunes the weights of a system's retrievers on contexts."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ _NO_PAPER = "\0"
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """A way of fusing, and what it reached by the metric."""
+    """A fusion, and its score."""
 
     recipe: Recipe
     score: float
@@ -33,11 +33,11 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class TunedFusion:
-    """What tuning found.
+    """The result of tuning.
 
     Attributes:
-        alone: What each list reaches on its own, by its name.
-        before: What the weights of the system reach, without its feedback.
+        alone: The score of each list on its own, by name.
+        before: The score of the system's own fusion, without its feedback.
         tried: Weighted sums and reciprocal ranks, each with its best parameters; the best first.
         learnt: The contexts, and what the parts of the lists learnt from.
     """
@@ -60,7 +60,7 @@ def tune_fusion(
     seed: int = 0,
     on_progress: Progress = no_progress,
 ) -> TunedFusion:
-    """Looks for the weights of the lists and for the constant of reciprocal rank fusion: ranx, by grid.
+    """Tunes the weights of the lists and the constant of reciprocal rank fusion by ranx's grid search.
 
     The lists are searched once, under the leak rules. Feedback (`fusion.feedback`) is left out.
 
@@ -69,13 +69,13 @@ def tune_fusion(
         index: An index that has what the system needs.
         system: A system of several retrievers; its rerankers are left out.
         metric: A metric of ranx, such as `recall@100` or `mrr@10`.
-        limit: How many contexts at most.
-        seed: Of those drawn.
+        limit: The largest number of contexts.
+        seed: Seed of the sample of contexts.
         on_progress: Called as the work goes on.
 
     Raises:
         SourceError: The file cannot be read.
-        InputError: A line is no context with cited papers, or there is no such metric.
+        InputError: A line is not a context with cited papers, or there is no such metric.
         SettingsError: The system has one list only, or the index lacks what it needs.
     """
     recipe = Recipe.load(system).without_rerankers()
@@ -91,7 +91,7 @@ def tune_fusion(
         advance = functools.partial(tell, on_progress, f"searching, {name}", len(drawn))
         runs.append(_list(index, drawn, recipe.model_copy(update={"retrievers": {name: 1.0}}), advance))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numba's, of what ranx compiles
+        warnings.simplefilter("ignore")  # numba's, from code that ranx compiles
         from ranx import Qrels, Run, evaluate, fuse, optimize_fusion
 
         qrels = Qrels({str(place): dict.fromkeys(context.cited_ids, 1) for place, context in enumerate(drawn)})
@@ -108,7 +108,7 @@ def tune_fusion(
                 fused = fuse(runs=lists, norm="min-max", method="wsum", params=weights)
             return Tried(recipe, reached(fused))
 
-        with contextlib.redirect_stdout(io.StringIO()):  # ranx draws bars there, whoever reads it
+        with contextlib.redirect_stdout(io.StringIO()):  # ranx always prints progress bars there
             constant = optimize_fusion(qrels, lists, norm=None, method="rrf", metric=metric)["k"]
             weights = optimize_fusion(qrels, lists, norm="min-max", method="wsum", metric=metric)["weights"]
         by_rank = recipe.fusion.model_copy(update={"method": "rrf", "k": float(constant)})
@@ -128,22 +128,22 @@ def tune_fusion(
 
 
 def write_recipe(tuned: TunedFusion, path: Path) -> None:
-    """Writes the best that was found as a recipe, for `--system FILE`, and beside it what it was found on.
+    """Writes the best fusion as a recipe, for `--system FILE`, and beside it the digests of its contexts.
 
     Raises:
-        InputError: Nothing can be written there.
+        InputError: The file cannot be written.
     """
     best = tuned.tried[0]
     digests = path.with_name(f"{path.stem}.{LEARNT}")
     recipe = best.recipe.model_copy(update={"tuned_on": digests.name})
-    recipe.write(path, f"Fused as {tuned.contexts} contexts want it, by {tuned.metric}: {best.score:.4f}.")
+    recipe.write(path, f"Tuned on {tuned.contexts} contexts by {tuned.metric}: {best.score:.4f}.")
     tuned.learnt.write(digests)
 
 
 def _list(
     index: Path, contexts: Sequence[Context], recipe: Recipe, advance: Callable[[int], None]
 ) -> dict[str, dict[str, float]]:
-    """What one retriever finds, for ranx: it takes no context without a hit, hence the paper that is none."""
+    """The hits of one retriever, for ranx, which needs a hit for each context: hence the dummy paper."""
     found = {}
     with Recommender.open(index, recipe) as recommender:
         k = min(recipe.fusion.depth, recommender.manifest.counts.papers)

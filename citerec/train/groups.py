@@ -1,4 +1,4 @@
-"""What rerankers and encoders learn from: a context, the papers it cites, and what the search gives beside them."""
+"""Training groups of rerankers and encoders: a context, the papers it cites, and other papers that the search finds."""
 
 import functools
 import heapq
@@ -36,11 +36,11 @@ class Choice:
 
     Attributes:
         path: A file of contexts with cited papers or, for a writer, of tasks with targets.
-        dev: Another one to measure on; else a share of the (citing) papers of the first is held out.
+        dev: Another file to measure on; by default a share of the (citing) papers of `path` is held out.
         dev_share: That share.
-        dev_limit: How many contexts or tasks to measure on at most.
-        limit: How many to learn from at most, drawn by the seed; all by default.
-        seed: Of what is drawn.
+        dev_limit: The largest number of contexts or tasks to measure on.
+        limit: The largest number to learn from, sampled by the seed; by default all.
+        seed: Seed of the samples.
     """
 
     path: Path
@@ -51,11 +51,11 @@ class Choice:
     seed: int = 0
 
     def facts(self, what: str = "contexts", papers: str = "citing papers") -> dict[str, Any]:
-        """What a manifest says of it."""
+        """The fields of a manifest about the choice."""
         return {what: self.path.name, "dev": self.dev.name if self.dev else f"{papers} held out of {self.path.name}"}
 
     def plan(self, remedy: str) -> dict[str, Any]:
-        """All that the outcome depends on.
+        """Everything about the choice that the result depends on.
 
         Raises:
             SourceError: A file cannot be read; the remedy says what to give.
@@ -67,11 +67,11 @@ class Choice:
         }
 
     def holds_out(self, *names: str) -> bool:
-        """Whether a paper is held out: as seed and paper decide, whatever else is in the file."""
+        """Whether a paper is held out; this depends only on seed and paper."""
         return hash_sample(self.seed, *names) < self.dev_share * 2**64
 
     def draw(self, limit: int, items: Iterable[Item], name: Callable[[Item], str]) -> list[Item]:
-        """As many of some items as the limit allows, drawn by the seed and their names."""
+        """At most `limit` of some items, sampled by the seed and their names."""
         return heapq.nsmallest(limit, items, key=lambda item: hash_sample(self.seed, name(item)))
 
 
@@ -87,18 +87,18 @@ class Group:
     candidates: tuple[Candidate, ...]
 
     def positive(self, paper_id: str) -> Candidate:
-        """A cited paper as the search found it; without score and citance where it did not."""
+        """A cited paper as the search found it, or without score and citance."""
         found = (candidate for candidate in self.candidates if candidate.paper_id == paper_id)
         return next(found, Candidate(paper_id, 0.0))
 
     def negatives(self, but: Iterable[str] = ()) -> list[Candidate]:
-        """The candidates that are not cited, and are none of some others."""
+        """The candidates that are not cited, and not in `but`."""
         out = {*self.gold, *but}
         return [candidate for candidate in self.candidates if candidate.paper_id not in out]
 
 
 class Groups:
-    """The groups of a file, JSON Lines; each is read when it is asked for."""
+    """The groups of a file, JSON Lines; each is read when needed."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -129,19 +129,19 @@ class Groups:
 
 
 def without_rerankers(index: Path, system: Recipe | None) -> Recipe:
-    """How candidates to learn from are found: as asked for, or by the best that an index supports, before reranking.
+    """The recipe that finds candidates to learn from: the given one, or the index's default, without rerankers.
 
-    A ranker that has learnt from the same contexts would give them in an order that they have in no others.
+    A ranker that has learnt from these contexts would order their candidates unlike those of other contexts.
     """
     return (system or Recipe.load(default_system(index))).without_rerankers()
 
 
 def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[Context]]:
-    """The contexts to learn from, how many they are, and those to measure on. No citing paper is on both sides.
+    """The contexts to learn from, their number, and the contexts to measure on. No citing paper is on both sides.
 
     Raises:
         SourceError: A file cannot be read.
-        InputError: A line is no context with cited papers, or a side has none.
+        InputError: A line is not a context with cited papers, or one side is empty.
     """
     measured_on = {citing_paper(context) for context in read_contexts(choice.dev, cited=True)} if choice.dev else set()
 
@@ -172,9 +172,9 @@ def choose(choice: Choice) -> tuple[Callable[[], Iterator[Context]], int, list[C
 def mine(
     contexts: Iterator[Context], recommender: Recommender, k: int, path: Path, on_progress: Callable[[int], None]
 ) -> None:
-    """Writes the groups of some contexts to a file, with k candidates each; goes on where it stopped.
+    """Writes the groups of some contexts to a file, with k candidates each; resumes an interrupted run.
 
-    The contexts must be the same, in the same order, each time. A context of no use becomes a null.
+    The contexts must be the same, in the same order, each time. A context that cannot be used becomes a null.
     """
     done = whole_lines(path)
     with path.open("ab") as file:
@@ -189,11 +189,11 @@ def mine(
 def mine_groups(
     choice: Choice, recommender: Recommender, k: int, folder: Path, on_progress: Progress
 ) -> tuple[Groups, Groups]:
-    """The groups to learn from and those to measure on, written to a folder; what stands there is gone on with.
+    """The groups to learn from and those to measure on, written to a folder; an interrupted run is resumed.
 
     Raises:
         SourceError: A file cannot be read.
-        InputError: A line is no context with cited papers, or no cited paper of a side is in the index.
+        InputError: A line is not a context with cited papers, or no cited paper of a side is in the index.
     """
     chosen, number, dev = choose(choice)
     k = min(k, recommender.manifest.counts.papers)
@@ -222,21 +222,21 @@ def learnt_by(train: Groups, dev: Groups, recommender: Recommender, base: str) -
 def plan_of(
     choice: Choice, recommender: Recommender, options: Mapping[str, Any], schedule: Schedule, device: str
 ) -> dict[str, Any]:
-    """All that a model depends on which learns from groups; errors as for `Choice.plan`."""
+    """Everything that a model trained on groups depends on; errors as for `Choice.plan`."""
     return {
-        **choice.plan("Give a file with one context a line."),
+        **choice.plan("Give a file with one context per line."),
         "index": recommender.manifest.fingerprint,
         "settings": recommender.recipe.to_json(),
         "options": dict(options),
         "schedule": asdict(schedule),
-        "device": device,  # another has another precision
+        "device": device,  # devices differ in precision
     }
 
 
 def facts_of(
     choice: Choice, recommender: Recommender, sides: tuple[Groups, Groups], options: Mapping[str, Any], state: State
 ) -> dict[str, Any]:
-    """What the manifest of such a model says of its training; the schedule is among the options."""
+    """The manifest's fields about the training of such a model; the options include the schedule."""
     return {
         **choice.facts(),
         "groups": len(sides[0]),
@@ -249,12 +249,12 @@ def facts_of(
 
 
 def tell(on_progress: Progress, doing: str, whole: int, done: int) -> None:
-    """Tells of the work done: how much of what, of how much."""
+    """Calls `on_progress`, with the argument that changes last."""
     on_progress(doing, done, whole)
 
 
 def citing_paper(context: Context) -> tuple[str, str]:
-    """What tells one citing paper from another; a context without one is a paper of its own."""
+    """The key of a context's citing paper; a context without one counts as its own paper."""
     if context.citing_id:
         return "id", context.citing_id
     return ("key", context.citing_key) if context.citing_key else ("context", context.context_id)

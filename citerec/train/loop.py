@@ -1,7 +1,7 @@
 """The loop in which models learn: AdamW, linear warm-up and decay, early stopping, checkpoints.
 
-Nothing random is kept between two steps: order, negatives and dropout of a step follow from the seed and its number. So
-a checkpoint needs weights and moments only, and no pickle, which the trainers of transformers write.
+No random state is kept between steps: order, negatives and dropout of a step follow from the seed and its number. So a
+checkpoint needs only weights and moments, and no pickle, unlike those of transformers' trainers.
 """
 
 import math
@@ -22,7 +22,7 @@ _CLIP = 1.0  # longest gradient
 
 
 class Learner(Protocol):
-    """What learns."""
+    """A model in training, with its examples."""
 
     model: Any
     """The torch module."""
@@ -34,7 +34,7 @@ class Learner(Protocol):
         """Computes the loss of a step and adds its gradients; returns it."""
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """The value on dev, higher for better, and what else was found there."""
+        """The value on dev (higher is better), and other results there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class Schedule:
     """How long and how fast to learn.
 
     Attributes:
-        learning_rate: The highest.
+        learning_rate: The peak learning rate.
         epochs: How often each example is seen.
         evaluations: Dev values over the whole run.
         patience: Dev values without gain after which training stops.
         checkpoint_every: Steps between two checkpoints; each dev value makes one too.
-        seed: Of everything that is drawn.
-        first: Whether the model is measured before it learns, and kept where learning does it no good.
+        seed: Seed of all random choices.
+        first: Whether the model is measured before training, and kept if training does not improve it.
     """
 
     learning_rate: float
@@ -61,12 +61,12 @@ class Schedule:
 
 
 def learn(learner: Learner, schedule: Schedule, folder: Path, on_progress: Progress, note: Note) -> State:
-    """Trains a model, or goes on training it; it then has the weights that were best on dev.
+    """Trains a model, or resumes its training; it ends with the weights that were best on dev.
 
     Checkpoints in `folder` must be of the same training.
 
     Raises:
-        BuildError: The loss is no number any more.
+        BuildError: The loss is no longer finite.
     """
     import torch
 
@@ -103,7 +103,7 @@ def learn(learner: Learner, schedule: Schedule, folder: Path, on_progress: Progr
 
 
 def shuffled(count: int, size: int, seed: tuple[int, int]) -> list[list[int]]:
-    """The numbers of some examples in an order that follows from a seed and an epoch, so many a step."""
+    """The numbers of some examples in an order that follows from a seed and an epoch, `size` per step."""
     order = np.random.default_rng(seed).permutation(count).tolist()
     return [order[begin : begin + size] for begin in range(0, count, size)]
 
@@ -138,6 +138,6 @@ def _optimizer(model: Any, learning_rate: float) -> Any:
 
 
 def _rate(step: int, steps: int) -> float:
-    """Share of the learning rate: up in a straight line, then down to 0."""
+    """Share of the learning rate: linear warm-up, then linear decay to 0."""
     warm_up = max(1, round(_WARM_UP * steps))
     return (step + 1) / warm_up if step < warm_up else (steps - step) / max(1, steps - warm_up)

@@ -26,10 +26,10 @@ RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST, LEARN
 
 @dataclass(frozen=True, slots=True)
 class LtrOptions:
-    """How to learn: at most so many `rounds` (trees) of so many `leaves`.
+    """How to learn: at most `rounds` trees with `leaves` leaves each.
 
     Attributes:
-        system: Whose candidates are ranked; its rerankers are left out.
+        system: The system whose candidates are ranked; its rerankers are left out.
         patience: Trees without a better ndcg@10 on dev after which it stops.
         threads: How many searches run at once, and how many threads learn.
     """
@@ -60,13 +60,13 @@ def train_ltr(
 ) -> LtrManifest:
     """Learns a ranker from contexts and writes it to `out`.
 
-    LambdaMART (Burges, 2010) as LightGBM has it. Candidates come from the index under the leak rules: the citing
-    paper's own sentences and what is newer never speak for one. Contexts whose cited paper is not found are left out.
+    LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
+    paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
     The contexts of dev decide when to stop.
 
     Raises:
         SourceError: A file cannot be read.
-        InputError: No context has a cited paper among its candidates, or something else stands at `out`.
+        InputError: No context has a cited paper among its candidates, or something else is at `out`.
     """
     import lightgbm
 
@@ -88,7 +88,7 @@ def train_ltr(
         )
     names = [name.replace(" ", "_") for name in FEATURES]
     train, held_out = (
-        # LightGBM's names have no blanks.
+        # LightGBM's names have no spaces.
         lightgbm.Dataset(table.features, table.cited, group=list(table.groups), feature_name=names)
         for table in tables
     )

@@ -1,4 +1,4 @@
-"""Training a cross-encoder after LCR (Gu et al. 2022): hard negatives from the candidates that it will have to rank."""
+"""Training a cross-encoder after LCR (Gu et al. 2022): hard negatives come from the candidates that it will rerank."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -33,7 +33,7 @@ METRICS = ("mrr@10", "recall@10")
 _CUTOFF = 10
 # Tokens, padding included, whose activations are held at once.
 _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 65536}
-_ROWS_AT_ONCE = {"cpu": 16, "cuda": 256}  # on a CPU little padding is worth more than large batches
+_ROWS_AT_ONCE = {"cpu": 16, "cuda": 256}  # on a CPU, little padding matters more than large batches
 _GROUPS_AT_ONCE = 16
 
 
@@ -42,14 +42,14 @@ class RerankerOptions:
     """How to train a cross-encoder.
 
     Attributes:
-        base: With what to begin: an encoder.
-        text: What it reads.
+        base: The encoder to start from.
+        text: How its texts are made.
         loss: `softmax` over the cited paper and its negatives, or `triplet` on scores from 0 to 1.
-        negatives: How many for each cited paper, drawn anew in each epoch.
-        candidates: From among how many.
+        negatives: Negatives for each cited paper, drawn again in each epoch.
+        candidates: How many first candidates the negatives are drawn from.
         depth: How many candidates it ranks on dev.
-        batch: How many cited papers a step.
-        margin: Of the triplet loss; 0.1 in LCR.
+        batch: Cited papers per step.
+        margin: Margin of the triplet loss; 0.1 in LCR.
     """
 
     base: str = DEFAULT_BASE
@@ -74,24 +74,24 @@ def train_reranker(
     on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> Manifest:
-    """Trains a cross-encoder, in place of what stood at `out`. A training that was stopped goes on where it stopped.
+    """Trains a cross-encoder, in place of an earlier one at `out`. An interrupted training is resumed.
 
     Args:
-        choice: From which contexts to learn, and on which to measure.
-        index: Where their candidates come from.
+        choice: Which contexts to learn from, and which to measure on.
+        index: The index to search for candidates.
         out: The directory of the model.
         options: What to learn, and how.
         schedule: How long, and how fast.
-        system: How candidates are found, before any reranker; the best that the index supports by default.
-        device: Where; a GPU where there is one by default.
+        system: The system that finds candidates, without its rerankers; by default the best that the index supports.
+        device: Where it is trained; by default a GPU if there is one.
         on_progress: Called as the work goes on.
-        note: Told of each dev value.
+        note: Called with a line about each dev value.
 
     Raises:
         ModelError: There is no such base, or it cannot be trained.
         SourceError: A file of contexts cannot be read.
-        InputError: A line of it is no context, or no cited paper is in the index, or something else stands at `out`.
-        BuildError: The loss is no number any more, or another process trains this model, or the disk is full.
+        InputError: A line is not a context, or no cited paper is in the index, or something else is at `out`.
+        BuildError: The loss is no longer finite, or another process trains this model, or the disk is full.
     """
     MODEL_DIRECTORY.check_place(out)
     with Recommender.open(index, without_rerankers(index, system)) as recommender:
@@ -158,7 +158,7 @@ class _Learner:
         return total
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
-        """The best mrr@10 on dev that some weight of the cross-encoder's score gives, and that weight."""
+        """The best mrr@10 on dev over the weights of the cross-encoder's score, and results with the best weight."""
         measured: list[tuple[Group, Scores]] = []
         for begin in range(0, len(self._dev), _GROUPS_AT_ONCE):
             self._progress("measuring", begin, len(self._dev))
@@ -171,7 +171,7 @@ class _Learner:
         values = {weight: _metrics(measured, weight) for weight in WEIGHTS}
         weight = max(WEIGHTS, key=lambda weight: (values[weight]["mrr@10"], -weight))
         before = {f"{name} before": value for name, value in values[0.0].items()}
-        # A model that does not help yet may be getting better all the same: with weight 0 that would not be seen.
+        # A model that does not help yet may still be improving: with weight 0 this would not show.
         best = max(values[weight]["mrr@10"] for weight in WEIGHTS[1:])
         return best, {"weight": weight, **values[weight], **before}
 
@@ -216,7 +216,7 @@ class _Learner:
 
 
 def _parts(groups: Sequence[list[Encoded]], tokens: int) -> list[list[list[Encoded]]]:
-    """Groups side by side, as many as fit into memory at once."""
+    """Groups in parts that fit into memory."""
     parts: list[list[list[Encoded]]] = []
     used = tokens
     for group in groups:

@@ -28,12 +28,12 @@ _ROWS_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class TaggedChoice:
-    """Which labelled sentences to learn from, and which to measure on. What is measured on is not learnt from.
+    """Which labelled sentences to learn from, and which to measure on. No sentence is in both.
 
     Attributes:
         train: A file of SciCite, ACL-ARC or CORWA.
-        dev: Another one to measure on.
-        dev_share: Without it: what share of the paragraphs of the first to hold out, the last ones of the file; with 0
+        dev: Another file to measure on.
+        dev_share: Without `dev`: the share of the paragraphs of `train` to hold out, from the end of the file; with 0,
             all are learnt from, and nothing is measured.
     """
 
@@ -42,7 +42,7 @@ class TaggedChoice:
     dev_share: float = 0.15
 
     def facts(self) -> dict[str, Any]:
-        """What a manifest says of it."""
+        """The fields of a manifest about the choice."""
         last = f"last {self.dev_share:.0%} of the paragraphs" if self.dev_share else None
         return {"train": self.train.name, "dev": self.dev.name if self.dev else last}
 
@@ -52,10 +52,10 @@ class TaggerOptions:
     """How to train a tagger.
 
     Attributes:
-        model: `linear`, or the encoder with which to begin: a folder or a name on the hub.
-        scheme: The name of the scheme; told by the labels by default.
-        batch: Sentences a step, of a classifier.
-        max_tokens: How much a classifier reads of a sentence and its neighbours.
+        model: `linear`, or the encoder to start from: a folder or a name on the hub.
+        scheme: The name of the scheme; by default recognised by the labels.
+        batch: Sentences per step, for a classifier.
+        max_tokens: How many tokens a classifier reads of a sentence and its neighbours.
     """
 
     model: str = LINEAR
@@ -74,18 +74,18 @@ def train_tagger(
     on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> TaggerManifest:
-    """Trains a tagger, in place of what stood at `out`. The training of a classifier goes on where it stopped.
+    """Trains a tagger, in place of an earlier one at `out`. The interrupted training of a classifier is resumed.
 
     By default it is the linear tagger, which uses only the seed of the schedule and needs no dev sentences.
     Arguments are those of `citerec.train_reranker`.
 
     Raises:
-        ModelError: There is no such base, or it does not read so many tokens.
+        ModelError: There is no such base, or it cannot read so many tokens.
         SourceError: A file cannot be read, or is empty.
-        InputError: A line of it is no labelled paragraph; or nothing is left to learn from or, for a classifier, to
-            measure on; or there are fewer than two labels, or no name for their scheme; or something else stands at
+        InputError: A line is not a labelled paragraph; or nothing is left to learn from or, for a classifier, to
+            measure on; or there are fewer than two labels, or no name for their scheme; or something else is at
             `out`.
-        BuildError: The loss is no number any more, or another process trains this tagger, or the disk is full.
+        BuildError: The loss is no longer finite, or another process trains this tagger, or the disk is full.
     """
     options, schedule = options or TaggerOptions(), schedule or Schedule(learning_rate=2e-5, epochs=3)
     TAGGER_DIRECTORY.check_place(out)
@@ -120,13 +120,13 @@ def train_tagger(
 
 
 def measure_tagger(tagger: Tagger, paragraphs: Sequence[Paragraph]) -> TagScores:
-    """How well a tagger gives labelled sentences (at least one paragraph) their labels."""
+    """Scores of a tagger on labelled sentences (at least one paragraph)."""
     given = tagger.tag([paragraph.sentences for paragraph in paragraphs])
     return score_labels([label for p in paragraphs for label in p.labels], [label for p in given for label in p])
 
 
 def _split(choice: TaggedChoice) -> tuple[list[Paragraph], list[Paragraph]]:
-    """What to learn from, and what to measure on."""
+    """The paragraphs to learn from, and those to measure on."""
     train = list(read_paragraphs(choice.train))
     if choice.dev:
         return train, list(read_paragraphs(choice.dev))
@@ -137,7 +137,7 @@ def _split(choice: TaggedChoice) -> tuple[list[Paragraph], list[Paragraph]]:
 
 
 def _learnt(train: Sequence[Paragraph], dev: Sequence[Paragraph]) -> Learnt:
-    """The sentences that a tagger learns from, and those it is measured on; which papers wrote them is not known."""
+    """The sentences that a tagger learns from, and those it is measured on; their papers are unknown."""
     learnt_from, tuned_on = (
         frozenset(digest("text", folded(text)) for one in side for text in one.sentences) for side in (train, dev)
     )
@@ -154,7 +154,7 @@ def _scheme(path: Path, labels: Sequence[str]) -> str:
 
 
 def _measured(tagger: Tagger, train: Sequence[Paragraph], dev: Sequence[Paragraph]) -> dict[str, Any]:
-    """The scores on dev, and those on what of it does not stand among what was learnt from word by word."""
+    """The scores on dev, and the macro-F1 without paragraphs that were also learnt from."""
     if not dev:
         return {}
     learnt = {paragraph.sentences for paragraph in train}
@@ -234,7 +234,7 @@ class _Learner:
     def batches(self, epoch: int) -> list[list[int]]:
         return shuffled(len(self._sentences), self._batch, (self._seed, epoch))
 
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  a step draws nothing but dropout
+    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
         import torch
 
         total = 0.0

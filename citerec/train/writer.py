@@ -1,4 +1,4 @@
-"""Training a writer: an encoder-decoder learns to write what authors wrote about the papers that they cite."""
+"""Training a writer: an encoder-decoder learns to write the texts that authors wrote."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -37,15 +37,14 @@ class WriterOptions:
     """How to train a writer.
 
     Attributes:
-        base: With what to begin: an encoder-decoder, a folder or a name on the hub.
-        writes: What it is to write.
-        batch: How many targets a step; as many at once as memory allows, their gradients are added up.
-        max_input_tokens: How much it reads; as the recipe for this kind of model says by default.
-        max_target_tokens: How much of a target it learns; likewise.
-        value: What dev is to be high in: `rouge` for ROUGE-L of what it writes, by the likeliest word each time;
-            `loss` for the lowest loss, which is quicker.
-        as_citations: Whether it learns "This paper REF" where a target begins with "We", as models that were trained on
-            citation texts know it (Mao et al. 2022, section 4.1).
+        base: The encoder-decoder to start from: a folder or a name on the hub.
+        writes: The kind of text that it writes.
+        batch: Targets per step; gradients are accumulated over as many at once as memory allows.
+        max_input_tokens: How many tokens it reads; by default as in the recipe for this kind of model.
+        max_target_tokens: How many tokens of a target it learns; the same default.
+        value: The measure on dev: `rouge` for ROUGE-L of greedy predictions, or `loss`, which is quicker.
+        as_citations: Whether it learns "This paper REF" if a target begins with "We", as known to models trained on
+            citation texts (Mao et al. 2022, section 4.1).
     """
 
     base: str = DEFAULT_BASE
@@ -67,22 +66,22 @@ def train_writer(
     on_progress: Progress = no_progress,
     note: Note = no_note,
 ) -> WriterManifest:
-    """Trains a writer, in place of what stood at `out`. A training that was stopped goes on where it stopped.
+    """Trains a writer, in place of an earlier one at `out`. An interrupted training is resumed.
 
-    Where no step did the base any good on dev, the outcome is the base. The base is measured first, whatever the
-    schedule says of that. Arguments are those of `citerec.train_reranker`.
+    If no step improves the base on dev, the result is the base. The base is always measured first, even without
+    `first` in the schedule. Arguments are those of `citerec.train_reranker`.
 
     Raises:
-        ModelError: There is no such base, or it cannot read or write so much.
+        ModelError: There is no such base, or it cannot read or write so many tokens.
         SourceError: A file of tasks cannot be read.
-        InputError: A record of it is no task with a target, or one side has none, or something else stands at `out`,
+        InputError: A record is not a task with a target, or one side is empty, or something else is at `out`,
             or there is no such device.
-        BuildError: The loss is no number any more, or another process trains this writer, or the disk is full.
+        BuildError: The loss is no longer finite, or another process trains this writer, or the disk is full.
     """
     WRITER_DIRECTORY.check_place(out)
     schedule = replace(schedule, first=True)
     plan = {
-        **choice.plan("Give a file with one task a line."),
+        **choice.plan("Give a file with one task per line."),
         "options": asdict(options),
         "schedule": asdict(schedule),
     }
@@ -90,7 +89,7 @@ def train_writer(
     learnt_from: set[str] = set()
     model = Seq2seqModel.open(options.base, device=device)
     generation = _generation(model, options)
-    # What began in the precision of one device does not go on in that of another.
+    # Training is not resumed on a device of another precision.
     with checkpoint_directory(out, {**plan, "base": model.identity, "device": model.device}) as folder:
         train = _Examples(
             folder / "train.int32",
@@ -133,10 +132,10 @@ def train_writer(
 
 
 class _Examples:
-    """Inputs and targets as token ids in a file, mapped: a training set need not fit into memory.
+    """Inputs and targets as token ids in a memory-mapped file: a training set need not fit into memory.
 
     Attributes:
-        cut: Of how many the input or the target was too long.
+        cut: How many inputs or targets were truncated.
     """
 
     def __init__(self, path: Path, pairs: Iterable[tuple[Encoded, Encoded]]) -> None:
@@ -177,7 +176,7 @@ class _Learner:
         self._train = train
         self._dev = dev
         self._inputs = [encode_task(writer, task, generation.max_input_tokens) for task in dev]
-        # Greedy: beams would cost as many times the time.
+        # Greedy: n beams would take n times as long.
         self._generation = replace(generation, beams=1)
         self._options = options
         self._seed = seed
@@ -186,7 +185,7 @@ class _Learner:
     def batches(self, epoch: int) -> list[list[int]]:
         return shuffled(len(self._train), self._options.batch, (self._seed, epoch))
 
-    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  a step draws nothing but dropout
+    def backward(self, batch: Sequence[int], step: int) -> float:  # noqa: ARG002  only dropout is random
         total = 0.0
         for loss, share in self._losses([self._train[number] for number in batch]):
             (loss * share).backward()
@@ -213,7 +212,7 @@ class _Learner:
         return found[METRIC], found
 
     def _losses(self, pairs: Sequence[tuple[list[int], list[int]]]) -> Iterator[tuple[Any, float]]:
-        """The losses of some pairs, as many at once as memory allows; what each counts is its share of the tokens."""
+        """The losses of some pairs, as many at once as memory allows, each with its share of the tokens."""
         whole = sum(len(target) for _, target in pairs)
         device = self._writer.device
         lengths = [len(read) + len(target) for read, target in pairs]
@@ -223,7 +222,7 @@ class _Learner:
 
 
 def _generation(model: Seq2seqModel, options: WriterOptions) -> Generation:
-    """How the trained writer is to write: as the recipe says, with the lengths that it learns."""
+    """The settings with which the trained writer writes: those of the recipe, with the lengths that it learns."""
     generation = recipe(model.family, options.writes).within(model.max_input_tokens, model.max_output_tokens)
     for name, length, limit in (
         ("max_input_tokens", options.max_input_tokens, model.max_input_tokens),
@@ -254,7 +253,7 @@ def _noted(tasks: Iterable[TextTask], digests: set[str]) -> Iterator[TextTask]:
 
 
 def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
-    """The tasks to measure on, and those to learn from: none about what a task held out is about."""
+    """The tasks to measure on, and those to learn from: none is about the same papers as a held-out task."""
     held_out: set[int] = set()
 
     def to_measure_on() -> Iterator[TextTask]:
@@ -272,7 +271,7 @@ def _sides(choice: Choice) -> tuple[list[TextTask], Iterable[TextTask]]:
 
 
 def _learnt(task: TextTask, model: Seq2seqModel, generation: Generation, options: WriterOptions) -> Iterator[Encoded]:
-    """The targets of a task as they are learnt."""
+    """The targets of a task as token ids to learn."""
     for target in task.targets:
         yield model.encode_text(as_citation(target) if options.as_citations else target, generation.max_tokens)
 
@@ -284,7 +283,7 @@ def _encoded(
     options: WriterOptions,
     on_progress: Progress,
 ) -> Iterator[tuple[Encoded, Encoded]]:
-    """Input and target of each task; of one with several targets as many examples."""
+    """Input and target of each task; a task with several targets gives several examples."""
     for number, task in enumerate(tasks, 1):
         read = encode_task(model, task, generation.max_input_tokens)
         for learnt in _learnt(task, model, generation, options):
@@ -300,6 +299,6 @@ def _best_rouge(text: str, targets: Sequence[str]) -> list[float]:
 
 
 def _dev_values(state: State, options: WriterOptions) -> dict[str, float]:
-    """What dev gave, and what it had given before anything was learnt."""
+    """The dev values, and the value before training."""
     name, sign = ("loss", -1) if options.value == "loss" else (METRIC, 1)
     return {**state.found, f"{name} before": round(sign * state.values["0"], 4)}

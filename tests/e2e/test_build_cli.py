@@ -94,7 +94,7 @@ def test_a_build_that_is_killed_and_stopped_goes_on(
         shutil.rmtree(work)
         shutil.copytree(kept, work)
     assert process.returncode == 1
-    assert said.strip() == "citerec: stopped. Nothing is lost: the same command goes on, or begins again."
+    assert said.strip() == "citerec: stopped. Nothing is lost: repeat the command to resume or restart."
     assert out == ""
     assert not (tmp_path / "mine").exists()
     assert killed.items() <= receipts(tmp_path).items()  # what was done was not done again
@@ -260,8 +260,8 @@ TEXTS, PAPERS = ["--s2orc", "texts"], ["--papers", "papers"]
         ([*PAPERS, *TEXTS, "--store", "mongodb://nowhere"], 2, ["names no database"]),
         ([*PAPERS, *TEXTS, "--quota", "unknown=1"], 2, ["'unknown' has no quota of its own", "length"]),
         ([*PAPERS, *TEXTS, "--quota", "field=1"], 2, ["'field' has no quota of its own"]),
-        ([*PAPERS, *TEXTS, "--quota", "many"], 2, ["'many' is no quota"]),
-        ([*PAPERS, *TEXTS, "--quota", "length=-1"], 2, ["is no quota"]),
+        ([*PAPERS, *TEXTS, "--quota", "many"], 2, ["'many' is not a quota"]),
+        ([*PAPERS, *TEXTS, "--quota", "length=-1"], 2, ["is not a quota"]),
         ([*PAPERS, *TEXTS, "--quota", "0"], 2, ["--quota"]),
         ([*PAPERS, *TEXTS, "--oversample", "0.5"], 2, ["--oversample"]),
         ([*PAPERS, *TEXTS, "--rounds", "0"], 2, ["--rounds"]),

@@ -135,10 +135,10 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
         (["-k", 0], ["asks for no paper", "-k 10"]),
         (["-k", 253], ["more than the 252 papers", "-k 252"]),
         (["-k", "ten"], ["'ten' is not a valid integer"]),
-        (["--year-from", 2010, "--year-to", 2000], ["turned round", "--year-from 2000 --year-to 2010"]),
+        (["--year-from", 2010, "--year-to", 2000], ["reversed", "--year-from 2000 --year-to 2010"]),
         (["--field", "Biologie"], ["no field of study 'Biologie'", "Did you mean 'Biology'?"]),
         (["--min-citations", -1], ["out of range"]),
-        (["--set", "lucene.bm25.k2=1"], ["no setting", "Did you mean lucene.bm25.k1?"]),
+        (["--set", "lucene.bm25.k2=1"], ["not a setting", "Did you mean lucene.bm25.k1?"]),
         (["--system", "none"], ["no system 'none'", "bm25-one-field"]),
         (["--jsno"], ["No such option", "--json"]),
         (["--json", "--bibtex"], ["exclude each other"]),
@@ -212,7 +212,7 @@ def test_bad_sources_are_one_line(
 
 def test_a_java_too_old_or_none_is_no_traceback(citerec: Citerec, demo_index: Path) -> None:
     result = citerec("recommend", "forests <REF>", "--index", demo_index, CITEREC_JAVA_HEAP="lots")
-    one_line(result, 1, "CITEREC_JAVA_HEAP=lots is no size")
+    one_line(result, 1, "CITEREC_JAVA_HEAP=lots is not a size")
 
 
 def big_source(tmp_path: Path) -> Path:
@@ -243,7 +243,7 @@ def test_a_full_disk_leaves_the_old_index_whole(citerec: Citerec, tmp_path: Path
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000)),
         check=False,
     )
-    one_line(result, 1, "no space left for x", "it goes on where it stopped")
+    one_line(result, 1, "no space left for x", "it continues where it stopped")
     assert "Okapi" in citerec("recommend", "okapi <REF>", "--index", "x").stdout
     assert citerec("index", "build", big, "--out", "x").stdout.startswith("x built: 30,000 papers")
 
@@ -301,7 +301,7 @@ def test_ctrl_c_is_answered_in_one_line(citerec: Citerec, tmp_path: Path) -> Non
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert errors.strip() == "citerec: stopped. Nothing is lost: the same command goes on, or begins again."
+    assert errors.strip() == "citerec: stopped. Nothing is lost: repeat the command to resume or restart."
 
 
 def test_the_processes_of_a_killed_build_do_not_stay(citerec: Citerec, tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_results_side_by_side(citerec: Citerec, indexed: Path) -> None:
     assert "bm25 against bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
     assert citerec("report", "results/bm25").stdout.startswith("demo  450 contexts")
     assert citerec("report", "results/bm25", "--out", "new/page.html").returncode == 0
-    one_line(citerec("report", "results/bm25", "--out", "results/bm25/results.json"), 2, "is no page")
+    one_line(citerec("report", "results/bm25", "--out", "results/bm25/results.json"), 2, "is not a page")
     one_line(citerec("report", "results/none"), 2, "holds no results")
     one_line(citerec("report", "results/bm25", "results/bm25"), 2, "given twice")
 
@@ -131,7 +131,7 @@ BAD_RUNS = [
     ("demo-001-1 Q0 900000001 1 2.0 x\ndemo-001-1 Q0 1 2 1.0 x\n", "line 2: the paper '1' is not in the index"),
     ("demo-001-1 Q0 900000001 1 2.0 x\nnobody Q0 900000001 1 2.0 x\n", "line 2: there is no context 'nobody'"),
     ("demo-001-1 Q0 900000001 1 2.0 x\n" * 2, "line 2: context demo-001-1 and paper 900000001 stand in line 1 already"),
-    ("demo-001-1 Q0 900000001 1 nan x\n", "line 1: the score 'nan' is no number"),
+    ("demo-001-1 Q0 900000001 1 nan x\n", "line 1: the score 'nan' is not a number"),
     ("demo-001-1 900000001 1 2.0 x\n", "line 1: 5 columns where 6 should be"),
     ("", "run.trec is empty"),
 ]
@@ -178,7 +178,7 @@ def test_bad_contexts(citerec: Citerec, indexed: Path, record: dict[str, object]
         (["--set", "indexes/demo/manifest.json"], ["is a file", "--contexts"]),
         (["--system", "bm25", "--run", "a$b=x.trec"], ["'a$b' cannot name a system"]),
         (["--out", "."], ["is the current folder, or holds it"]),
-        (["--out", "indexes/demo/manifest.json/x"], ["cannot write", "is no folder to write to"]),
+        (["--out", "indexes/demo/manifest.json/x"], ["cannot write", "is not a folder to write to"]),
         (["--contexts", "none.jsonl"], ["cannot read none.jsonl"]),
         (["--set", "demo", "--contexts", "x.jsonl"], ["give one of --set and --contexts"]),
         (["--diagnostic", "demo/location", "--contexts", "x.jsonl"], ["the name of a family"]),

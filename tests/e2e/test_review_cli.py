@@ -104,7 +104,7 @@ def test_notes_go_with_the_verdict(citerec: Citerec, mine: Path) -> None:
 def test_other_keys_do_nothing(citerec: Citerec, mine: Path) -> None:
     result = citerec("diagnostics", "review", "mine", "--reviewer", "ada", text="accept\n\nx\n?\nq\na\n")
     assert result.stdout.count("no such key: ? lists them") == 3
-    assert "it comes again in the next session" in result.stdout
+    assert "it is shown again in the next session" in result.stdout
     assert not (mine / "reviews").exists()
 
 

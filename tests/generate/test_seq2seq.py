@@ -270,7 +270,7 @@ def test_what_is_wrong_is_said_in_one_line(folders: dict[str, Path], tmp_path: P
     cases: list[tuple[type[CiterecError], str, str, dict[str, Any]]] = [
         (ModelError, "there is no model folder './nowhere'", "./nowhere", {}),
         (ModelError, "holds no model that can be loaded", str(tmp_path / "empty"), {}),
-        (ModelError, "is no encoder-decoder", str(tmp_path / "bert"), {}),
+        (ModelError, "is not an encoder-decoder", str(tmp_path / "bert"), {}),
         (ModelError, "model.safetensors", str(pickled), {}),
         (ModelError, "is not of a writer that this citerec reads", str(strange), {}),
         (ModelError, "room for 64 tokens, max_input_tokens is 65. Give at most 64", bart, {"max_input_tokens": 65}),

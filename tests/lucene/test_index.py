@@ -161,7 +161,7 @@ def test_a_folder_that_is_no_index_is_never_overwritten(release: Path, tmp_path:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.tex").write_text("years of work", encoding="utf-8")
-    with pytest.raises(SourceError, match="is no index"):
+    with pytest.raises(SourceError, match="is not an index"):
         build_index([release], precious)
     assert (precious / "thesis.tex").exists()
 
@@ -296,7 +296,7 @@ def test_a_folder_with_some_other_manifest_is_never_overwritten(release: Path, t
     extension = tmp_path / "extension"
     extension.mkdir()
     (extension / "manifest.json").write_text('{"name": "my extension", "version": 3}', encoding="utf-8")
-    with pytest.raises(SourceError, match="is no index"):
+    with pytest.raises(SourceError, match="is not an index"):
         build_index([release], extension)
     assert (extension / "manifest.json").exists()
 

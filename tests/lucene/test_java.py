@@ -47,7 +47,7 @@ def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
         "try: start()\nexcept JavaError as error: print(error)"
     )
     assert run(code, JAVA_HOME=str(home)).stdout.startswith("Java does not start")
-    assert "CITEREC_JAVA_HEAP=much is no size" in run(code, CITEREC_JAVA_HEAP="much").stdout
+    assert "CITEREC_JAVA_HEAP=much is not a size" in run(code, CITEREC_JAVA_HEAP="much").stdout
 
 
 def test_ctrl_c_is_left_to_python(demo_index: Path) -> None:
@@ -77,4 +77,4 @@ def test_a_second_java_machine_is_refused() -> None:
         "jpype.startJVM(jvmpath=jvm.java_home() / 'lib/server/libjvm.so')\n"
         "try: jvm.start()\nexcept JavaError as error: print(error)"
     )
-    assert run(code).stdout.startswith("a Java machine runs in this process already")
+    assert run(code).stdout.startswith("a Java machine with other settings already runs")

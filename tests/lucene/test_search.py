@@ -210,7 +210,7 @@ def test_limits(recommender: Recommender) -> None:
         recommender.search("One <REF>. Two <REF>.")
     with pytest.raises(FilterError, match="no field of study 'Zoologie'"):
         recommender.search("okapi <REF>", filters=Filters(fields=("Zoologie",)))
-    with pytest.raises(FilterError, match="turned round"):
+    with pytest.raises(FilterError, match="reversed"):
         recommender.search("okapi <REF>", filters=Filters(year_from=2010, year_to=2000))
 
 

@@ -123,7 +123,7 @@ def test_the_process_prints_no_password() -> None:
         ("mongodb://h/?x=1", "names no database"),
         ("mongodb://h/a.b", "is not valid"),
         (f"mongodb://u:a@b:{SECRET}@h/db", "%40 %3A %2F"),
-        ("mongodb://h/db?nonsense=1", "how the options are spelt"),
+        ("mongodb://h/db?nonsense=1", "the spelling of the options"),
         ("mongodb://127.0.0.1:{port}/db", "no MongoDB server answers at mongodb://127.0.0.1:{port}/db within"),
     ],
 )

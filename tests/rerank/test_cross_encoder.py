@@ -129,7 +129,7 @@ def test_a_cross_encoder_made_elsewhere_is_read_by_its_config(base: Path, tmp_pa
 
 
 def test_models_that_cannot_be_used_are_refused(base: Path, trained: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"no trained cross-encoder.*citerec train reranker"):
+    with pytest.raises(ModelError, match=r"not a trained cross-encoder.*citerec train reranker"):
         CrossEncoder.open(base)
     with pytest.raises(ModelError, match="no model folder"):
         CrossEncoder.open(tmp_path / "nowhere")

@@ -18,8 +18,8 @@ def test_a_recipe_then_single_assignments(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("lucene.bm25.k=1", r"'lucene.bm25.k' is no setting. Did you mean lucene.bm25.k1\?"),
-        ("bm25.k1=1", r"'bm25.k1' is no setting. Did you mean lucene.bm25.k1\?"),
+        ("lucene.bm25.k=1", r"'lucene.bm25.k' is not a setting. Did you mean lucene.bm25.k1\?"),
+        ("bm25.k1=1", r"'bm25.k1' is not a setting. Did you mean lucene.bm25.k1\?"),
         ("lucene.weights.titel=1", r"Did you mean lucene.weights.title\?"),
         ("zzz=1", "Settings are: retrievers"),
         ("lucene.neighbours.x=1", "neighbours"),

@@ -1,1 +1,1 @@
-"""Dense retrieval: vectors of papers, FAISS over them, and the retriever that asks them."""
+"""Dense retrieval: vectors of papers, FAISS over them, and the retriever that searches them."""

@@ -1,4 +1,4 @@
-"""A folder of vectors, from a paper store to a manifest; what is stopped goes on where it stopped."""
+"""Building a folder of vectors from a paper store; an interrupted build is resumed."""
 
 import itertools
 import os
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Two minutes of work on a slow processor is what a kill may cost; fewer texts find fewer others of like length.
+# A kill may cost two minutes of work on a slow processor; in smaller chunks, fewer texts have similar lengths.
 _CHUNK = 4096
 _PART = 512
 _INPUTS = ("ids.npy", "vectors.npy")
@@ -38,10 +38,10 @@ class DenseOptions:
     """How vectors are made and searched.
 
     Attributes:
-        model: What encodes the papers, and the queries later: a folder, or a name.
+        model: The encoder of the papers, and later of the queries: a folder, or a name.
         vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/storage.md.
-        kind: Kind of FAISS index; chosen by the number of vectors where `auto`.
-        max_tokens: How much of a text is read; what the authors of the model set where None.
+        kind: Kind of FAISS index; `auto` chooses by the number of vectors.
+        max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
         max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
     """
 
@@ -63,9 +63,9 @@ def build_dense(
     previous: Path | None = None,
     on_progress: Progress,
 ) -> DenseManifest:
-    """Makes the vectors of all papers of a store, and the FAISS index over them, in a folder of their own.
+    """Makes the vectors of all papers of a store, and the FAISS index over them, in a folder.
 
-    Stopped, it goes on after the last chunk when it is called with the same again. Texts that `previous` has encoded
+    A call with the same arguments resumes an interrupted build after the last chunk. Texts that `previous` has encoded
     with the same model are not encoded again. Errors are those of `encode_index`.
     """
     sources = find_given(options.vectors)
@@ -119,7 +119,7 @@ def build_dense(
 
 
 def renewal(previous: Path) -> DenseOptions:
-    """The options that bring vectors up to date: those they were made with. Given ones stay; newer papers have none."""
+    """The options that update vectors: those they were made with. Given vectors stay; newer papers get none."""
     manifest = DenseManifest.read(previous)
     return DenseOptions(
         model=manifest.model,
@@ -135,7 +135,7 @@ def _files(source: Path) -> Sequence[Path]:
 
 
 def _opened(previous: Path | None) -> Vectors | None:
-    """Vectors to take over from; none where they cannot be used any more."""
+    """Vectors to take over from; None if they can no longer be used."""
     if previous is None or not has_vectors(previous):
         return None
     try:
@@ -154,7 +154,7 @@ def _same_model(manifest: DenseManifest, encoder: Encoder, options: DenseOptions
 
 
 def _taken_over(folder: Path, old: Vectors | None, checksums: dict[str, str], asked: Asked) -> FaissSettings | None:
-    """The FAISS index of before, where it is over the very same vectors."""
+    """The settings of the previous FAISS index, which is linked or copied, if it is over the same vectors."""
     if old is None or any(old.manifest.checksums.get(name) != value for name, value in checksums.items()):
         return None
     before = old.manifest.faiss
@@ -169,12 +169,12 @@ def _taken_over(folder: Path, old: Vectors | None, checksums: dict[str, str], as
 
 
 def checksum(path: Path) -> str:
-    """The checksum that the manifest of vectors has of a file."""
+    """The checksum of a file, as in the manifest of vectors."""
     return file_digest(path, "blake2b")[:32]
 
 
 def _lasting(model: str) -> str:
-    """A name that holds wherever the index is asked from."""
+    """The model's name, valid from any working directory."""
     folder = Path(model).expanduser()
     return str(folder.resolve()) if folder.is_dir() else model
 
@@ -190,7 +190,7 @@ def encode_papers(
 ) -> int:
     """Writes ids and vectors of all papers with a text; returns how many papers have none.
 
-    Goes on after the last chunk that the journal notes. `previous` holds vectors of the same model: those of unchanged
+    Continues after the last chunk in the journal. `previous` holds vectors of the same model: those of unchanged
     texts are copied.
     """
     if journal.get("left_out") is None:
@@ -212,7 +212,7 @@ def encode_papers(
 
 
 class _Chunk:
-    """The vectors of some papers that follow one another."""
+    """The vectors of some consecutive papers."""
 
     def __init__(self, papers: Sequence[SearchableText], digests: "NDArray[np.uint64]", encoder: Encoder) -> None:
         import numpy as np
@@ -221,7 +221,7 @@ class _Chunk:
         self.vectors = np.empty((len(papers), encoder.dimension), dtype=np.float16)
 
     def fill(self, previous: Vectors | None) -> Iterator[int]:
-        """Makes them all; yields how many are there."""
+        """Makes all vectors; yields the number done so far."""
         todo = list(range(len(self._papers))) if previous is None else self._taken_over(previous)
         texts = [paper_text(self._papers[position]) for position in todo]
         order = sorted(range(len(todo)), key=lambda at: (-len(texts[at]), at))
@@ -234,7 +234,7 @@ class _Chunk:
         yield done
 
     def _taken_over(self, previous: Vectors) -> list[int]:
-        """Copies what was encoded before; returns the positions of the rest."""
+        """Copies vectors that were encoded before; returns the positions of the rest."""
         import numpy as np
 
         rows = previous.rows([paper.paper_id for paper in self._papers])

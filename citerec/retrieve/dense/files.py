@@ -1,4 +1,4 @@
-"""Arrays on disk that grow row by row, and are mapped to be read: plain `.npy`, which anyone can open."""
+"""Arrays on disk that grow row by row, and are memory-mapped for reading: plain `.npy` files."""
 
 import itertools
 import os
@@ -16,7 +16,7 @@ _PART = 1 << 16
 
 
 class ArrayWriter:
-    """Writes a `.npy` file row by row. Of a file that was left behind, the first `rows` rows are kept."""
+    """Writes a `.npy` file row by row. The first `rows` rows of an existing file are kept."""
 
     def __init__(self, path: Path, dtype: "DTypeLike", row: tuple[int, ...] = (), rows: int = 0) -> None:
         import numpy as np
@@ -44,7 +44,7 @@ class ArrayWriter:
         self.rows += len(rows)
 
     def commit(self) -> None:
-        """Forces to the disk what was added."""
+        """Forces the added rows to the disk."""
         self._write_header()
         self._file.seek(0, os.SEEK_END)
         self._file.flush()
@@ -53,7 +53,7 @@ class ArrayWriter:
     def _write_header(self) -> None:
         from numpy.lib import format as npy
 
-        # numpy leaves room in the header for as many rows as there may ever be: its length does not change.
+        # numpy leaves room in the header for any number of rows, so its length does not change.
         header = {
             "descr": npy.dtype_to_descr(self.dtype),
             "fortran_order": False,
@@ -64,23 +64,23 @@ class ArrayWriter:
 
 
 def mapped(path: Path) -> "NDArray[Any]":
-    """An array of a `.npy` file, mapped; raises IndexUnusableError where it is missing, cut short or damaged."""
+    """An array of a `.npy` file, memory-mapped; raises IndexUnusableError if it is missing, truncated or damaged."""
     import numpy as np
 
     try:
         array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
-        # numpy cannot map what has no bytes.
+        # numpy cannot map an empty array.
         if isinstance(error, ValueError) and "empty" in str(error):
             return np.load(path, allow_pickle=False)  # type: ignore[no-any-return]
         raise IndexUnusableError(
-            f"{path} cannot be read ({error})".replace("\n", " "), "Make the vectors anew: citerec index encode"
+            f"{path} cannot be read ({error})".replace("\n", " "), "Make the vectors again: citerec index encode"
         ) from error
     return array
 
 
 def write_ids(lines: Path, path: Path) -> None:
-    """Writes ids, one a line and sorted by their bytes, as a `.npy` array as wide as the longest of them."""
+    """Writes ids, one per line and sorted by their bytes, as a `.npy` array as wide as the longest of them."""
     import numpy as np
 
     with lines.open("rb") as file:
@@ -91,7 +91,7 @@ def write_ids(lines: Path, path: Path) -> None:
 
 
 def rows_of(sorted_ids: "NDArray[np.bytes_]", ids: Iterable[str]) -> "NDArray[np.int64]":
-    """Where ids stand in a sorted array of ids; -1 where they do not. A binary search: nothing is read in."""
+    """The rows of ids in a sorted array of ids; -1 for missing ones. A binary search, which does not load the array."""
     import numpy as np
 
     encoded = [paper_id.encode() for paper_id in ids]

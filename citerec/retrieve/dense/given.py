@@ -1,7 +1,7 @@
 """Vectors that were made elsewhere: arrays with ids, or the `embeddings-specter_v2` of S2AG (docs/storage.md).
 
-They come in any order and are put into place by a binary search for their id. Nothing is sorted, and nothing of them is
-held in memory: `given.npy` has a row for every paper of the store, and is drawn together at the end.
+They come in any order and are put into place by a binary search for their id. They are neither sorted nor held in
+memory: a sparse array has a row for every paper of the store, and is compacted at the end.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _BATCH = 4096
 _COMMIT_BATCHES = 16
 _SOON = 1000
-# float16 keeps three digits: what is so near to length one was normalised before, and is taken as it is.
+# float16 keeps three digits: vectors this near to length one were normalised before, and are used unchanged.
 _NORMALISED = 2e-3
 _FORMS = "Give a folder with vectors.npy and ids.npy, or S2AG's embeddings-specter_v2 (JSON Lines): docs/storage.md."
 
@@ -57,10 +57,10 @@ class Given:
 
 
 def find_given(paths: Sequence[Path]) -> list[Path]:
-    """The sources of vectors that some paths hold: folders of arrays, shards of JSON Lines.
+    """The sources of vectors below some paths: folders of arrays, shards of JSON Lines.
 
     Raises:
-        SourceError: A path holds none.
+        SourceError: A path has none.
     """
     found: list[Path] = []
     for path in paths:
@@ -87,7 +87,7 @@ def arrange_given(
     journal: Journal,
     on_progress: Progress,
 ) -> Given:
-    """Writes ids and vectors of all papers of a store for which a vector is given; goes on where it stopped.
+    """Writes ids and vectors of all papers of a store for which a vector is given; resumes an interrupted run.
 
     Of several vectors of a paper the last one counts. More than `max_bad` (0 to 1) of them unusable stop the work.
 
@@ -176,7 +176,7 @@ def _draw_together(whole: Path, folder: Path, on_progress: Progress) -> tuple[in
 
 
 def _opened(path: Path, shape: tuple[int, ...], dtype: str, *, fresh: bool) -> Any:
-    """A mapped array to write into: sparse on the disk until it is filled."""
+    """A memory-mapped array to write to: sparse on disk until it is filled."""
     import numpy as np
 
     if fresh:
@@ -192,12 +192,12 @@ def _stop_if_mostly_bad(source: Path, tally: Counter[str], used: int, max_bad: f
         raise BuildError(
             f"{bad:,} of {whole:,} vectors cannot be used, more than {max_bad:.0%} ({listed}); "
             f"the last read is {source}",
-            "Mend the source, or allow more with --max-bad 0.5",
+            "Correct the source, or allow more with --max-bad 0.5",
         )
 
 
 def _dimension(sources: Sequence[Path]) -> int:
-    """Of the first vector."""
+    """The dimension of the first vector."""
     for source in sources:
         if source.is_dir():
             return int(_arrays(source)[1].shape[1])
@@ -220,7 +220,7 @@ def _arrays(source: Path) -> "tuple[NDArray[Any], NDArray[Any]]":
     if vectors.ndim != 2 or vectors.dtype.kind != "f" or ids.shape != vectors.shape[:1] or ids.dtype.kind not in "iuSU":
         raise SourceError(
             f"{source}: vectors.npy is {vectors.dtype} {vectors.shape} and ids.npy {ids.dtype} {ids.shape}",
-            "vectors.npy must hold numbers with a point, (papers, dimension), and ids.npy an id for each of its rows.",
+            "vectors.npy must hold floats, (papers, dimension), and ids.npy an id for each of its rows.",
         )
     return ids, vectors
 
@@ -287,7 +287,7 @@ def _parsed(raw: bytes) -> tuple[str, list[float]]:
 def _usable(
     ids: list[str], vectors: "NDArray[np.float32]", faults: "Counter[str]"
 ) -> "tuple[list[str], NDArray[np.float32]]":
-    """What has a direction, at length one; the rest is counted."""
+    """Vectors that are finite and not zero, scaled to length one; the others are counted."""
     import numpy as np
 
     with np.errstate(over="ignore", invalid="ignore"):

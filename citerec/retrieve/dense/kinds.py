@@ -1,4 +1,4 @@
-"""FAISS indexes over vectors on disk: flat, HNSW, IVF-PQ; which of them, how built, and how much they find."""
+"""FAISS indexes over vectors on disk: flat, HNSW, IVF-PQ; choosing, building and measuring them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,10 +20,10 @@ RECALL = 0.97
 """Share of the exact 100 nearest that an index has to find."""
 
 K = 100
-"""How many hits `probe` is measured for."""
+"""Number of hits for which `probe` is measured."""
 
 # Numbers (vectors times dimension) up to which a kind is quick enough: benchmarks/vectors.py. A flat search reads all
-# of them, 0.09 ms a million; HNSW wants all of them, and its graph, in memory.
+# of them, 0.09 ms per million; HNSW needs all of them, and its graph, in memory.
 _FLAT_NUMBERS = 100e6
 _HNSW_NUMBERS = 4e9
 
@@ -34,20 +34,20 @@ _PROBES: dict[IndexKind, tuple[int, ...]] = {
     "ivfpq": (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096),
 }
 REFINE = 10
-"""IVF-PQ: how many candidates for each hit are scored anew with their own vectors."""
+"""IVF-PQ: how many candidates for each hit are rescored with their own vectors."""
 
 _MOST_LISTS = 65_536
 _VECTORS_PER_LIST = 64  # FAISS warns under 39, of lists and of codes
 _FEWEST_CODED = 39 * 256
-_PQ_DIMENSIONS = 8  # numbers that one byte of a code stands for
+_PQ_DIMENSIONS = 8  # numbers per byte of a code
 _CHUNK = 16_384
 _QUERIES = 300
-# Noise as long as the vector itself: the nearest of such a query is as far as that of a real one (docs/retrieval.md).
+# Noise as long as the vector: the nearest vectors are then as far away as for real queries (docs/retrieval.md).
 _NOISE = 1.0
 
 
 def faiss_module() -> Any:
-    """The module `faiss`, whose type stubs know not half of it; raises BuildError where it is not installed."""
+    """The module `faiss`, whose type stubs are incomplete; raises BuildError if it is not installed."""
     try:
         import faiss
     except ImportError as error:
@@ -56,7 +56,7 @@ def faiss_module() -> Any:
 
 
 def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
-    """The kind of index for so many vectors, unless one is asked for; flat where they are too few to learn from."""
+    """The kind of index for a number of vectors, unless one is given; flat if they are too few to train on."""
     if asked == "ivfpq" and count < _FEWEST_CODED:
         return "flat"
     if asked != "auto":
@@ -66,10 +66,10 @@ def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
 
 
 def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSettings:
-    """Builds `index.faiss` over `vectors.npy`, and finds how far it must search to keep the recall.
+    """Builds `index.faiss` over `vectors.npy`, and finds how far it must search to reach `RECALL`.
 
-    HNSW is built by all processors at once, so its bytes, and one hit in a few hundred, differ from build to build.
-    With OMP_NUM_THREADS=1 they do not. The other kinds never differ.
+    HNSW is built by all processors at once, so its bytes, and one hit in a few hundred, differ between builds. With
+    OMP_NUM_THREADS=1 they do not. The other kinds never differ.
     """
     faiss = faiss_module()
     vectors = mapped(folder / "vectors.npy")
@@ -85,7 +85,7 @@ def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSetti
 
 
 def open_faiss(folder: Path) -> Any:
-    """The index of a folder, mapped: read as it is searched."""
+    """The index of a folder, memory-mapped: it is read as it is searched."""
     faiss = faiss_module()
     return faiss.read_index(str(folder / FILE_NAME), faiss.IO_FLAG_MMAP_IFC)
 
@@ -96,7 +96,7 @@ def decoded(halves: "NDArray[np.float16]") -> "NDArray[np.float32]":
 
     faiss = faiss_module()
     decoder = faiss.IndexScalarQuantizer(halves.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
-    # FAISS decodes with the instructions that a processor has for it: ten times as fast as numpy.
+    # FAISS decodes with special instructions of the processor: ten times as fast as numpy.
     floats: NDArray[np.float32] = decoder.sa_decode(np.ascontiguousarray(halves).view(np.uint8))
     return floats
 
@@ -104,7 +104,7 @@ def decoded(halves: "NDArray[np.float16]") -> "NDArray[np.float32]":
 def nearest(
     vectors: "NDArray[np.float16]", queries: "NDArray[np.float32]", k: int, on_progress: Progress
 ) -> "NDArray[np.int64]":
-    """The rows of the k nearest of some queries (n, dimension), exactly: every vector is looked at."""
+    """The rows of the k nearest of some queries (n, dimension), exactly: by comparing every vector."""
     import numpy as np
 
     faiss = faiss_module()
@@ -123,13 +123,13 @@ def nearest(
 
 
 def on_gpus(index: Any) -> Any:
-    """An index on all GPUs that FAISS can use (`faiss-gpu-cu12`); itself where there is none."""
+    """An index on all GPUs that FAISS can use (`faiss-gpu-cu12`); itself if there is none."""
     faiss = faiss_module()
     return faiss.index_cpu_to_all_gpus(index) if faiss.get_num_gpus() else index
 
 
 def parameters(kind: IndexKind, probe: int, k: int, selector: Any) -> Any:
-    """FAISS's search parameters: how far to search for k hits, among what a selector lets pass."""
+    """FAISS's search parameters: how far to search for k hits, among the rows that a selector allows."""
     faiss = faiss_module()
     if kind == "hnsw":
         return faiss.SearchParametersHNSW(sel=selector, efSearch=-(-probe * max(k, K) // K))
@@ -139,7 +139,7 @@ def parameters(kind: IndexKind, probe: int, k: int, selector: Any) -> Any:
 
 
 def noisy(vectors: "NDArray[np.float16]", count: int, seed: int = 0) -> "NDArray[np.float32]":
-    """Queries like real ones: vectors drawn at random, each with noise, at length one."""
+    """Queries like real ones: vectors drawn at random, each with noise, scaled to length one."""
     import numpy as np
 
     random = np.random.default_rng(seed)
@@ -151,7 +151,7 @@ def noisy(vectors: "NDArray[np.float16]", count: int, seed: int = 0) -> "NDArray
 
 
 def _flat(vectors: "NDArray[np.float16]", _progress: Progress) -> tuple[Any, dict[str, int]]:
-    """Half floats: half the bytes of floats, and a search takes less time, not more."""
+    """float16: half the bytes of float32, and faster to search."""
     faiss = faiss_module()
     half = faiss.ScalarQuantizer.QT_fp16
     return faiss.IndexScalarQuantizer(vectors.shape[1], half, faiss.METRIC_INNER_PRODUCT), {}
@@ -162,12 +162,12 @@ def _hnsw(vectors: "NDArray[np.float16]", _progress: Progress) -> tuple[Any, dic
     half = faiss.ScalarQuantizer.QT_fp16
     index = faiss.IndexHNSWSQ(vectors.shape[1], half, _LINKS, faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction = _CONSTRUCTION
-    index.train(decoded(vectors[:1]))  # half floats have nothing to learn, but ask for it
+    index.train(decoded(vectors[:1]))  # float16 has nothing to train, but FAISS requires it
     return index, {"M": _LINKS, "efConstruction": _CONSTRUCTION}
 
 
 def _ivfpq(vectors: "NDArray[np.float16]", on_progress: Progress) -> tuple[Any, dict[str, int]]:
-    """Four times the root of the number of vectors as lists, as FAISS's guide has it; a byte for 8 numbers."""
+    """Four times the root of the number of vectors as lists, as in FAISS's guide; a byte for 8 numbers."""
     import numpy as np
 
     faiss = faiss_module()
@@ -196,7 +196,7 @@ _BUILDERS: dict[IndexKind, Callable[["NDArray[np.float16]", Progress], tuple[Any
 
 
 def _probe(index: Any, kind: IndexKind, vectors: "NDArray[np.float16]", on_progress: Progress) -> tuple[int, float]:
-    """How far to search so that the recall is kept, and the recall then; as far as it goes if it never is."""
+    """How far to search to reach `RECALL`, and the recall then; the largest value if it is never reached."""
     if kind == "flat":
         return 0, 1.0
     queries, k = noisy(vectors, _QUERIES), min(K, len(vectors))

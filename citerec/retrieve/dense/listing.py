@@ -1,4 +1,4 @@
-"""Which papers get a vector, with what the filters need of them: one pass over the store, before any encoding."""
+"""Lists papers that get a vector, with the attributes for filters: one pass over the store, before any encoding."""
 
 import contextlib
 import hashlib
@@ -14,13 +14,13 @@ UNKNOWN = -1
 """Stands for an unknown year or count."""
 
 COLUMNS = {"digests.npy": "<u8", "years.npy": "<i4", "citations.npy": "<i4"}
-"""Arrays with a number a paper, beside `ids.npy`, and their types."""
+"""Arrays with a number per paper, beside `ids.npy`, and their types."""
 
 _PART = 10_000
 
 
 def paper_text(paper: SearchableText | Paper) -> str:
-    """What is encoded of a paper: its title, and its abstract where it has one."""
+    """The text of a paper that is encoded: its title, and its abstract if it has one."""
     if not paper.abstract:
         return paper.title
     return f"{paper.title}. {paper.abstract}" if paper.title else paper.abstract

@@ -1,4 +1,4 @@
-"""What a folder of vectors says of itself."""
+"""The manifest of a folder of vectors."""
 
 from pathlib import Path
 from typing import Literal, Self
@@ -9,7 +9,7 @@ from citerec.errors import IndexUnusableError, first_fault
 
 KIND = "citerec-vectors"
 VERSION = 1
-"""Rises when vectors written before can no longer be read."""
+"""Increased when older vectors can no longer be read."""
 
 FILE_NAME = "manifest.json"
 FILES = ("ids.npy", "vectors.npy", "digests.npy", "years.npy", "citations.npy", "index.faiss")
@@ -25,9 +25,9 @@ class FaissSettings(_Part):
     """How the vectors are searched.
 
     Attributes:
-        kind: What stands in index.faiss.
-        asked: The kind that was asked for; `auto` where the number of vectors decided.
-        build: What it was built with: M and efConstruction, or lists and code bytes.
+        kind: The kind of index in index.faiss.
+        asked: The kind that was requested; `auto` if the number of vectors decided.
+        build: The parameters of the build: M and efConstruction, or lists and code bytes.
         probe: efSearch of HNSW for a hundred hits, or nprobe of IVF-PQ; 0 for flat.
         recall: Share of the exact 100 nearest that it finds with that, measured after it was built.
         faiss: Version of FAISS that built it.
@@ -45,11 +45,11 @@ class DenseManifest(_Part):
     """`dense/manifest.json`. It is written last: a folder without it holds no vectors.
 
     Attributes:
-        model: What encodes queries, by the name that the user gave.
-        identity: What tells that model from another: `citerec.models.encoder`; None where the vectors were given.
-        max_tokens: How much of a text was read; None where the vectors were given.
+        model: The encoder of queries, by the name that the user gave.
+        identity: The `model_identity` of that model; None if the vectors were given.
+        max_tokens: How many tokens of a text were read; None if the vectors were given.
         given: Whether the vectors were given, not encoded here.
-        faults: What was wrong with given vectors, counted.
+        faults: Counts of faults of given vectors, by reason.
         store: Fingerprint of the paper store for which they were made.
         checksums: BLAKE2 digest of each file.
     """
@@ -99,5 +99,5 @@ class DenseManifest(_Part):
 
 
 def has_vectors(folder: Path) -> bool:
-    """Whether a folder holds finished vectors, of whatever version."""
+    """Whether a folder holds finished vectors, of any version."""
     return (folder / FILE_NAME).is_file()

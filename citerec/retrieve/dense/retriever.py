@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from citerec.models.encoder import Encoder
     from citerec.retrieve.opened import OpenIndex
 
-# Papers of one text have one vector: so many more are asked for that ties at the end are settled by id.
+# Papers with equal texts have equal vectors: more are searched, so that ties at the end are settled by id.
 _SLACK = 16
-# A step through the graph costs about as much as scoring 60 rows that lie side by side: benchmarks/vectors.py.
+# A step through the graph costs about as much as scoring 60 adjacent rows: benchmarks/vectors.py.
 _STEP = 60
-# IVF-PQ: under so many passing rows all of them are scored with their own vectors.
+# IVF-PQ: if fewer rows than this pass, all of them are scored with their own vectors.
 _FEW = 20_000
 _WIDEST = 16
 
@@ -39,30 +39,30 @@ _WIDEST = 16
 class DenseSettings(PartSettings):
     """How the topic becomes a vector, and how the vectors are searched."""
 
-    neighbours: bool = Field(default=True, description="whether the sentences before and after take part")
+    neighbours: bool = Field(default=True, description="whether the sentences before and after are used")
     citing: float = Field(
         default=1.0,
         ge=0,
         le=1000,
-        description="weight of the citing paper's own vector, where it is known, against 1 for the sentences",
+        description="weight of the citing paper's own vector, if it is known, against 1 for the sentences",
     )
     backend: BackendName | None = Field(
         default=None,
-        description="what encodes the query: torch, or ONNX Runtime with 8 bits; by default what encoded the papers",
+        description="backend for the query: torch, or ONNX Runtime with 8 bits; by default that of the papers",
     )
     probe: int | None = Field(
         default=None,
         ge=1,
-        description="efSearch of HNSW, nprobe of IVF-PQ; by default what the build found to keep 0.97 of the recall",
+        description="efSearch of HNSW, nprobe of IVF-PQ; by default what the build found for a recall of 0.97",
     )
 
 
 @RETRIEVERS.register
 class DenseRetriever(Retriever):
-    """Finds papers by their vectors. Safe to call from several threads; ties break by paper id.
+    """Finds papers by their vectors. Safe to call from several threads; ties are ordered by paper id.
 
-    A paper scores the cosine of its vector with the query's, computed from the vectors themselves whatever the kind
-    of index: scores of flat, HNSW and IVF-PQ are equal, what they find may differ.
+    A paper scores the cosine of its vector with the query's, computed from the vectors themselves for any kind of
+    index: flat, HNSW and IVF-PQ give equal scores, but may find different papers.
 
     Raises:
         IndexUnusableError: There are no vectors, or they are damaged, or were made for other papers.
@@ -103,14 +103,14 @@ class DenseRetriever(Retriever):
         self._opening = threading.Lock()
 
     def close(self) -> None:
-        """Lets go of the model and of the index."""
+        """Releases the model and the index."""
         self._opened_encoder = None
         self._index = None
 
     def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
         """The vectors of some topics, (topics, dimension), each of length one.
 
-        The citing paper's own vector, or the encoding of its title where it has none, is added by its weight.
+        The citing paper's own vector, or the encoding of its title if it has none, is added with its weight.
 
         Raises:
             ModelError: The model cannot be loaded.
@@ -139,9 +139,9 @@ class DenseRetriever(Retriever):
         filters: Filters = NO_FILTERS,
         prepared: "NDArray[np.float32] | None" = None,
     ) -> list[Candidate]:
-        """The k nearest papers, nearest first; fewer only where fewer pass the filters.
+        """The k nearest papers, nearest first; fewer only if fewer pass the filters.
 
-        `prepared` is the topic's vector (dimension,); the topic is encoded where it is None.
+        `prepared` is the topic's vector (dimension,); if it is None, the topic is encoded.
 
         Raises:
             QueryError: The topic is blank.
@@ -150,7 +150,7 @@ class DenseRetriever(Retriever):
         if k < 1:
             raise FilterError(f"k is {k}", "Ask for at least one paper.")
         if not topic.passage:
-            raise QueryError("the sentence is empty", "Write one with words of its own.")
+            raise QueryError("the sentence is empty", "Write one with content words.")
         vector = self.prepare([topic])[0] if prepared is None else prepared
         passing = self._filter.passing(filters)
         excluded = {paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None}
@@ -173,7 +173,7 @@ class DenseRetriever(Retriever):
     def with_feedback(
         self, prepared: "NDArray[np.float32]", paper_ids: Sequence[str], weight: float
     ) -> "NDArray[np.float32]":
-        """A vector (dimension,) drawn to the mean of some papers' vectors, of length one (Rocchio, 1971)."""
+        """A vector (dimension,) moved towards the mean of some papers' vectors, of length one (Rocchio, 1971)."""
         rows = self.vectors.rows(paper_ids)
         rows = rows[rows >= 0]
         if not len(rows):
@@ -208,7 +208,7 @@ class DenseRetriever(Retriever):
         return _searched(self._index, vector, k, parameters("flat", 0, k, passing and passing.selector))
 
     def _by_graph(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "NDArray[np.int64]":
-        """Through the graph, or through all rows that pass where a walk that meets few of them takes longer."""
+        """Searches the graph, or all passing rows if they are so few that the graph would take longer."""
         faiss = faiss_module()
         if passing is None:
             rows = _searched(self._index, vector, k, parameters("hnsw", self._probe, k, None))
@@ -223,7 +223,7 @@ class DenseRetriever(Retriever):
         return _searched(everything, vector, k, parameters("flat", 0, k, passing and passing.selector))
 
     def _by_lists(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "NDArray[np.int64]":
-        """Candidates by their codes, then by their vectors; all rows that pass where they are few."""
+        """Candidates by their codes, then by their vectors; all passing rows if they are few."""
         import numpy as np
 
         if passing is not None and passing.count <= max(_FEW, REFINE * k):
@@ -261,7 +261,7 @@ class DenseRetriever(Retriever):
         if manifest.identity not in (None, encoder.identity):
             raise IndexUnusableError(
                 f"{manifest.model} is no longer the model that made the vectors of the index",
-                f"Make them anew: citerec index encode {self.vectors.path.parent}",
+                f"Make them again: citerec index encode {self.vectors.path.parent}",
             )
         return encoder
 
@@ -274,7 +274,7 @@ def _opened(path: Path) -> Any:
 
 
 def _remedy(path: Path) -> str:
-    return f"Make the vectors anew: citerec index encode {path.parent}"
+    return f"Make the vectors again: citerec index encode {path.parent}"
 
 
 def _searched(index: Any, vector: "NDArray[np.float32]", k: int, parameters: Any) -> "NDArray[np.int64]":

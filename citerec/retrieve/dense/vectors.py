@@ -1,4 +1,4 @@
-"""Vectors of papers on disk: from id to row and back, exact cosines, and which rows pass filters."""
+"""Vectors of papers on disk: ids and rows, exact cosines, and the rows that pass filters."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -21,19 +21,19 @@ _PART = 1 << 14
 Matching = Callable[[Filters], Sequence[str]]
 """The ids of the papers that pass the filters by field of study and venue."""
 
-# A bitmap takes 25 MB at 200 million papers. Contexts of an evaluation differ in their years only.
+# A bitmap takes 25 MB for 200 million papers. Contexts of an evaluation differ only in their years.
 _KEPT = 64
 _KEPT_MATCHING = 8
 
 
 class Vectors:
-    """The mapped arrays of a folder of vectors; rows are in order of paper id.
+    """The memory-mapped arrays of a folder of vectors; rows are in order of paper id.
 
     Attributes:
         ids: Paper ids, bytes, (count,).
         values: The vectors, float16, (count, dimension), each of length one.
         digests: 8 bytes of the digest of each text, (count,).
-        years: int32, (count,); -1 is unknown. So are `citations`.
+        years: int32, (count,); -1 is unknown. The same for `citations`.
 
     Raises:
         IndexUnusableError: The folder is half made, or its files do not fit together.
@@ -52,14 +52,14 @@ class Vectors:
         if self.values.shape != expected or any(column.shape != expected[:1] for column in columns):
             raise IndexUnusableError(
                 f"{path} is damaged: its files have other numbers of rows than its manifest, {expected[0]:,}",
-                f"Make the vectors anew: citerec index encode {path.parent}",
+                f"Make the vectors again: citerec index encode {path.parent}",
             )
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def rows(self, paper_ids: Sequence[str]) -> "NDArray[np.int64]":
-        """The rows of some papers; -1 where one has no vector."""
+        """The rows of some papers; -1 for those without a vector."""
         return rows_of(self.ids, paper_ids)
 
     def paper_ids(self, rows: "NDArray[np.int64]") -> list[str]:
@@ -69,7 +69,7 @@ class Vectors:
     def scores(self, vector: "NDArray[np.float32]", rows: "NDArray[np.int64]") -> "NDArray[np.float32]":
         """Inner products of a vector (dimension,) with some rows, as float32.
 
-        Summed up as float64: the score of a row does not depend on the other rows.
+        Sums are in float64, so the score of a row does not depend on the other rows.
         """
         import numpy as np
 
@@ -97,7 +97,7 @@ class Passing:
 
 
 class RowFilter:
-    """Answers which rows pass some filters, and keeps the answers. Safe to call from several threads."""
+    """Finds the rows that pass some filters, and caches them. Safe to call from several threads."""
 
     def __init__(self, vectors: Vectors, matching: Matching) -> None:
         self._vectors = vectors
@@ -106,7 +106,7 @@ class RowFilter:
         self._kept_matching = functools.lru_cache(_KEPT_MATCHING)(self._matching_rows)
 
     def passing(self, filters: Filters) -> Passing | None:
-        """The rows that pass all filters but `exclude` and `citing_id`, which are few; None where all do."""
+        """The rows that pass all filters but `exclude` and `citing_id`, which match few; None if all rows pass."""
         rest = replace(filters, exclude=(), citing_id=None)
         return None if rest == NO_FILTERS else self._kept(rest)
 

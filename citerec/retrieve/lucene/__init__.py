@@ -27,11 +27,11 @@ from citerec.retrieve.lucene.queries import (
 if TYPE_CHECKING:
     from citerec.retrieve.opened import OpenIndex
 
-# How deep both lists are read before the scores of a paper and its citances are added up. What a paper scores must
-# not depend on how many are asked for, so that this is no multiple of k.
+# How deep both lists are read before the scores of a paper and its citances are added up. Scores must not depend on
+# k, so this is not a multiple of k.
 _DEPTH = 1000
 _PAGE = 500_000
-# What makes a text of a sort key: a number or the bytes of an id.
+# Java methods that turn a sort key into text: of a number, or of the bytes of an id.
 _PLAIN = ("java.lang.Object", "toString")
 _BYTES = ("org.apache.lucene.util.BytesRef", "utf8ToString")
 
@@ -51,11 +51,11 @@ class LuceneRetriever(Retriever):
     """BM25 over title, abstract and citances. Safe to call from several threads.
 
     A paper scores the weighted sum of BM25 over its fields, and of its best citances, each further one decayed:
-    `Σ_f w_f · BM25_f + w_citances · Σ_j decay^j · BM25(citance_j)` over the citances that the filters leave.
+    `Σ_f w_f · BM25_f + w_citances · Σ_j decay^j · BM25(citance_j)` over the citances that pass the filters.
 
     Raises:
-        IndexUnusableError: Lucene cannot open what lies there.
-        SettingsError: No field that the index has is given a weight.
+        IndexUnusableError: Lucene cannot open the index.
+        SettingsError: No field of the index has a weight.
     """
 
     name = "lucene"
@@ -65,7 +65,7 @@ class LuceneRetriever(Retriever):
 
     @classmethod
     def open(cls, index: "OpenIndex", _settings: LuceneSettings) -> "LuceneRetriever":
-        """The words of an open index, which were opened with these settings."""
+        """The retriever of the open index, which was opened with these settings."""
         return index.lucene
 
     def __init__(self, path: Path, settings: LuceneSettings | None = None) -> None:
@@ -79,7 +79,7 @@ class LuceneRetriever(Retriever):
                 raise SettingsError("every weight is 0", "Give one field a weight: --set lucene.weights.text=1")
 
     def close(self) -> None:
-        """Lets go of the index's files."""
+        """Closes the index's files."""
         self._papers.reader.close()
         if self._citances is not None:
             self._citances.reader.close()
@@ -93,9 +93,9 @@ class LuceneRetriever(Retriever):
         *,
         sort: str = "relevance",
     ) -> list[Candidate]:
-        """The k best candidates, best first; fewer where fewer share a word with the query.
+        """The k best candidates, best first; fewer if fewer share a word with the query.
 
-        Any `sort` (one of SORTS) but relevance orders every paper that shares a word with the query.
+        Any `sort` (one of SORTS) except relevance orders every paper that shares a word with the query.
 
         Raises:
             QueryError: The query has no word to search for, or too many.
@@ -114,7 +114,7 @@ class LuceneRetriever(Retriever):
             if words is None and cited_so is None:
                 raise QueryError(
                     f"no word to search for in {topic.text[:60]!r}",
-                    "Write a sentence with words of its own: stop words and signs are not searched.",
+                    "Write a sentence with content words: stop words and punctuation are not searched.",
                 )
             papers: list[tuple[str, float]] = []
             if words is not None:
@@ -165,16 +165,16 @@ class LuceneRetriever(Retriever):
             found: list[str] = []
             hits = None
             while hits is None or len(hits) == _PAGE:
-                # All score the same: the order of relevance is that of ids.
+                # All scores are equal, so the order of relevance is that of ids.
                 hits = self._papers.search(query, _PAGE, "relevance", after=hits and hits[-1])
                 found += _column(hits, 1, _BYTES)
         return found
 
     def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
-        """The words of the query that speak for a candidate, best first.
+        """The words of the query that a candidate matches, best first.
 
-        Without citances their scores add up to its score. Of citances only the one that speaks most is looked into;
-        what further ones add stands under no word.
+        Without citances their scores add up to its score. Of its citances only the best one is explained; the
+        scores of further ones are not part of any word.
         """
         weights = self.settings.weights
         with java_failures("explaining", SearchError):
@@ -218,7 +218,7 @@ def _signals(words: float | None, citances: Sequence[float]) -> dict[str, float]
 
 
 def answered_in_threads(answer: Callable[[Task], Found], tasks: Iterable[Task], threads: int) -> Iterator[Found]:
-    """Answers in order, several at once."""
+    """Yields answers in the order of the tasks, several at once."""
     with java_threads(threads) as pool:
         yield from pool.map(answer, tasks)
 
@@ -233,11 +233,11 @@ class _Searcher:
         self._searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
 
     def search(self, query: Any, k: int, sort: str, after: Any = None) -> Any:
-        """The k first hits, or the k that follow another, as a Java array."""
+        """The first k hits, or the k hits after another one, as a Java array."""
         return self._searcher.searchAfter(after, query, k, sort_by(sort)).scoreDocs
 
     def count(self, query: Any) -> int:
-        """How many documents a query has."""
+        """How many documents match a query."""
         return int(self._searcher.count(query))
 
     def document(self, terms: Iterable[tuple[str, str]], position: int | None = None) -> int:
@@ -253,15 +253,15 @@ class _Searcher:
         return int(self._searcher.search(builder.build(), 1).scoreDocs[0].doc)
 
     def term_score(self, document: int, field: str, term: str) -> float:
-        """What BM25 gives a document for a term; 0 where it has not got it."""
+        """The BM25 score of a document for a term; 0 if the document lacks it."""
         explanation = self._searcher.explain(term_query(field, term), document)
         return float(explanation.getValue().doubleValue()) if explanation.isMatch() else 0.0
 
 
 def _column(hits: Any, place: int, method: tuple[str, str] = _PLAIN) -> list[str]:
-    """One sort key of all hits: `hit.fields[place]`, made a text in Java by a method of its class.
+    """One sort key of all hits: `hit.fields[place]`, turned into text in Java by a method of its class.
 
-    Reading a thousand hits one by one takes longer than finding them, so all come as one text. No key holds a space.
+    Reading a thousand hits one by one takes longer than finding them, so all come as one text. No key has a space.
     """
     keys = java_class("java.util.Arrays").stream(hits).map(_key(place, *method))
     return str(keys.collect(java_class("java.util.stream.Collectors").joining(" "))).split()
@@ -282,7 +282,7 @@ def _key(place: int, owner: str, method: str) -> Any:
 
 
 def _matches(shown: dict[str, str], found: dict[str, float], where: dict[str, list[str]]) -> tuple[Match, ...]:
-    """One match a word as written: "state-of-the-art" is several terms."""
+    """One match per word as written: "state-of-the-art" is several terms."""
     scores: dict[str, float] = defaultdict(float)
     places: dict[str, dict[str, None]] = defaultdict(dict)
     for term, score in found.items():

@@ -1,10 +1,10 @@
-"""The fields of the two Lucene indexes, and documents whose Java objects are used again and again.
+"""The fields of the two Lucene indexes, and documents whose Java objects are reused.
 
-`papers` holds a document a paper. Its field names are Anserini's (`id`, `contents`), so that Anserini's and
-pyserini's searchers open it too. `citances` holds a document a citing sentence, with the attributes of the cited paper
-beside it, so that one filter serves both.
+`papers` holds a document per paper. Its field names are Anserini's (`id`, `contents`), so that Anserini's and
+pyserini's searchers can open it too. `citances` holds a document per citing sentence, with the attributes of the cited
+paper, so that the same filters apply to both.
 
-Filling the same Java objects anew is four times as fast as building them for each document.
+Refilling the same Java objects is four times as fast as creating them for each document.
 """
 
 import functools
@@ -22,22 +22,22 @@ TEXT, TITLE, ABSTRACT, CITANCE = "contents", "title", "abstract", "citance"
 YEAR, FIELD, VENUE, VENUE_SORT, CITATIONS = "year", "field", "venue", "venue_sort", "citations"
 CITING, CITING_YEAR, POSITION = "citing", "citing_year", "position"
 UNKNOWN = -1
-"""Stands for an unknown year or count; every range that is asked for begins at 0."""
+"""Stands for an unknown year or count; every range query begins at 0."""
 
 ANALYZER = "porter"
-_NO_VENUE = b"\xff"  # no UTF-8 has this byte: papers without a venue come last in the order of venues
+_NO_VENUE = b"\xff"  # never occurs in UTF-8: papers without a venue come last in the order of venues
 _LONGEST_VENUE = 200  # Lucene refuses terms of more than 32,766 bytes
 
 
 @functools.cache
 def analyzer() -> Any:
-    """Lower case, Lucene's English stop words out, Porter stems: Anserini's default."""
+    """Anserini's default: lower case, without Lucene's English stop words, Porter stems."""
     return java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newStemmingInstance(ANALYZER)
 
 
 def open_directory(path: Path) -> Any:
     """A Lucene directory on disk."""
-    # Java keeps to the directory in which it was started, whatever becomes this process's own.
+    # Java keeps the working directory in which it was started, even if this process changes its own.
     where = java_class("java.nio.file.Paths").get(str(path.absolute()))
     return java_class("org.apache.lucene.store.FSDirectory").open(where)
 
@@ -48,7 +48,7 @@ def _document(name: str) -> Any:
 
 @functools.cache
 def _text_type() -> Any:
-    """Indexed with frequencies and norms, as BM25 needs; neither positions nor the text itself."""
+    """Indexed with frequencies and norms, as BM25 needs; without positions and the text itself."""
     made = _document("FieldType")()
     options = java_class("org.apache.lucene.index.IndexOptions")
     made.setIndexOptions(options.DOCS_AND_FREQS)
@@ -62,7 +62,7 @@ def _text_field(name: str) -> Any:
 
 
 class _Filterable:
-    """A document with the attributes that filters and sorts ask for."""
+    """A document with the attributes that filters and sort orders use."""
 
     def __init__(self) -> None:
         no, yes = _document("Field$Store").NO, _document("Field$Store").YES
@@ -110,7 +110,7 @@ def _keyword(name: str) -> Any:
 
 
 def field_term(name: str) -> str:
-    """A field of study as it stands in the index."""
+    """A field of study as indexed."""
     return name.casefold()[:_LONGEST_VENUE]
 
 
@@ -124,7 +124,7 @@ class PaperDocument(_Filterable):
             self.document.add(field)
 
     def fill(self, paper: SearchableText) -> None:
-        """Makes it the document of this paper."""
+        """Fills the document with a paper."""
         self._fill(paper)
         self._title.setStringValue(java_text(paper.title))
         self._abstract.setStringValue(java_text(paper.abstract))
@@ -146,7 +146,7 @@ class CitanceDocument(_Filterable):
             self.document.add(field)
 
     def fill(self, citance: SearchableCitance) -> None:
-        """Makes it the document of this citing sentence, its citation markers out."""
+        """Fills the document with a citing sentence, without its citation markers."""
         self._fill(citance.cited)
         self._citance.setStringValue(java_text(clean(citance.text)))
         self._citing.setStringValue(citance.citing_id)

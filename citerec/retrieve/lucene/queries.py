@@ -17,7 +17,7 @@ ENGINE_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.
 """Lucene's field for each field that a weight can be given to."""
 
 SORTS = ("relevance", "newest", "oldest", "most-cited", "venue", "field")
-"""Orders in which Lucene can give its hits; relevance, then paper id, settle what is equal."""
+"""Orders of Lucene's hits; ties are ordered by relevance, then paper id."""
 
 _WHITESPACE_OPERATOR = 1 << 7
 _MOST = 2**31 - 1
@@ -27,11 +27,11 @@ class Bm25(PartSettings):
     """BM25 as Lucene computes it. Defaults chosen on data/acm dev: docs/results.md."""
 
     k1: float = Field(default=1.2, ge=0, le=1000, description="how slowly repeats of a word saturate")
-    b: float = Field(default=0.75, ge=0, le=1, description="how much long texts are held back")
+    b: float = Field(default=0.75, ge=0, le=1, description="how much long texts are penalised")
 
 
 class Weights(PartSettings):
-    """What a word is worth by the field in which it stands; 0 leaves the field out.
+    """Weights of a word by its field; 0 leaves the field out.
 
     Defaults chosen on the dev contexts of data/acm and data/acl: docs/results.md.
     """
@@ -39,7 +39,7 @@ class Weights(PartSettings):
     text: float = Field(default=1.0, ge=0, le=1000, description="title and abstract as one field")
     title: float = Field(default=0.35, ge=0, le=1000, description="the title alone")
     abstract: float = Field(default=0.0, ge=0, le=1000, description="the abstract alone")
-    citances: float = Field(default=1.8, ge=0, le=1000, description="what others wrote when they cited the paper")
+    citances: float = Field(default=1.8, ge=0, le=1000, description="sentences of other papers that cite the paper")
 
 
 class LuceneSettings(PartSettings):
@@ -50,7 +50,7 @@ class LuceneSettings(PartSettings):
     citing_title: float = Field(
         default=0.0,
         ge=0,
-        description="weight of the citing paper's title, where it is known, against 1 for the sentence",
+        description="weight of the citing paper's title, if it is known, against 1 for the sentence",
     )
     neighbours: float = Field(
         default=0.25, ge=0, description="weight of the sentences before and after, against 1 for the sentence"
@@ -61,11 +61,11 @@ class LuceneSettings(PartSettings):
         le=1,
         description="weight of each further citance of a paper, against its better one",
     )
-    max_query_words: int = Field(default=1000, ge=1, description="longest sentence taken, in words")
+    max_query_words: int = Field(default=1000, ge=1, description="longest sentence accepted, in words")
 
 
 class Parsers:
-    """Make Lucene queries of text. No character means anything but itself.
+    """Make Lucene queries from text. No character has a special meaning.
 
     SimpleQueryParser with its operators off does in one call what would take hundreds: each word in each field,
     weighted, as one flat disjunction that Lucene can cut short.
@@ -81,15 +81,15 @@ class Parsers:
         self._citances = [_parser(citance, factor) for factor in factors]
 
     def papers(self, topic: Topic) -> Any | None:
-        """The query over papers; None where it has no word."""
+        """The query over papers; None if it has no word."""
         return self._parse(topic, self._papers)
 
     def citances(self, topic: Topic) -> Any | None:
-        """The query over citances; None where it has no word."""
+        """The query over citances; None if it has no word."""
         return self._parse(topic, self._citances)
 
     def reach(self, *, citances: bool) -> bool:
-        """Whether any field has a weight, the citing sentences among them if there are any."""
+        """Whether any field has a weight, including citing sentences if the index has any."""
         return bool(self._papers[0] or (citances and self._citances[0]))
 
     def _parse(self, topic: Topic, parsers: Sequence[Any | None]) -> Any | None:
@@ -180,7 +180,7 @@ def _range(field: str, low: int, high: int) -> Any:
 
 
 def term_query(field: str, value: str) -> Any:
-    """The documents that have a term, as it stands in the index."""
+    """The query for documents that have a term, in its indexed form."""
     term = java_class("org.apache.lucene.index.Term")(field, value)
     return java_class("org.apache.lucene.search.TermQuery")(term)
 

@@ -19,7 +19,7 @@ Item = TypeVar("Item", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """How far a run has come: all papers up to `after` are in, or all of them."""
+    """The progress of a run: all papers up to `after` are indexed, or all of them."""
 
     run: int
     after: str = ""
@@ -32,20 +32,20 @@ class ReusableDocument(Protocol[Item]):
     document: Any
 
     def fill(self, item: Item) -> None:
-        """Makes it the document of an item."""
+        """Fills the document with an item."""
 
 
 class LuceneWriter(Generic[Item]):
-    """Writes documents into a Lucene index, and goes on from its last commit; what is committed survives a crash.
+    """Writes documents into a Lucene index, continuing from its last commit, which survives a crash.
 
-    Use it from one thread, as a context manager. What was not committed is lost.
+    Use it from one thread, as a context manager. Uncommitted documents are lost.
     """
 
     def __init__(self, path: Path, make_document: Callable[[], ReusableDocument[Item]]) -> None:
         config = java_class("org.apache.lucene.index.IndexWriterConfig")(analyzer())
         config.setRAMBufferSizeMB(_RAM_MB)
         config.setCommitOnClose(False)
-        # All deleted documents leave at the merge in `commit(purge=True)`: statistics are those of a fresh build.
+        # All deleted documents are removed by the merge in `commit(purge=True)`: statistics are those of a fresh build.
         merges = java_class("org.apache.lucene.index.TieredMergePolicy")()
         merges.setForceMergeDeletesPctAllowed(0.0)
         config.setMergePolicy(merges)
@@ -61,12 +61,12 @@ class LuceneWriter(Generic[Item]):
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._pool.shutdown()  # waits for what it is at: Lucene must not be closed under it
-        self._writer.rollback()  # closes too; what was committed stays
+        self._pool.shutdown()  # waits for its work: Lucene must not be closed during it
+        self._writer.rollback()  # closes too; committed documents stay
 
     @property
     def mark(self) -> Mark:
-        """How far the work had come at the last commit."""
+        """The progress at the last commit."""
         data = self._writer.getLiveCommitData()
         found = {} if data is None else {str(entry.getKey()): str(entry.getValue()) for entry in data}
         return Mark(int(found.get("run", 0)), found.get("after", ""), finished=found.get("finished") == "yes")
@@ -83,9 +83,9 @@ class LuceneWriter(Generic[Item]):
         self._writer.deleteDocuments(java_class("org.apache.lucene.index.Term")(field, value))
 
     def commit(self, mark: Mark, *, purge: bool = False) -> None:
-        """Makes all that was added durable, with a mark of how far the work has come.
+        """Makes all added documents durable, with a mark of the progress.
 
-        With `purge` it merges deleted documents away, so that no trace of them is left in the statistics.
+        With `purge`, merges remove deleted documents, so that the statistics do not include them.
         """
         self._send()
         for batch in self._batches:
@@ -100,8 +100,8 @@ class LuceneWriter(Generic[Item]):
         self._writer.commit()
 
     def _purge(self) -> None:
-        # `forceMergeDeletes` passes over segments that a merge of the background has in hand, and such a merge keeps
-        # what was deleted while it ran.
+        # `forceMergeDeletes` skips segments that a background merge is working on, and such a merge keeps documents
+        # that were deleted while it ran.
         while self._writer.hasDeletions():
             self._merges.sync()
             self._writer.forceMergeDeletes()
@@ -128,7 +128,7 @@ class _Batch:
 
 
 def count_documents(path: Path) -> int:
-    """How many documents a Lucene index has; none where there is no index."""
+    """How many documents a Lucene index has; 0 if there is no index."""
     directory = open_directory(path)
     readers = java_class("org.apache.lucene.index.DirectoryReader")
     if not readers.indexExists(directory):

@@ -73,7 +73,7 @@ def test_contexts_are_read_as_they_stand(tmp_path: Path) -> None:
         ([{"text": "<REF> and <REF>"}], "line 1: the text holds 2 <REF>"),
         ([{"context_id": "a"}], "line 1: text is missing"),
         ([{"context_id": "a b", "text": "<REF>"}], "line 1: context_id has white space"),
-        ([{"context_id": "a", "text": "<REF>"}] * 2, "line 2: context_id a stands twice"),
+        ([{"context_id": "a", "text": "<REF>"}] * 2, "line 2: context_id a occurs twice"),
         ([{"text": "<REF>", "cited_ids": "3"}], "line 1: cited_ids is a str"),
         ([["<REF>"]], "line 1: a list"),
     ],
