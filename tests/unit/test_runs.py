@@ -63,7 +63,7 @@ def test_runs_as_people_write_them(tmp_path: Path, text: str | bytes) -> None:
     [
         (GOOD + "a Q0 p9 3 1 mine\n", "line 4: the paper 'p9' is not in the index"),
         (GOOD + "c Q0 p1 3 1 mine\n", "line 4: there is no context 'c'"),
-        (GOOD + "a Q0 p1 3 1 mine\n", "line 4: context a and paper p1 stand in line 1 already"),
+        (GOOD + "a Q0 p1 3 1 mine\n", "line 4: context a and paper p1 are already in line 1"),
         (GOOD + "a Q0 p3 3 nan mine\n", "line 4: the score 'nan' is no number"),
         (GOOD + "a Q0 p3 3 inf mine\n", "line 4: the score 'inf' is no number"),
         (GOOD + "a Q0 p3 3 high mine\n", "line 4: the score 'high' is no number"),
