@@ -116,7 +116,7 @@ def evaluate(
     source = read_source(contexts, families)
     if source.labelled and (not chosen.conditions or chosen.spacy_model):
         raise InputError(
-            "conditions and spacy_model go with contexts that are labelled on the spot",
+            "conditions and spacy_model apply only to contexts that are not labelled yet",
             f"The set {source.name} is labelled already: leave them out.",
         )
     path = Path(getattr(index, "path", index)) if index is not None else _pool(given, source.labelled)

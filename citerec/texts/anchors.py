@@ -110,7 +110,7 @@ def without_anchors(text: str) -> str:
 def with_bare_spans(text: str) -> str:
     """A text with `<cite>` and `<ref>` for `<cite> … </cite>` and `<ref> … </ref>`.
 
-    OARelatedWork removes the text of citations before all metrics but that of citations (section 4). Numbers in brackets
+    OARelatedWork removes the text of citations for all metrics but that of citations (section 4). Numbers in brackets
     stay, as in CiteBench.
     """
     return _SPAN.sub(r"<\1>", text)
