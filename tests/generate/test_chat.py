@@ -232,11 +232,11 @@ def test_no_server(endpoint: Endpoint, silent_port: int) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ((200, "{garbage"), "no chat completion"),
-        ((200, "<html></html>"), "no chat completion"),
-        ((200, '{"choices": []}'), "no chat completion"),
-        ((200, '{"choices": [{"message": {"content": 5}}]}'), "no chat completion"),
-        ((200, "[]"), "no chat completion"),
+        ((200, "{garbage"), "other than a chat completion"),
+        ((200, "<html></html>"), "other than a chat completion"),
+        ((200, '{"choices": []}'), "other than a chat completion"),
+        ((200, '{"choices": [{"message": {"content": 5}}]}'), "other than a chat completion"),
+        ((200, "[]"), "other than a chat completion"),
         (completion(None), "wrote nothing about t1. Try again"),
         (completion("  \n "), "wrote nothing"),
         (completion("<think>hm, hm</think>\n"), "wrote nothing"),
