@@ -12,13 +12,13 @@ def unified(
 ) -> tuple[str, list[int]]:
     """A citation text with `[0]`, `[1]`, … for its anchors, and the papers in that order.
 
-    Papers are numbered in order of first mention; those never mentioned come last. An anchor of no paper becomes
+    Papers are numbered in order of first mention; those never mentioned come last. An anchor without a paper becomes
     `#OTHEREFR`.
 
     Args:
         text: The citation text.
-        anchors: What an anchor looks like; the match's first group, or all of it, is its name.
-        papers: Positions of the papers, by the name of their anchors; several names may lead to one paper.
+        anchors: Pattern of an anchor; its name is the first group of the match, or the whole match.
+        papers: Positions of the papers, by the name of their anchors; several names may mean one paper.
         by_mention: Whether papers are numbered as they are mentioned; else in the order of their positions.
 
     Returns:
@@ -38,5 +38,5 @@ def unified(
 
 
 def positions(names: Sequence[str]) -> dict[str, int]:
-    """Positions of papers by name; of a name that comes twice the first counts."""
+    """Positions of papers by name; if a name occurs twice, the first counts."""
     return {name: position for position, name in reversed(list(enumerate(names)))}

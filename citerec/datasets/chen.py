@@ -16,13 +16,13 @@ _LOOKED_AT = 20  # characters before a marker
 
 
 def with_anchors(text: str) -> str:
-    """A text with `[1]` for each paper that it cites, also where it cites by `@cite_1`, or several at once: `[1,2]`."""
+    """A text with `[1]` for each paper that it cites, also if it cites by `@cite_1`, or several at once: `[1,2]`."""
     text = _AT.sub(r"[\1]", text)
     return _GROUP.sub(lambda group: ", ".join(f"[{number}]" for number in re.findall(r"\d+", group[1])), text)
 
 
 def documents(value: Any) -> tuple[list[str], list[str]]:
-    """Names and texts of documents, a list or one text (else RecordError); no names where not each has its number."""
+    """Names and texts of documents, a list or one text (else RecordError); no names unless each has its number."""
     if isinstance(value, str):
         value = list(_parted(value))
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
@@ -34,9 +34,9 @@ def documents(value: Any) -> tuple[list[str], list[str]]:
 
 
 def _parted(text: str) -> Iterator[str]:
-    """A text split where documents begin: at `[x]`, or at the next number each. Others are citations in an abstract.
+    """Splits a text where documents begin: at `[x]`, or at the next number. Others are citations in an abstract.
 
-    Of several places with the next number, the first after the end of a sentence counts, or else the first before a
+    If the next number occurs several times, the first after the end of a sentence counts, or else the first before a
     capital.
     """
     marks = list(_ANYWHERE.finditer(text)) if _BEGINS.match(text) else []
@@ -60,9 +60,9 @@ def _ends_sentence(text: str, end: int) -> bool:
 
 
 def first_number(records: Iterable[Mapping[str, Any]]) -> int:
-    """Whether the texts of a file count documents that have no numbers from 0 or from 1, by what most texts show.
+    """The number, 0 or 1, from which most texts of a file count documents without numbers.
 
-    A text that cites 0 shows the first; one that does not, but cites the number of its last document, the second.
+    A text that cites 0 counts from 0; one that does not, but cites the number of its documents, counts from 1.
     """
     shown = [0, 0]
     for record in records:

@@ -22,14 +22,14 @@ _MULTI_XSCIENCE = re.compile(r"@cite_\d+")
 _REFR = re.compile(r"#REFR\b")
 _CITE = re.compile(r"<cite>", re.IGNORECASE)
 _TAGS = re.compile(r"</?t>")
-_MOST_BAD = 100  # records that are none, before the first that is one
+_MOST_BAD = 100  # bad records before the first good one
 _SOURCE_ENDING, _TARGET_ENDINGS = ".src", (".tgt.tagged", ".tgt")
 
 Parse = Callable[[Mapping[str, Any], bool], TextTask]
 
 
 class Item(NamedTuple):
-    """A record of a source file: where it stands, its data set, and its task, or what is wrong with it."""
+    """A record of a source file: its place, its data set, and its task, or what is wrong with it."""
 
     line: int
     format: str
@@ -42,8 +42,8 @@ def read_source(path: Path, format_name: str | None = None, *, as_published: boo
     Args:
         path: The file. Of ABURAED's pairs of files, the one that ends in `.src`; its partner is found by name.
         format_name: A name of FORMATS; by default recognised by the keys of the first object.
-        as_published: Whether to do as CiteBench's own scripts did where they depart from the paper or the source:
-            LU's and CHEN's papers are numbered as the source lists them, and the two abstracts of XING change places.
+        as_published: Whether to follow CiteBench's own scripts where they differ from the paper or the source: LU's
+            and CHEN's papers are numbered as the source lists them, and the two abstracts of XING are swapped.
 
     Raises:
         SourceError: The file cannot be read, is of no known format, or has no partner.
@@ -77,7 +77,7 @@ def _is_pair(path: Path, format_name: str | None) -> bool:
 
 
 def _beginning(records: Iterator[JsonRecord], path: Path) -> tuple[list[JsonRecord], dict[str, Any]]:
-    """The first records up to one that is an object, and it; SourceError where none is among the first hundred."""
+    """The first records up to an object, and that object; SourceError if none is among the first hundred."""
     beginning: list[JsonRecord] = []
     bad: list[BadRecord] = []
     for each in itertools.islice(records, _MOST_BAD):
@@ -89,7 +89,7 @@ def _beginning(records: Iterator[JsonRecord], path: Path) -> tuple[list[JsonReco
         raise SourceError(f"{path} holds no record", REMEDY)
     first, *others = (each.beginning.strip() for each in bad)
     if first.startswith("{") and not first.endswith("}") and others and not others[0].startswith("{"):
-        raise SourceError(f"{path} holds an object over several lines", f"Write one a line: jq -c . {path.name}")
+        raise SourceError(f"{path} holds an object over several lines", f"Write one per line: jq -c . {path.name}")
     among = f" among its first {_MOST_BAD} records" if len(bad) == _MOST_BAD else ""
     raise SourceError(f"{path} holds no JSON object{among}: the first is {bad[0].reason}", REMEDY)
 
@@ -103,7 +103,7 @@ def _recognised(record: Mapping[str, Any], path: Path) -> str:
 
 
 def _checked(task: TextTask) -> TextTask:
-    """The task itself, if a writer can do something with it."""
+    """The task itself, if a writer can use it."""
     if not any(source.text for source in task.sources):
         raise RecordError("it has no cited text to write from")
     if not any(target.strip() for target in task.targets):
@@ -135,7 +135,7 @@ def _chen(record: Mapping[str, Any], as_published: bool, *, first: int = 0) -> T
 
 
 def _xing(record: Mapping[str, Any], as_published: bool) -> TextTask:
-    """Xing et al. (2020): `src` is the citing paper, `tgt` the cited one; as published they change places (no ids)."""
+    """Xing et al. (2020): `src` is the citing paper, `tgt` the cited one; as published they are swapped (no ids)."""
     citing, cited = _text(record, "src_abstract"), _text(record, "tgt_abstract")
     citing_id, cited_id = optional_id(record, "src_paper_id"), optional_id(record, "tgt_paper_id")
     if as_published:
@@ -156,7 +156,7 @@ def _aburaed(record: Mapping[str, Any], _: bool) -> TextTask:
 
 
 def _aburaed_task(text: str, citation: str, title: str = "") -> TextTask:
-    """There is one cited paper, and the source does not say which citation of the sentence is it: all become `[0]`."""
+    """There is one cited paper, and the source does not say which citation is of it: all become `[0]`."""
     citation = " ".join(_TAGS.sub(" ", citation).split())
     parts, at = [], 0
     for callout in find_callouts(citation):
@@ -183,7 +183,7 @@ def _partner(path: Path) -> Path:
     for ending in _TARGET_ENDINGS:
         if (partner := path.with_name(path.name.removesuffix(_SOURCE_ENDING) + ending)).exists():
             return partner
-    raise SourceError(f"{path} has no partner", f"Its citation texts stand beside it, ending in {_TARGET_ENDINGS[0]}.")
+    raise SourceError(f"{path} has no partner", f"Put its citation texts beside it, ending in {_TARGET_ENDINGS[0]}.")
 
 
 def _text(record: Mapping[str, Any], name: str) -> str:
@@ -224,4 +224,4 @@ FORMATS: dict[str, tuple[tuple[str, ...], Parse]] = {
     "lu": (("ref_abstract", "related_work"), _lu),
     "xing": (("explicit_citation", "src_abstract", "tgt_abstract"), _xing),
 }
-"""The four source data sets of CiteBench by its names: keys that tell their records, and what makes a task of one."""
+"""The four source data sets of CiteBench by its names: the keys of their records, and a function to a task."""

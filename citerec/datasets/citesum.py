@@ -42,7 +42,7 @@ _HEADLINE = re.compile(r"\brelated\s+works?\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Nearness:
-    """How near a sentence must be to the abstract: least ROUGE recall, the share of the sentence that the abstract has.
+    """How similar a sentence must be to the abstract: least ROUGE recall, the share of it that the abstract has.
 
     By default as in Mao et al. They do not say whether words are stemmed; their recall for SciTLDR is reached only with
     stemming (docs/text-data.md).
@@ -64,13 +64,13 @@ class Nearness:
 
 
 def citesum_plan(nearness: Nearness, split: str = "pysbd") -> Plan:
-    """How CiteSum is built: `split` names what splits sentences where the source does not give them."""
+    """How CiteSum is built; `split` names the sentence splitter for sources without sentences."""
     parameters = {"nearness": asdict(nearness), "split": split, "split_is": splitter_identity(split)}
     return Plan(DATASET, Step(_pairs_of_shard, version=1), STEPS, parameters, unit="cited papers")
 
 
 def summary_of(sentence: str) -> str:
-    """A citing sentence with `REF` for the citation span, to which names before a number belong: "Lee et al. [8]"."""
+    """A citing sentence with `REF` for the citation span, which includes names before a number: "Lee et al. [8]"."""
     at = sentence.index(MARKER)
     names = names_before(sentence, len(sentence[:at].rstrip()))
     start = names.start if names and names.sure else at
@@ -98,7 +98,7 @@ def _pairs_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
 
 
 def _contexts(document: Document, rules: Rules, tally: Tally, counts: "Counter[str]") -> list[Context]:
-    """The sentences of a text's Related Work sections, and of all within them, that cite exactly one linked paper."""
+    """The sentences of a text's Related Work sections and subsections that cite exactly one linked paper."""
     flat = document.sections()
     if not any(_HEADLINE.search(section.headline) for section in flat):
         return []

@@ -20,8 +20,8 @@ class Document:
 
     Args:
         text: The full text.
-        raw: Its line in the shard: numbers of headlines stand beside the text.
-        split: What splits sentences where the source does not give them.
+        raw: Its line in the shard, which has the numbers of headlines.
+        split: The sentence splitter for sources without sentences.
     """
 
     def __init__(self, text: FullText, raw: bytes, split: str = "pysbd") -> None:
@@ -34,7 +34,7 @@ class Document:
         self._raw = raw
 
     def sections(self) -> list[Section]:
-        """Its sections one after another; what stands before the first headline is in none."""
+        """Its sections one after another; text before the first headline is in none."""
         headers = sorted(_headers(self._raw, len(self.text.text)))
         starts = [start for start, _, _ in headers]
         sections = [with_number(self.text.text[start:end], number) for start, end, number in headers]
@@ -67,7 +67,7 @@ class Document:
         ]
 
     def sentences(self, place: int) -> list[Span]:
-        """Where the sentences of a paragraph stand in it."""
+        """The places of the sentences in a paragraph."""
         whole, callouts = self.whole(place), [callout for callout, _ in self.citations(place)]
         given = sentences_given(whole, callouts, self.text.sentences or (), self.paragraphs[place])
         return given or sentences_of(whole, callouts, splitter(self._split))

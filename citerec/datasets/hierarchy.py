@@ -12,8 +12,8 @@ from citerec.contexts.sections import is_top, split_number
 MOST_MISSING = 3
 """Numbers that may be missing between two headlines (Docekal et al., note 7)."""
 FEWEST_NUMBERED = 3
-"""Numbered headlines below which nothing is made of them."""
-_MOST_NUMBERED = 500  # more are a table; the search takes time with their square
+"""Fewest numbered headlines that are nested."""
+_MOST_NUMBERED = 500  # more are from a table; the search takes quadratic time
 LEAST_LATIN = 0.3
 """Share of Latin letters below which a headline is debris."""
 
@@ -47,12 +47,12 @@ class Section:
     sections: list["Section"] = field(default_factory=list)
 
     def all_paragraphs(self) -> list[int]:
-        """Its paragraphs and those of all that is in it, in order."""
+        """Its paragraphs and those of all its subsections, in order."""
         return [*self.paragraphs, *(place for section in self.sections for place in section.all_paragraphs())]
 
 
 def with_number(headline: str, number: str | None = None) -> Section:
-    """A section of a headline, its number taken off; or with the number that the source gives beside it."""
+    """A section from a headline, with its number split off, or with the number that the source gives separately."""
     headline = " ".join(headline.split())
     given = " ".join((number or "").split()).rstrip(".):")
     if given and re.match(rf"{re.escape(given)}(?![^\W_])", headline):
@@ -63,16 +63,16 @@ def with_number(headline: str, number: str | None = None) -> Section:
 
 
 def hierarchy(shallow: Sequence[Section]) -> list[Section]:
-    """The sections of a document with subsections in their sections; those given where the numbers make no sense.
+    """Nests the sections of a document; returns the given ones if their numbers make no sense.
 
-    The longest run of numbers that follow one another is believed (the anchor). A headline without a number goes into
-    the numbered section before it if the next number tells that this goes on: nothing is missing between the two.
-    Headlines that are known to stand at the top, those in capitals beside top headlines in capitals, and what follows
-    the last number go beside it. Lone numbers that do not follow, as the steps of an algorithm have, count as none.
+    The longest run of consecutive numbers is trusted (the anchor). A headline without a number goes into the numbered
+    section before it if that section continues after it: no number is missing between the two. Known top headlines,
+    those in capitals if top headlines are in capitals, and those after the last number do not go into it. Single
+    numbers that do not follow, such as the steps of an algorithm, are ignored.
 
-    The flat list stays where fewer than three headlines follow one another, or fewer than half of the numbered ones,
-    or where the numbers do not match level by level: a headline below the top is in no such run (3.5 after 2.3.1).
-    The sections given are not changed.
+    The list stays flat if fewer than three headlines, or fewer than half of the numbered ones, are consecutive, or if
+    the numbers do not match level by level: a headline below the top is in no such run (3.5 after 2.3.1). The given
+    sections are not changed.
     """
     flat = [Section(each.headline, each.number, list(each.paragraphs)) for each in shallow]
     numbers = section_numbers([section.number for section in flat])
@@ -88,9 +88,9 @@ def hierarchy(shallow: Sequence[Section]) -> list[Section]:
 
 
 def _anchor(numbered: Sequence[int], numbers: Sequence[Number], flat: Sequence[Section]) -> list[int]:
-    """The longest run of headlines of which each number follows the one before it, few numbers missing between.
+    """The longest run of headlines in which each number follows the one before it, with few numbers missing.
 
-    Of two as long, the one whose headlines look more like headlines: with fewer words that begin small.
+    Of two equally long runs, the one with fewer lower-case words in its headlines.
     """
     best: dict[int, tuple[int, int]] = {}
     before: dict[int, int | None] = {}
@@ -148,7 +148,7 @@ def _numbers_after(numbers: Sequence[Number]) -> list[Number]:
 
 
 def _is_missing_between(before: Number, after: Number) -> bool:
-    """Whether a headline of the level at which two numbers part is missing: 3 between 2.1 and 4, 2.2 before 2.3."""
+    """Whether a headline is missing at the level where two numbers differ: 3 between 2.1 and 4, 2.2 before 2.3."""
     at = _shared(before, after)
     if at == len(before) or at == len(after) or before[at].style != after[at].style:
         return False
@@ -156,12 +156,12 @@ def _is_missing_between(before: Number, after: Number) -> bool:
 
 
 def _shared(before: Number, after: Number) -> int:
-    """How many parts two numbers begin with alike."""
+    """How many first parts two numbers have in common."""
     return len(list(itertools.takewhile(lambda parts: parts[0] == parts[1], zip(before, after, strict=False))))
 
 
 def _capitals_tell(flat: Sequence[Section], numbers: Sequence[Number]) -> bool:
-    """Whether capitals tell top headlines from others: most of these are in capitals, and few of the deeper ones."""
+    """Whether capitals mark top headlines: most of these are in capitals, and few of the deeper ones."""
     tops = [_in_capitals(section) for section, number in zip(flat, numbers, strict=True) if len(number) == 1]
     deeper = [_in_capitals(section) for section, number in zip(flat, numbers, strict=True) if len(number) > 1]
     return 2 * sum(tops) > len(tops) and 2 * sum(deeper) <= len(deeper)
@@ -177,9 +177,9 @@ def _in_capitals(section: Section) -> bool:
 
 
 def missing(before: Number, number: Number) -> int | None:
-    """How many numbers are missing between two: none between 2 and 2.1, 2.3 and 3; None where one does not follow.
+    """How many numbers are missing between two: none between 2 and 2.1, 2.3 and 3; None if the second does not follow.
 
-    At the beginning `before` is empty. Where a level above changes, only a headline of that level follows: after 2.3.1
+    At the beginning `before` is empty. If a level above changes, only a headline of that level follows: after 2.3.1
     neither 3.5 nor 2.4.1 does.
     """
     shared = _shared(before, number)
@@ -195,15 +195,15 @@ def missing(before: Number, number: Number) -> int | None:
         count -= 0 if is_appendix else last.value
     if count < 0:
         return None
-    # Of what is deeper, each level begins at its first, and the headline above it is missing.
+    # Each deeper level begins at its first number, and the headline above it is missing.
     return count + sum(part.value for part in number[shared + 1 :])
 
 
 def section_numbers(written: Sequence[str]) -> list[Number]:
-    """Section numbers as they are written, in the order of their headlines; empty where one is none.
+    """Section numbers from their written forms, in the order of their headlines; empty for an invalid one.
 
-    A letter counts as roman where roman numbers stand at its place. Lone letters between two roman numbers are
-    subsections of the first: I, II, A, B, III.
+    A letter counts as roman if other numbers have roman parts at the same level. Single letters between two roman
+    numbers are subsections of the first: I, II, A, B, III.
     """
     split = [text.split(".") if text else [] for text in written]
     roman = {at for parts in split for at, part in enumerate(parts) if len(part) > 1 and part in _ROMAN}
@@ -217,7 +217,7 @@ def section_numbers(written: Sequence[str]) -> list[Number]:
 
 
 def _number(parts: Sequence[str], roman: set[int]) -> Number:
-    """A number from its parts; empty where it is none."""
+    """A number from its parts; empty if it is invalid."""
     number = []
     for at, part in enumerate(parts):
         if part.isascii() and part.isdigit() and 0 < int(part) < 100:
@@ -232,7 +232,7 @@ def _number(parts: Sequence[str], roman: set[int]) -> Number:
 
 
 def cleaned(sections: Sequence[Section], words: Sequence[int]) -> list[Section]:
-    """Sections without what is badly parsed (2.1.4), given the number of words of each paragraph.
+    """Sections without badly parsed ones (2.1.4), given the number of words of each paragraph.
 
     A section is left out, with all in it, if its headline is empty or has less than 30 % Latin letters, or if it has no
     text.

@@ -1,4 +1,4 @@
-"""The records of a JSON file one by one: JSON Lines, or one list, of which only a piece is held at a time."""
+"""The records of a JSON file one by one: JSON Lines, or one list, which is read piece by piece."""
 
 import codecs
 import gzip
@@ -15,14 +15,14 @@ REMEDY = "Give JSON Lines, or one list of objects."
 
 
 class JsonRecord(NamedTuple):
-    """An object of a file: where it stands (its line, or its number in the list, from 1), or what is wrong with it."""
+    """An object of a file: its place (its line, or its number in the list, from 1), or what is wrong with it."""
 
     number: int
     record: dict[str, Any] | BadRecord
 
 
 def json_records(path: Path) -> Iterator[JsonRecord]:
-    """Yields the objects of a file in order, plain or gzip; only in a list an object may span several lines.
+    """Yields the objects of a file in order, plain or gzip; only in a list may an object span several lines.
 
     Raises:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
@@ -45,7 +45,7 @@ def _values(path: Path) -> Iterator[str]:
     decoder, pieces = json.JSONDecoder(), _pieces(path)
     buffer, at, asked = next(pieces, "").lstrip().removeprefix("["), 0, _PIECE
     while True:
-        # What stands between values is white space and a comma; the list's own bracket ends it.
+        # Between values there are white space and a comma; the list's own bracket ends it.
         while at < len(buffer) and (buffer[at].isspace() or buffer[at] == ","):
             at += 1
         if buffer[at : at + 1] == "]":
@@ -55,7 +55,7 @@ def _values(path: Path) -> Iterator[str]:
         except RecursionError:
             raise SourceError(f"{path}: its list is nested too deep", REMEDY) from None
         except json.JSONDecodeError as error:
-            # Twice as much each time: a long value is not decoded again and again.
+            # Twice as much each time, so that a long value is not decoded again and again.
             more = ""
             while len(more) < asked and (piece := next(pieces, "")):
                 more += piece

@@ -27,7 +27,7 @@ CANDIDATES = 20
 
 _YEAR = re.compile(r"\b(?:19|20)\d\d(?=[a-z]?\b)")
 _STOP = re.compile(r"[.?!:,;](?=\s)|[\"“”]")
-_MOST_PIECES = 5  # of which a title is read: it may hold commas and a colon itself
+_MOST_PIECES = 5  # that form one title, which may contain commas and a colon
 _BETWEEN_NAMES = re.compile(r"[,;:&()]|(?<=\w\w)\.|\band\b|\bet\s+al\b")
 
 Search = Callable[[str], Sequence[str]]
@@ -35,14 +35,14 @@ Search = Callable[[str], Sequence[str]]
 
 
 class Reading(NamedTuple):
-    """A way to read a printed bib entry: what its title would be, and the authors before it."""
+    """A way to read a printed bib entry: a possible title, and the authors before it."""
 
     authors: tuple[str, ...]
     title: str
 
 
 def normalised(text: str) -> frozenset[str]:
-    """The words of a text in ASCII and lower case, without signs."""
+    """The words of a text in ASCII and lower case, without punctuation."""
     plain = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode().lower()
     return frozenset(re.findall(r"\w+", plain))
 
@@ -53,7 +53,7 @@ def containment(first: frozenset[str], second: frozenset[str]) -> float:
 
 
 def similarity(first: str, second: str) -> float:
-    """How alike two titles are, 0 to 1: the harmonic mean of Jaccard index and containment of their words."""
+    """Similarity of two titles, 0 to 1: the harmonic mean of Jaccard index and containment of their words."""
     one, other = normalised(first), normalised(second)
     if not one & other:
         return 0.0
@@ -77,7 +77,7 @@ def _initialled(name: str) -> frozenset[str]:
 
 
 def readings(entry: str) -> Iterator[Reading]:
-    """The ways to read a printed bib entry: its title is a piece between stops, commas or quotation marks, or a few."""
+    """Ways to read a printed bib entry: the title is one or several pieces between stops, commas or quotation marks."""
     ends = [*(match.end() for match in _STOP.finditer(entry)), len(entry)]
     for at, start in enumerate(ends):
         authors = tuple(name for part in _BETWEEN_NAMES.split(entry[:start]) if (name := part.strip()))
@@ -87,9 +87,9 @@ def readings(entry: str) -> Iterator[Reading]:
 
 
 def alike(entry: str, paper: Paper) -> float:
-    """How like a paper's title that of a printed bib entry is; 0 if they do not match.
+    """Similarity of the titles of a printed bib entry and a paper; 0 if the two do not match.
 
-    They match if the titles are alike enough, an author is in common, and years, where both are known, are near.
+    They match if the titles are alike enough, they share an author, and the years are near if both are known.
     """
     years = [int(year) for year in _YEAR.findall(entry)]
     if paper.year is not None and years and min(abs(year - paper.year) for year in years) > MOST_YEARS:
@@ -102,7 +102,7 @@ def alike(entry: str, paper: Paper) -> float:
 
 
 def best_match(entry: str, papers: Iterable[Paper]) -> Paper | None:
-    """The paper that a bib entry names; of several as alike the first."""
+    """The paper that a bib entry names; the first of several that are equally similar."""
     scored = ((alike(entry, paper), paper) for paper in papers)
     score, paper = max(scored, key=lambda each: each[0], default=(0.0, None))
     return paper if score else None
@@ -110,7 +110,7 @@ def best_match(entry: str, papers: Iterable[Paper]) -> Paper | None:
 
 @contextlib.contextmanager
 def title_search(index: Path) -> Iterator[Search]:
-    """A search for titles in an index; IndexUnusableError where Lucene cannot open it."""
+    """A search for titles in an index; IndexUnusableError if Lucene cannot open it."""
     settings = LuceneSettings(weights=Weights(text=0, title=1, abstract=0, citances=0))
     with contextlib.closing(LuceneRetriever(index / LUCENE, settings)) as lucene:
 
@@ -124,7 +124,7 @@ def title_search(index: Path) -> Iterator[Search]:
 
 
 def linked(text: FullText, entry_ids: Iterable[str], search: Search, store: PaperStore) -> FullText:
-    """A full text in which those of some bib entries that have no match get the one that a search finds, if any."""
+    """A full text in which the given bib entries, if they have no match, get the paper that a search finds, if any."""
     found: dict[str, str] = {}
     for entry_id in dict.fromkeys(entry_ids):
         entry = text.bib_entries.get(entry_id)

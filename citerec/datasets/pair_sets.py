@@ -1,4 +1,4 @@
-"""Built data sets of texts: a folder with one file a split and a manifest, made of shards of S2ORC."""
+"""Built data sets of texts: a folder with one file per split and a manifest, made from shards of S2ORC."""
 
 import contextlib
 import functools
@@ -38,8 +38,8 @@ PAIR_SET = Kind(
 class Splitting:
     """How tasks are divided into splits: by a digest of seed and paper, so that no paper is in two.
 
-    A paper stays where it is when the data grow. `validation` and `test` are shares of the papers, 0 to 1; they are met
-    the better the more papers there are.
+    A paper stays in its split when the data grow. `validation` and `test` are shares of the papers, 0 to 1; they are
+    approximate.
     """
 
     validation: float = 0.05
@@ -54,15 +54,15 @@ class Splitting:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a builder gave.
+    """The result of a build.
 
     Attributes:
         steps: How many were left after each step, in order.
         splits: Tasks by split.
-        outcomes: Why sentences or sections were left out, where the builder counts it.
+        outcomes: Why sentences or sections were left out, if the builder counts it.
         bad: Lines that are no full text.
         faults: Annotations that did not fit their text.
-        quarantine: Where bad lines and faults are listed; None where there are none.
+        quarantine: Where bad lines and faults are listed; None if there are none.
     """
 
     steps: dict[str, int]
@@ -79,9 +79,9 @@ class Plan:
 
     Attributes:
         dataset: Name of the data set.
-        step: What to do with a shard: writes records, each as JSON with the paper that decides its split before it.
+        step: The work on a shard: it writes records, each as JSON after the paper that decides its split.
         steps: Names of its counts, in the order of the filter.
-        parameters: What the result depends on besides shard and index, as JSON has it; also in the manifest.
+        parameters: Everything that the result depends on besides shard and index, as JSON; also in the manifest.
         unit: What `papers` are, for the manifest: "cited papers".
     """
 
@@ -103,22 +103,22 @@ def build_pairs(
     workers: int | None = None,
     on_progress: Progress = no_progress,
 ) -> Built:
-    """Makes a data set of all full texts of some shards. What was stopped goes on where it stopped.
+    """Makes a data set of all full texts of some shards. A stopped build continues where it stopped.
 
     Each shard's result is kept in `.OUT.work` beside the folder, also for a run with another seed. In the end, the
     results of other runs are removed.
 
     Raises:
-        InputError: A source is missing, or something else stands at `out`, such as another data set.
+        InputError: A source is missing, or something else is at `out`, such as another data set.
         IndexUnusableError: The index cannot be read.
-        BuildError: Too many texts are bad, nothing is left of them, or the disk is full; what stood at `out` stays.
+        BuildError: Too many texts are bad, nothing is left of them, or the disk is full; `out` stays as it was.
     """
     if splitting.validation + splitting.test > 1:
-        raise InputError("validation and test take more than there is", "Give shares that add up to 1 at most.")
+        raise InputError("validation and test add up to more than 1", "Give shares that add up to 1 at most.")
     PAIR_SET.check_place(out)
     _check_dataset(out, plan.dataset)
     fingerprint = Manifest.read(index).fingerprint
-    open_store(index).close()  # a damaged store is told before any work
+    open_store(index).close()  # a damaged store is reported before any work
     shards = find_texts(sources)
     work, advance = beside(out.resolve(), "work"), functools.partial(on_progress, "reading")
     with alone_in(work, f"another process is writing {out}"):
@@ -155,11 +155,11 @@ def build_pairs(
 
 
 def _check_dataset(out: Path, dataset: str) -> None:
-    """Raises InputError where another data set stands: it is not replaced."""
+    """Raises InputError if `out` holds another data set, which is not replaced."""
     try:
         standing = orjson.loads((out / MANIFEST).read_bytes())["dataset"]
     except (OSError, orjson.JSONDecodeError, KeyError, TypeError):
-        return  # nothing, or what is left of one
+        return  # nothing, or the rest of one
     if standing != dataset:
         message = f"{out} holds the data set {standing}, not {dataset}"
         raise InputError(message, "Give another --out, or remove it first.")
@@ -174,10 +174,10 @@ def _nothing_left(steps: Mapping[str, int]) -> BuildError:
 
 
 def _keep_only(work: Path, kept: frozenset[str]) -> None:
-    """Removes results of other shards, settings or versions, which nothing asks for again."""
+    """Removes results of other shards, settings or versions, which are no longer needed."""
     for path in work.iterdir():
         if path.name not in {*kept, "lock"}:
-            with contextlib.suppress(OSError):  # the set stands: what cannot be tidied is no failure
+            with contextlib.suppress(OSError):  # the set is written: failing to clean up is no error
                 path.unlink()
 
 
@@ -206,14 +206,14 @@ def _write_splits(
 
 
 def write_pair(paper_id: str, record: Mapping[str, Any], write: Write) -> None:
-    """Writes a record with the paper that decides its split: ids hold no white space."""
+    """Writes a record after the paper that decides its split; ids have no white space."""
     write(paper_id.encode() + b"\t" + orjson.dumps(record))
 
 
 def full_texts(
     shard: Path, parameters: Mapping[str, Any], counts: "Counter[str]", write: Write
 ) -> Iterator[tuple[FullText, bytes]]:
-    """The texts of a shard that count, each with its line; what is bad is counted, and written to the quarantine."""
+    """The texts of a shard that count, each with its line; bad ones are counted, and written to the quarantine."""
     lost = lost_lines(parameters["repeated"], shard)
     for line, (_, raw, _) in zip(read_s2orc(shard), raw_lines(shard), strict=True):
         if line.number in lost:

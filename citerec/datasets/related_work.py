@@ -42,18 +42,18 @@ _ADJACENT = re.compile(r"[\s,;]*(?:and|&)?[\s,;]*")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The least that a section of related work must have to be kept; by default as Docekal et al. have it."""
+    """The least that a section of related work must have to be kept; by default as in Docekal et al."""
 
     sentences: int = 3
-    papers: int = 2  # that it cites and the index holds
+    papers: int = 2  # that it cites and that are in the index
     linked: float = 1.0  # share of its groups of citations that have such a paper, 0 to 1
 
 
 def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titles: bool = False) -> Plan:
     """How a data set of related work is built.
 
-    `split` names what splits sentences where the source does not give them. With `link_titles`, bib entries without a
-    match are searched for in the index, by title, year and author.
+    `split` names the sentence splitter for sources without sentences. With `link_titles`, bib entries without a match
+    are searched for in the index, by title, year and author.
     """
     splitting = {"split": split, "split_is": splitter_identity(split)}
     parameters = {"conditions": asdict(conditions), **splitting, "link_titles": link_titles}
@@ -61,7 +61,7 @@ def related_work_plan(conditions: Conditions, split: str = "pysbd", *, link_titl
 
 
 def find_related_work(sections: Sequence[Section]) -> Section | None:
-    """The first section of related work, by headline; Background counts where another section is the Introduction."""
+    """The first section of related work, by headline; Background counts if another section is the Introduction."""
     every = list(_walk(sections))
     introduced = any(is_introduction(section.headline) for section in every)
     named = (section for section in every if is_related_work(section.headline))
@@ -100,12 +100,12 @@ def _tasks_of_shard(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Ma
 def related_work_task(
     document: Document, conditions: Conditions, store: PaperStore, counts: "Counter[str]", search: Search | None = None
 ) -> TextTask | None:
-    """The task of a full text: its related work, written from abstracts; None where it does not meet the conditions.
+    """The task of a full text: its related work, to be written from abstracts; None if it does not meet the conditions.
 
     Args:
         document: The full text.
-        conditions: What it must have.
-        store: Where abstracts are: a cited paper is linked if it is matched, and there.
+        conditions: The conditions that it must meet.
+        store: The papers with their abstracts: a cited paper is linked if it is matched and in the store.
         counts: Counts each of STEPS that it passes.
         search: Finds papers for bib entries without a match.
     """
@@ -156,13 +156,13 @@ def related_work_task(
 
 
 def _has_sentences(document: Document, places: Sequence[int], fewest: int) -> bool:
-    """Whether paragraphs have so many sentences; as splitting takes time, no more are split than needed."""
+    """Whether paragraphs have at least so many sentences; splitting is slow, so it stops when there are enough."""
     found = itertools.accumulate(len(document.sentences(place)) for place in places)
     return any(count >= fewest for count in found)
 
 
 class _RelatedWork:
-    """The text of a section, a paragraph or a headline a line, with `[n]` for the papers that it cites.
+    """The text of a section, one line per paragraph or headline, with `[n]` for the papers that it cites.
 
     Papers are cited in order of first mention. Citations side by side are one group, which may have a linked paper.
     """
@@ -208,7 +208,7 @@ class _RelatedWork:
 
 
 def _own_abstract(document: Document, sections: Sequence[Section]) -> str:
-    """The abstract that a full text has itself."""
+    """The abstract in the full text itself."""
     own = next((section.paragraphs for section in sections if _ABSTRACT.fullmatch(section.headline)), [])
     return " ".join(" ".join(document.whole(place).split()) for place in own)
 

@@ -1,4 +1,4 @@
-"""Files of source data sets to one file of CiteBench records."""
+"""Converts files of source data sets to one file of CiteBench records."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _REPORTED_EVERY = 1000
 
 @dataclass(frozen=True, slots=True)
 class Unified:
-    """What unification gave: tasks by data set, bad records, and where these are listed, if there are any."""
+    """The result of unification: tasks by data set, bad records, and where these are listed, if there are any."""
 
     tasks: dict[str, int]
     bad: int
@@ -36,12 +36,12 @@ def unify(
     max_bad: float = 0.05,
     on_progress: Progress = no_progress,
 ) -> Unified:
-    """Writes the records of source data sets as CiteBench's, one a line, each as it comes; nothing is left out.
+    """Writes the records of source data sets as CiteBench's, one per line, in order; none is filtered out.
 
     Args:
-        sources: Files of ABURAED, CHEN, LU or XING, all of one of them or mixed.
-        out: The file to write, JSON Lines. It takes its place when it is whole.
-        format_name: What they are; each is recognised by default.
+        sources: Files of ABURAED, CHEN, LU or XING, of one or several of them.
+        out: The file to write, JSON Lines. It is moved into place when it is complete.
+        format_name: Their format; by default it is recognised for each file.
         as_published: As for `read_source`.
         max_bad: Share of bad records above which nothing is written, 0 to 1.
         on_progress: Called with the number of records read.
@@ -74,7 +74,7 @@ def unify(
                     set_aside(line)
                     continue
                 counts[item.format] += 1
-                # The number counts bad records too: an id stays what it is when another record is mended.
+                # The number counts bad records too, so that an id does not change when another record is corrected.
                 task = replace(item.task, task_id=f"{item.format}-{seen}", dataset=item.format)
                 write(orjson.dumps(task_record(task)))
         if not seen:

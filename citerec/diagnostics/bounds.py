@@ -13,7 +13,7 @@ FieldShares = Literal["corpus", "published"]
 
 
 class LengthBounds(Frozen):
-    """Lengths in words: outliers lie under `shortest` and over `longest`, medium sentences from `low` to `high`."""
+    """Lengths in words: outliers are below `shortest` and above `longest`, medium sentences from `low` to `high`."""
 
     sentences: int
     outliers: int
@@ -26,7 +26,7 @@ class LengthBounds(Frozen):
 
 
 class FieldBounds(Frozen):
-    """Fields with their share of the papers whose field is known, and where the line was drawn."""
+    """Fields with their share of the papers whose field is known; large fields and low-resource fields."""
 
     decided_by: FieldShares
     shares: dict[str, float]
@@ -46,7 +46,7 @@ class CitationCountBounds(Frozen):
     pooled: dict[str, tuple[int, ...]]
 
     def group_of(self, field: str | None, years: str | None, count: int | None) -> str | None:
-        """The group of a paper, "0" for the least cited; None where something is unknown or the count is too low."""
+        """The group of a paper, "0" for the least cited; None if something is unknown or the count is too low."""
         starts = self.cells.get(field or "", {}).get(years or "") or self.pooled.get(years or "")
         if not starts or count is None or count < strata().citation_count.least:
             return None
@@ -54,7 +54,7 @@ class CitationCountBounds(Frozen):
 
 
 class Bounds(Frozen):
-    """All bounds that were computed; None where the data say nothing."""
+    """All bounds that were computed; None if the data do not allow it."""
 
     length: LengthBounds | None = None
     field: FieldBounds | None = None
@@ -137,7 +137,7 @@ def _citation_count_bounds(rows: list[CensusRow], rules: Strata) -> CitationCoun
 def _starts(counts: Mapping[int, int], rules: Strata) -> tuple[int, ...]:
     """The lowest count of each group but the first.
 
-    Papers of one count stay together, in the group where the middle one of them would stand: with many ties a group can
+    Papers of one count stay together, in the group where the middle one of them would be: with many ties a group can
     be empty, and its start is then that of the next.
     """
     groups, total = rules.citation_count.groups, sum(counts.values())

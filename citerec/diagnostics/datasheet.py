@@ -14,7 +14,7 @@ from citerec.diagnostics.label import FEW
 from citerec.diagnostics.strata import strata
 
 CELLS, QUARANTINE, FIGURES, REVIEWS = "cells.csv", "quarantine.jsonl", "figures", "reviews"
-"""What may lie beside a datasheet."""
+"""The files that may be beside a datasheet."""
 
 FUNNEL = {
     "papers": "papers of the corpus",

@@ -58,7 +58,7 @@ def label_contexts(
         families: By which families; all by default.
         model: Name or folder of a spaCy model; without one parts of speech stay unknown.
         field_shares: Whether the corpus decides which fields are small, or the benchmark's own list.
-        conditions: Whether a context has a class only where the family's conditions hold.
+        conditions: Whether a context has a class only if the family's conditions hold.
         on_progress: Called with the number of contexts done.
 
     Raises:

@@ -38,7 +38,7 @@ _NO_RESERVE = "rejected in review, and no reserve was left"
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What a reviewer said of a context, and when (ISO 8601); the verdict is None in a note, or if taken back."""
+    """A reviewer's verdict on a context, and its time (ISO 8601); None with a note only, or if taken back."""
 
     context_id: str
     verdict: Verdict | None
@@ -55,7 +55,7 @@ class Item:
 
     @property
     def slot(self) -> tuple[str, ...] | None:
-        """Field, years, citation count, family and class that it was chosen for; None where it was not sampled."""
+        """Field, years, citation count, family and class that it was chosen for; None if it was not sampled."""
         cell = self.record.get("cell")
         return tuple(str(cell.get(name)) for name in _CELL) if isinstance(cell, dict) else None
 
@@ -76,9 +76,9 @@ def check_may_review(path: Path) -> None:
 
 
 def check_reviewer(name: str) -> str:
-    """The name of a reviewer; raises InputError if no file can have it."""
+    """The name of a reviewer; raises InputError if it cannot be a file name."""
     if not _REVIEWER.fullmatch(name):
-        raise InputError(f"{name!r} is no reviewer's name", "Letters, digits and . _ - + @ make one: --reviewer ada")
+        raise InputError(f"{name!r} is no reviewer's name", "Use letters, digits and . _ - + @ only: --reviewer ada")
     return name
 
 
@@ -86,7 +86,7 @@ def items_of(path: Path) -> tuple[Item, ...]:
     """The contexts of a set, in its order, with their records.
 
     Raises:
-        InputError: It is no set, or not whole: see read_set.
+        InputError: It is no set, or not complete: see read_set.
     """
     records = (orjson.loads(raw) for _, raw, _ in raw_lines(path / sets.CONTEXTS))
     return tuple(itertools.starmap(Item, zip(sets.read_set(path).contexts, records, strict=True)))
@@ -104,14 +104,14 @@ def items_beside(path: Path, name: str) -> tuple[Item, ...]:
             record = orjson.loads(raw)
             found.append(Item(parse_context(record), record))
         except (RecordError, orjson.JSONDecodeError, AttributeError) as error:
-            raise InputError(f"{path / name}, line {number}: {error}", "Mend the line, or take it out.") from error
+            raise InputError(f"{path / name}, line {number}: {error}", "Correct the line, or remove it.") from error
     return tuple(found)
 
 
 def review_order(items: Iterable[Item]) -> list[Item]:
     """A shuffle in which the first n contexts, for every n, are a sample with a fair share of each class.
 
-    The contexts of a class stand at equal distances, from a random start. A context with several classes counts for its
+    The contexts of a class are at equal distances, from a random start. A context with several classes counts for its
     rarest. The order depends on ids and classes only, so that all reviewers have the same one.
     """
     items = list(items)
@@ -131,7 +131,7 @@ def review_order(items: Iterable[Item]) -> list[Item]:
 def read_reviews(path: Path) -> dict[str, dict[str, Review]]:
     """The last review of each context by each reviewer of a set, in order of time.
 
-    A line that is no JSON was cut off while it was written, and is left out.
+    A line that is not JSON was cut off while it was written, and is left out.
 
     Raises:
         InputError: A line is JSON, but no verdict.
@@ -151,16 +151,16 @@ def _parse(value: Any, where: str) -> Review:
     if isinstance(value, dict) and "context_id" in value and value.get("verdict", "") in ("accept", "reject", None):
         texts = (str(value.get(key) or "") for key in ("note", "when"))
         return Review(str(value["context_id"]), value["verdict"], *texts)
-    raise InputError(f"{where} is no verdict", 'Mend it: {"context_id": …, "verdict": "accept" or "reject", "note": …}')
+    raise InputError(f"{where} is no verdict", 'Fix it: {"context_id": …, "verdict": "accept" or "reject", "note": …}')
 
 
 def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict | None, note: str = "") -> Review:
-    """Writes down, durably, what a reviewer says of a context of a set.
+    """Saves a reviewer's verdict on a context of a set durably.
 
-    The verdict None takes an earlier one back, or stands with a note only.
+    The verdict None takes an earlier one back, or goes with a note only.
 
     Raises:
-        InputError: The set came with citerec, or the reviewer's name is none.
+        InputError: The set came with citerec, or the reviewer's name is not allowed.
     """
     check_may_review(path)
     file = path / sets.REVIEWS / f"{check_reviewer(reviewer)}.jsonl"
@@ -176,7 +176,7 @@ def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict 
 
 
 def _lock(path: Path) -> FileLock:
-    # A verdict written while rejected contexts are taken out would be lost: the directory is replaced then.
+    # A verdict written while rejected contexts are taken out would be lost, because the directory is replaced.
     place = path.resolve()
     return FileLock(place.parent / f".{place.name}.lock")
 
@@ -216,7 +216,7 @@ def cohens_kappa(pairs: Sequence[tuple[str, str]]) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Two reviewers: how many contexts both judged, how many alike, and Cohen's κ if it is defined."""
+    """Two reviewers: how many contexts both judged, how many with the same verdict, and Cohen's κ if it is defined."""
 
     reviewers: tuple[str, str]
     both: int
@@ -238,7 +238,7 @@ def agreement(reviews: Mapping[str, Mapping[str, Review]]) -> list[Agreement]:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What became of a set: how many contexts it has now, which were rejected, and which replace them."""
+    """A set after review: how many contexts it has now, which were rejected, and which replace them."""
 
     contexts: int
     rejected: tuple[str, ...] = ()
@@ -246,13 +246,13 @@ class Applied:
 
 
 def apply_reviews(path: Path) -> Applied:
-    """Takes out of a set what any reviewer rejected, and puts reserves in its place.
+    """Removes the contexts that any reviewer rejected from a set, and puts reserves in their place.
 
     A reserve is of the same cell and class, cites no paper that the set uses, and was rejected by nobody. The set is
-    written anew beside its place; the reviews and all other files are kept.
+    rewritten; the reviews and all other files are kept.
 
     Raises:
-        InputError: The set came with citerec, is not whole, holds other things too, or nothing would be left of it.
+        InputError: The set came with citerec, is not complete, holds other things too, or nothing would be left of it.
         BuildError: The disk is full, or may not be written to.
     """
     check_may_review(path)
@@ -268,7 +268,7 @@ def apply_reviews(path: Path) -> Applied:
         instead, reserves = _replacements(items, items_beside(path, sets.RESERVES), against)
         kept = [stands for item in items if (stands := instead.get(item.context.context_id, item))]
         if not kept:
-            raise InputError(f"all contexts of {path} were rejected: none would be left", "Make the set anew.")
+            raise InputError(f"all contexts of {path} were rejected: none would be left", "Build the set again.")
         gone = [item for item in items if item.context.context_id in instead]
         cells = _cells(path, Counter(item.slot for item in gone if not instead[item.context.context_id]))
 
@@ -304,7 +304,7 @@ def _rejections(path: Path) -> dict[str, list[dict[str, str]]]:
 def _replacements(
     items: Sequence[Item], reserves: Sequence[Item], against: Container[str]
 ) -> tuple[dict[str, Item | None], list[Item]]:
-    """What stands in for each rejected context, if anything does, and the reserves that are left."""
+    """The replacement of each rejected context, if there is one, and the reserves that are left."""
     barred = {item.context.context_id for item in items}
     used = {paper for item in items if item.context.context_id not in against for paper in item.context.cited_ids}
     left = dict(enumerate(reserves))
@@ -323,7 +323,7 @@ def _replacements(
 
 
 def _cells(path: Path, lost: Mapping[tuple[str, ...] | None, int]) -> list[dict[str, str]]:
-    """The rows of cells.csv without the contexts that were lost; none where a set has no cells."""
+    """The rows of cells.csv without the contexts that were lost; none if a set has no cells."""
     file = path / sets.CELLS
     rows = list(csv.DictReader(file.read_text(encoding="utf-8").split("\n"))) if file.exists() else []
     try:
@@ -332,12 +332,12 @@ def _cells(path: Path, lost: Mapping[tuple[str, ...] | None, int]) -> list[dict[
                 row["chosen"] = str(int(row["chosen"]) - fewer)
                 row["why"] = "; ".join(dict.fromkeys([*filter(None, row["why"].split("; ")), _NO_RESERVE]))
     except (KeyError, ValueError, TypeError) as error:
-        raise InputError(f"{file} is broken ({error})", "Fetch it again, or take it out of the set.") from error
+        raise InputError(f"{file} is broken ({error})", "Fetch it again, or remove it from the set.") from error
     return rows
 
 
 def _facts(manifest: sets.SetManifest, kept: Iterable[Item], cells: Sequence[Mapping[str, str]]) -> sets.SetFacts:
-    """What the set says of itself, with the counts as they are now."""
+    """The facts about the set, with the present counts."""
     counts = Counter(label for item in kept for label in item.context.labels.items())
     families = {
         name: family.model_copy(update={"classes": {label: counts[name, label] for label in family.classes}})

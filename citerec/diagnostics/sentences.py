@@ -1,4 +1,4 @@
-"""What strata depend on in a sentence: its words, the place of the marker, the parts of speech around it."""
+"""Properties of a sentence that strata depend on: its words, the place of the marker, the parts of speech around it."""
 
 import functools
 import importlib.util
@@ -93,7 +93,7 @@ def tagger(model: str) -> "Language":
 
 
 def is_installed(model: str) -> bool:
-    """Whether a spaCy model is there, as a package or a folder; spaCy itself is not loaded for that."""
+    """Whether a spaCy model is installed, as a package or a folder; spaCy itself is not imported."""
     return Path(model).is_dir() or (model.isidentifier() and importlib.util.find_spec(model) is not None)
 
 
@@ -113,7 +113,7 @@ def _documents(pipeline: "Language", contexts: Iterable[Context]) -> Iterator[tu
     from spacy.tokens import Doc
 
     for context in contexts:
-        # The marker is one token, whatever it is glued to.
+        # The marker is one token, even without white space around it.
         parts = [[token.text for token in pipeline.tokenizer(part)] for part in context.text.split(MARKER)]
         yield Doc(pipeline.vocab, words=[*parts[0], MARKER, *parts[-1]]), len(parts[0])
 

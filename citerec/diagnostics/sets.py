@@ -57,8 +57,8 @@ class Sampling(Frozen):
 
     Attributes:
         funnel: How many were left after each step, from the papers of the corpus to the contexts chosen.
-        outcomes: What became of the sentences that cite, in paragraphs that cite a drawn paper; once a round.
-        cells: Classes of cells that were wanted, that are full, and that hold something.
+        outcomes: Outcomes of the citing sentences in paragraphs that cite a drawn paper, counted once per round.
+        cells: Numbers of classes of cells: wanted, full, partly full, and empty.
     """
 
     seed: int
@@ -171,7 +171,7 @@ def read_set(path: Path) -> DiagnosticSet:
 
 @dataclass(frozen=True, slots=True)
 class SetFacts:
-    """What a set says of itself besides its contexts: see SetManifest."""
+    """Facts about a set besides its contexts: see SetManifest."""
 
     source: str
     corpus_papers: int
@@ -192,7 +192,7 @@ def write_labelled(out: Path, source: Path, labelled: Labelled, index: IndexMani
         index: Manifest of the index of the papers that they cite.
 
     Raises:
-        InputError: Something else stands there.
+        InputError: Something else is there.
         BuildError: The disk is full, or may not be written to.
     """
     facts = SetFacts(
@@ -217,7 +217,7 @@ def write_set(
     facts: SetFacts,
     beside: Callable[[Path], None] = lambda _: None,
 ) -> SetManifest:
-    """Writes a set beside its place and moves it there at the end.
+    """Writes a set to a temporary folder and moves it into place at the end.
 
     Args:
         out: Its directory; if there is one, it must be a set.
@@ -226,7 +226,7 @@ def write_set(
         beside: Writes the other files of the directory.
 
     Raises:
-        InputError: Something else stands there.
+        InputError: Something else is there.
         BuildError: The disk is full, or may not be written to.
     """
     with SET.writing(out) as partial:
@@ -247,7 +247,7 @@ def write_set(
         )
         beside(partial)
         if (out / REVIEWS).is_dir() and not (partial / REVIEWS).exists():
-            shutil.copytree(out / REVIEWS, partial / REVIEWS)  # what people judged is never thrown away
+            shutil.copytree(out / REVIEWS, partial / REVIEWS)  # people's verdicts are never deleted
         titles = {name: title_of(name) for name in manifest.families}
         write_datasheet(partial / DATASHEET, manifest.model_dump(), titles)
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
@@ -269,7 +269,7 @@ def fingerprint(path: Path) -> str:
             with (path / name).open("rb") as file:
                 digest.update(hashlib.file_digest(file, "blake2b").digest())
         except OSError as error:
-            raise InputError(f"the set {path} has no {name}", "Fetch it again, or label its contexts anew.") from error
+            raise InputError(f"the set {path} has no {name}", "Fetch it again, or label its contexts again.") from error
     return digest.hexdigest()
 
 
@@ -315,7 +315,7 @@ def place_for(name: str) -> Path:
         InputError: A family has that name.
     """
     if name in FAMILIES:
-        raise InputError(f"{name} is a family of strata", f"Call the set otherwise: --out my-{name}")
+        raise InputError(f"{name} is a family of strata", f"Give the set another name: --out my-{name}")
     return DIAGNOSTICS / name if Path(name).name == name else Path(name)
 
 

@@ -1,4 +1,4 @@
-"""The rules by which strata are cut: diagnostics/strata.toml."""
+"""The rules that define strata: diagnostics/strata.toml."""
 
 import functools
 import tomllib
@@ -9,13 +9,13 @@ from citerec.groundwork.places import shipped
 
 
 class Frozen(BaseModel):
-    """A model that does not change, and takes no fields but its own."""
+    """An immutable model without extra fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
 
 class LengthRules(Frozen):
-    """How sentences are cut by their length in words."""
+    """How sentences are grouped by their length in words."""
 
     outlier_z: float
     deviations: float
@@ -52,7 +52,7 @@ class YearRules(Frozen):
 
 
 class CitationCountRules(Frozen):
-    """How papers are cut by how often they are cited."""
+    """How papers are grouped by how often they are cited."""
 
     least: int
     groups: int

@@ -1,1 +1,1 @@
-"""Taggers of citing sentences: why a paper is cited, and what a sentence does in related work."""
+"""Taggers of citing sentences: why a paper is cited, and the role of a sentence in related work."""

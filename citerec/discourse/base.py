@@ -1,4 +1,4 @@
-"""What every tagger of sentences takes and gives, and what it says of itself."""
+"""The interface of taggers of sentences, and their manifest."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol
@@ -17,15 +17,15 @@ TAGGER_DIRECTORY = Kind(
 )
 
 Probabilities = npt.NDArray[np.float64]
-"""Of one paragraph, sentences × labels; each row adds up to 1."""
+"""For one paragraph, sentences × labels; each row adds up to 1."""
 
 
 class Tagger(Protocol):
     """Gives each sentence of a paragraph one label of a scheme.
 
     Attributes:
-        name: What results call it: the name of its folder, or of its model.
-        scheme: "scicite", "acl-arc", "corwa", or another; empty if it was made elsewhere for labels that are not known.
+        name: Its name in results: that of its folder or model.
+        scheme: "scicite", "acl-arc", "corwa", or another; empty if it was made elsewhere with other labels.
         labels: All labels that it can give, in the order of the columns of `probabilities`.
     """
 
@@ -44,7 +44,7 @@ class Tagger(Protocol):
         """
 
     def tag(self, paragraphs: Sequence[Sequence[str]]) -> list[tuple[str, ...]]:
-        """The likeliest label of each sentence, paragraph by paragraph; of equals the first in `labels`."""
+        """The most likely label of each sentence, paragraph by paragraph; ties go to the first in `labels`."""
         return [tuple(self.labels[number] for number in rows.argmax(axis=1)) for rows in self.probabilities(paragraphs)]
 
 
@@ -56,7 +56,7 @@ class TaggerManifest(ModelManifest):
         base: The encoder with which the training of a classifier began.
         scheme: The scheme of its labels.
         labels: All of them, in order.
-        max_tokens: How much a classifier reads.
+        max_tokens: How many tokens a classifier reads.
         training: How it was trained: files, seed and so on.
         dev: Its scores on dev; empty if nothing was held out.
     """

@@ -23,11 +23,11 @@ _TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
 _ROWS_AT_ONCE = 256
 
 Encoded = Mapping[str, list[int]]
-"""What a model takes of one sentence, by name."""
+"""The input of a model for one sentence, by name."""
 
 
 class ClassifierTagger(Tagger):
-    """Reads each sentence together with its neighbours. To get one use `begin`, to train it, or `open`.
+    """Reads each sentence together with its neighbours. To get one, use `open`, or `begin` to train it.
 
     The model is a sequence classifier of transformers, its labels in the order of the manifest.
     """
@@ -44,8 +44,8 @@ class ClassifierTagger(Tagger):
 
         Args:
             found: A folder, or a name on the model hub.
-            manifest: Its manifest; if it was made elsewhere None, and the labels are those of its configuration.
-            device: Where; a GPU where there is one by default.
+            manifest: Its manifest; None if it was made elsewhere: then the labels are those of its configuration.
+            device: The device; by default a GPU if there is one.
 
         Raises:
             ModelError: There is none, it is damaged, or it is no trained classifier.
@@ -83,11 +83,11 @@ class ClassifierTagger(Tagger):
         )
         longest = longest_input(model, tokenizer)
         if (manifest.max_tokens or MAX_TOKENS) > longest:
-            raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Say --max-tokens {longest}")
+            raise ModelError(f"{manifest.base} reads {longest} tokens at most", f"Give --max-tokens {longest}")
         return cls(model.to(torch_device(device)), tokenizer, manifest, Path(find_model(manifest.base)).name)
 
     def encode(self, paragraph: Sequence[str]) -> list[Encoded]:
-        """What the model takes of each sentence: with the sentences before and after it as the second of a pair."""
+        """The input for each sentence, with the sentences before and after it as the second text of a pair."""
         return [
             self._tokenizer(
                 sentence, beside or None, truncation=True, max_length=self.manifest.max_tokens or MAX_TOKENS

@@ -1,4 +1,4 @@
-"""How often each label comes in some texts, and how far two such distributions are from each other."""
+"""How often each label occurs in some texts, and how far apart two such distributions are."""
 
 import math
 from collections import Counter
@@ -29,7 +29,7 @@ def kl_divergence(reference: Mapping[str, float], system: Mapping[str, float]) -
     with 0 · ln 0 = 0, as CiteBench compares outputs with true citation texts (Funkquist et al. 2023, section 4.3).
 
     Returns:
-        0 for equal distributions; infinity if a label with p > 0 has q = 0. Labels that are not named have the share 0.
+        0 for equal distributions; infinity if a label with p > 0 has q = 0. Labels that are not given have the share 0.
     """
     total = 0.0
     for label, share in reference.items():
@@ -38,4 +38,4 @@ def kl_divergence(reference: Mapping[str, float], system: Mapping[str, float]) -
             if not found > 0:
                 return math.inf
             total += share * math.log(share / found)
-    return max(0.0, total)  # the sum may fall below 0 by rounding only
+    return max(0.0, total)  # only rounding can make the sum negative

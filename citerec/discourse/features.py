@@ -1,7 +1,7 @@
-"""What the linear tagger sees of a sentence: its words and characters, how it cites, and how its neighbours do.
+"""The features of the linear tagger: words and characters of a sentence, how it cites, and how its neighbours do.
 
-Tokens in five blocks, each weighted by itself. The citation parser finds citations. Where the wording around them
-counts, they are seen by their form; words and characters are also seen as they stand, names included.
+Tokens are in five blocks, each weighted separately. The citation parser finds citations. In the features of the wording
+around them, citations are replaced by their form; the blocks of words and characters keep them, names included.
 """
 
 import functools
@@ -15,7 +15,7 @@ from citerec.contexts.callout import Callout, Style
 from citerec.contexts.callouts import find_callouts
 
 BLOCKS = ("words", "characters", "surroundings", "cues", "place")
-"""Words and pairs of words; pieces of 2 to 5 characters within a word; what stands about the citations; classes of cue
+"""Words and pairs of words; pieces of 2 to 5 characters within a word; the text around the citations; classes of cue
 words in their order (cues.toml); the form of this sentence and of its neighbours."""
 
 Tokens = Mapping[str, Sequence[str]]
@@ -30,7 +30,7 @@ _BEGINNING = 3  # words
 _WINDOW = 3  # words on either side of a citation
 _SKIPS = (2, 3)  # cue words apart
 _NEIGHBOURS = (-2, -1, 0, 1, 2)
-_MOST = 5  # larger counts are as good as this
+_MOST = 5  # larger counts are treated as this
 _CITATION = "cite"
 
 
@@ -38,7 +38,7 @@ _CITATION = "cite"
 class _Seen:
     """A sentence as the blocks read it."""
 
-    text: str  # in small letters, without spaces about punctuation
+    text: str  # in lower case, without spaces around punctuation
     words: list[str]  # of the text; digits are zeros
     masked: list[str]  # the same with each citation as one word for its form
     form: list[str]  # tokens about how it cites
@@ -46,7 +46,7 @@ class _Seen:
 
 
 def describe(paragraph: Sequence[str]) -> Iterator[Tokens]:
-    """Yields the tokens of each sentence of a paragraph, by block; neighbours count."""
+    """Yields the tokens of each sentence of a paragraph, by block; they depend on neighbours."""
     seen = [_see(sentence) for sentence in paragraph]
     for place, sentence in enumerate(seen):
         yield {
@@ -126,7 +126,7 @@ def _surroundings(words: Sequence[str]) -> list[str]:
 
 
 def _cues(words: Sequence[str]) -> list[str]:
-    """Citations and classes of cue words, without what stands between: alone, in a row, and with others between."""
+    """Citations and classes of cue words, without other words: alone, in a row, and with others between them."""
     classes, _ = _lexicon()
     found = [name for word in words for name in ([word] if word.startswith(f"{_CITATION}:") else classes.get(word, ()))]
     row = [name for at, name in enumerate(found) if at == 0 or name != found[at - 1]]
@@ -134,7 +134,7 @@ def _cues(words: Sequence[str]) -> list[str]:
 
 
 def _place(seen: Sequence[_Seen], at: int) -> list[str]:
-    """Where a sentence stands in its paragraph, and how it, its neighbours and the last citing sentence cite."""
+    """The place of a sentence in its paragraph, and how it, its neighbours and the last citing sentence cite."""
     whole = len(seen)
     place = [f"first{at == 0}", f"last{at == whole - 1}", f"whole{min(whole, 8)}"]
     place += [f"from-begin{min(at, _MOST)}", f"from-end{min(whole - 1 - at, _MOST)}"]

@@ -1,4 +1,4 @@
-"""The linear tagger: logistic regression over TF-IDF, and which label follows which. No model from elsewhere."""
+"""The linear tagger: logistic regression over TF-IDF, and which label follows which. No pretrained model."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,30 +18,30 @@ from citerec.groundwork.progress import Progress, no_progress
 VOCABULARY = "vocabulary.json"
 WEIGHTS = "weights.safetensors"
 
-# Ours, by cross-validation on the train files; the balance with the dev files in view too (docs/results.md).
+# Ours, by cross-validation on the train files; for the balance, dev files were used too (docs/results.md).
 INVERSE_REGULARISATION = 3.0
 BALANCE = 0.75
-"""How far rare labels count for more: 0 not at all, 1 as much in all as the others."""
+"""How much rare labels are weighted up: 0 not at all, 1 to the same total weight for all labels."""
 FOLLOWING = 0.4
-"""What it counts that a label often follows another, against 1 for the sentence itself."""
-_PRIOR = 5.0  # pairs of labels that are supposed seen of each label before counting begins
+"""Weight of how often a label follows another, against 1 for the sentence itself."""
+_PRIOR = 5.0  # pairs of labels that are assumed for each label before counting
 _AT_ONCE = 500  # paragraphs whose vectors are held at once
 
 Floats = npt.NDArray[np.float64]
 
 
 class LinearTagger(Tagger):
-    """Has one weight for each token and label. To get one use `fit` or `open`.
+    """Has one weight for each token and label. To get one, use `fit` or `open`.
 
-    Each label is learnt against all others, and probabilities are normalised. Labels of a paragraph form a chain in
-    which some follow others more often; the probabilities given are the chain's marginals (forward and backward sums).
+    Each label is learnt against all others, and probabilities are normalised. The labels of a paragraph form a chain:
+    some follow others more often. Probabilities are the marginals of the chain (forward and backward sums).
 
     Args:
         manifest: Its manifest.
         vectors: Makes vectors of tokens.
         weights: labels × (tokens + 1), the last for the constant.
-        following: labels × labels: ln of how much oftener the second follows the first than it comes at all.
-        name: What results call it.
+        following: labels × labels: ln of P(second | first) / P(second).
+        name: Its name in results.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class LinearTagger(Tagger):
     def fit(
         cls, paragraphs: Sequence[Paragraph], manifest: TaggerManifest, seed: int, on_progress: Progress = no_progress
     ) -> Self:
-        """Learns from paragraphs that have each label of the manifest. Same paragraphs, same seed: same weights."""
-        # The place in a paragraph says nothing where all sentences stand alone.
+        """Learns from paragraphs that have each label of the manifest. Equal paragraphs and seed give equal weights."""
+        # The place in a paragraph says nothing if every paragraph has one sentence.
         blocks = BLOCKS if any(len(p.sentences) > 1 for p in paragraphs) else BLOCKS[:-1]
         vectors, matrix = Vectors.learn(_described(paragraphs, on_progress), blocks)
         gold = np.array([manifest.labels.index(label) for paragraph in paragraphs for label in paragraph.labels])
@@ -133,7 +133,7 @@ def _one_against_all(matrix: Any, positive: npt.NDArray[np.bool_], seed: int) ->
 
     half = len(positive) / 2
     balance = {True: (half / positive.sum()) ** BALANCE, False: (half / (~positive).sum()) ** BALANCE}
-    # The dual form takes a tenth of the time where there are more tokens than sentences.
+    # The dual form takes a tenth of the time if there are more tokens than sentences.
     model = LogisticRegression(
         C=INVERSE_REGULARISATION, solver="liblinear", dual=True, class_weight=balance, random_state=seed, max_iter=1000
     )
@@ -142,7 +142,7 @@ def _one_against_all(matrix: Any, positive: npt.NDArray[np.bool_], seed: int) ->
 
 
 def _following(paragraphs: Iterable[Paragraph], labels: tuple[str, ...]) -> npt.NDArray[np.float32]:
-    """Of each pair of labels ln of P(second | first) / P(second), smoothed towards 0."""
+    """For each pair of labels ln of P(second | first) / P(second), smoothed towards 0."""
     pairs, single = np.zeros((len(labels), len(labels))), np.zeros(len(labels))
     for paragraph in paragraphs:
         numbers = [labels.index(label) for label in paragraph.labels]
@@ -158,7 +158,7 @@ def _marginals(alone: Floats, following: npt.NDArray[np.float32]) -> Probabiliti
 
     Args:
         alone: ln of each label's probability by its sentence alone, sentences × labels.
-        following: ln of what it counts that the second label follows the first, labels × labels.
+        following: ln of the weight of the second label after the first, labels × labels.
     """
     forward, backward = alone.copy(), np.zeros_like(alone)
     for at in range(1, len(alone)):

@@ -16,7 +16,7 @@ SCHEMES = {
     "acl-arc": frozenset({"Background", "CompareOrContrast", "Extends", "Future", "Motivation", "Uses"}),
     "corwa": frozenset({"Multi_summ", "Narrative_cite", "Other", "Reflection", "Single_summ", "Transition"}),
 }
-"""Labels of the schemes known: citation intents (Cohan et al. 2019; Jurgens et al. 2018), sentences of related work
+"""Labels of the known schemes: citation intents (Cohan et al. 2019; Jurgens et al. 2018), sentences of related work
 (Li et al. 2022)."""
 
 _BEGIN = "[BOS]"
@@ -28,12 +28,12 @@ _REMEDY = (
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Sentences that stand together, each with its label. A sentence by itself is a paragraph of one.
+    """Consecutive sentences, each with its label. A single sentence is a paragraph of one.
 
     Attributes:
         paragraph_id: Identifier: the record's own, else its line.
         sentences: The sentences in order; white space folded.
-        labels: One label a sentence.
+        labels: One label for each sentence.
     """
 
     paragraph_id: str
@@ -60,7 +60,7 @@ def read_paragraphs(path: Path) -> Iterator[Paragraph]:
         empty = False
         yield paragraph
     if empty:
-        raise SourceError(f"{path} is empty", "Give a file with one labelled sentence or paragraph a line.")
+        raise SourceError(f"{path} is empty", "Give a file with one labelled sentence or paragraph per line.")
 
 
 def parse_paragraph(record: dict[str, Any], default_id: str = "") -> Paragraph:
@@ -94,6 +94,6 @@ def _of_corwa(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]
 
 
 def scheme_of(labels: Iterable[str]) -> str:
-    """The name of the scheme that has all these labels; empty where none of those known has them."""
+    """The name of the scheme that has all these labels; empty if no known scheme has them."""
     given = frozenset(labels)
     return next((name for name, known in SCHEMES.items() if given <= known), "")

@@ -1,4 +1,4 @@
-"""How well labels were given: precision, recall and F1 of each, and their mean."""
+"""How well sentences were labelled: precision, recall and F1 of each label, and the mean F1."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class TagScores:
     """Scores of predicted labels.
 
     Attributes:
-        macro_f1: Mean F1 of the labels that a sentence has or was given: each counts the same.
+        macro_f1: Mean F1 of the labels that any sentence has or was given; each label counts the same.
         accuracy: Share of the sentences whose label is right.
         labels: The scores of each such label, in alphabetical order.
     """
@@ -31,7 +31,7 @@ class TagScores:
     labels: dict[str, LabelScores]
 
     def as_json(self) -> dict[str, Any]:
-        """As a manifest keeps it; shares with four digits."""
+        """As in a manifest; shares with four digits."""
         return {
             "macro_f1": round(self.macro_f1, 4),
             "accuracy": round(self.accuracy, 4),
@@ -43,7 +43,7 @@ class TagScores:
 
 
 def score_labels(gold: Sequence[str], given: Sequence[str]) -> TagScores:
-    """Scores given labels against gold ones, as scikit-learn's macro `f1_score` with `zero_division=0`."""
+    """Scores given labels against gold labels, as scikit-learn's macro `f1_score` with `zero_division=0`."""
     have, got = Counter(gold), Counter(given)
     right = Counter(label for label, found in zip(gold, given, strict=True) if label == found)
     labels = {

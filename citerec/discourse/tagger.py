@@ -1,4 +1,4 @@
-"""How a tagger is opened."""
+"""Opens taggers."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from citerec.models.loading import read_model_manifest
 
 
 def open_tagger(path_or_name: str | Path, *, device: str | None = None) -> Tagger:
-    """Opens what `citerec train tagger` made, or a sequence classifier of transformers: a folder, or a hub name.
+    """Opens a tagger from `citerec train tagger`, or a sequence classifier of transformers, by folder or hub name.
 
     Raises:
         ModelError: There is none, or it is damaged, or of another version.

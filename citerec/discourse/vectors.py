@@ -1,4 +1,4 @@
-"""Tokens as vectors: TF-IDF over a vocabulary that was learnt, block by block."""
+"""Tokens as vectors: TF-IDF over a learnt vocabulary, block by block."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,13 +12,13 @@ from citerec.discourse.features import Tokens
 WEIGHTS = {"words": 1.0, "characters": 1.0, "surroundings": 0.5, "cues": 0.5, "place": 1.0}
 """Length of each block's part of a vector (ours: by cross-validation on the train files, docs/results.md)."""
 
-_RARE = 2  # a token that fewer sentences have teaches nothing
+_RARE = 2  # tokens in fewer sentences are left out
 
 
 class Vectors:
     """Makes sparse vectors of tokens: 1 + ln(count), times ln((1 + n) / (1 + sentences with it)) + 1, to unit length.
 
-    As in scikit-learn's TfidfVectorizer with `sublinear_tf`; each block by itself, then times its weight. `vocabulary`
+    As in scikit-learn's TfidfVectorizer with `sublinear_tf`; each block separately, then times its weight. `vocabulary`
     has the tokens of each block in the order of the columns, `idf` the factor of each, blocks one after the other.
     """
 
@@ -63,7 +63,7 @@ class Vectors:
 
 
 def _counts(sentences: Iterable[Tokens], columns: Mapping[str, dict[str, int]], *, grow: bool) -> dict[str, Any]:
-    """How often each sentence has each token: a CSR matrix a block. New tokens get a column, or are left out."""
+    """How often each sentence has each token: a CSR matrix for each block. New tokens get a column, or are left out."""
     from scipy import sparse
 
     places: dict[str, list[int]] = {block: [] for block in columns}

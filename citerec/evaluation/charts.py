@@ -18,7 +18,7 @@ _MARGIN = 0.02
 _ROW = 0.23
 _MOST_SIDE_BY_SIDE = 4
 _ROOM = 0.04  # shares above this have room for their figure
-# Side and height, in points: names of points that lie close together should not cover each other.
+# Side and height of labels, in points, so that the names of close points do not overlap.
 _LABEL_PLACES = ((1, -3), (-1, -3), (1, 6), (-1, 6), (1, -12), (-1, -12))
 _BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000), (1001, 10**9))
 
@@ -26,7 +26,7 @@ _BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000), (1001, 10**9
 def means_chart(results: Figures, block: Block) -> str:
     """Means of every system on every group of a block, with their intervals.
 
-    Dotted lines are the system over all contexts, or what authors wrote. Hollow points: few contexts, or upper bounds.
+    Dotted lines show a system's mean over all contexts, or the targets. Hollow points: few contexts, or upper bounds.
     """
     columns = [column for column in block.columns if results.is_defined([column])]
     if results.of_texts:
@@ -84,7 +84,7 @@ def _target(axes: "Axes", results: Figures, group: Group, column: Column, row: i
 
 
 def against_chart(results: Figures, first: str, second: str) -> str:
-    """Two systems: a point for each class, above the line where the second is better, filled where significantly."""
+    """Two systems: a point for each class, above the line if the second is better, filled if significant."""
     drawn = figure(3.4, len(results.columns))
     for axes, column in zip(drawn.axes, results.columns, strict=True):
         named = 0
@@ -111,7 +111,7 @@ def against_chart(results: Figures, first: str, second: str) -> str:
 
 
 def ranks_chart(results: Figures) -> str:
-    """At which ranks the cited papers come: shares by rank, and how the shares add up."""
+    """The share of cited papers at each range of ranks, and the cumulative share."""
     from matplotlib.ticker import PercentFormatter
 
     drawn = figure(2.9, 2)
@@ -133,21 +133,21 @@ def ranks_chart(results: Figures) -> str:
     ticks = [rank for rank in (1, 3, 10, 30, 100, 300, 1000) if rank <= results.k]
     curve.set_xticks(ticks, [str(tick) for tick in ticks])
     curve.minorticks_off()
-    curve.set(title="share of cited papers found until rank", xlabel="rank", ylim=(0, None))
+    curve.set(title="share of cited papers found up to a rank", xlabel="rank", ylim=(0, None))
     return svg(drawn, "Ranks of the cited papers")
 
 
 def outcomes_chart(results: Figures) -> str:
-    """What became of the cited papers, system by system."""
+    """The outcomes of the cited papers, by system."""
     shares = {
         name: {outcome: n / (sum(system.outcomes.values()) or 1) for outcome, n in system.outcomes.items()}
         for name, system in results.systems.items()
     }
-    return shares_chart(shares, OUTCOMES, "What became of the cited papers")
+    return shares_chart(shares, OUTCOMES, "Outcomes of the cited papers")
 
 
 def shares_chart(shares: Mapping[str, Mapping[str, float]], labels: Sequence[str], title: str) -> str:
-    """Shares that add up to 1, by whom and by label, as a bar for each; labels in the order given."""
+    """Shares that add up to 1, by name and label: a stacked bar for each name, labels in the order given."""
     drawn = figure(0.75 + 0.34 * len(shares), 1)
     axes = drawn.axes[0]
     for row, of_one in enumerate(shares.values()):

@@ -1,4 +1,4 @@
-"""Means of groups, how sure they are, and where two systems differ."""
+"""Means of groups with confidence intervals, and tests of differences between systems."""
 
 import functools
 import itertools
@@ -16,12 +16,12 @@ from citerec.groundwork.progress import Progress, no_progress
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """Which items a mean is over, and what is drawn.
+    """Groups of items to average over, and clusters of items to resample.
 
     Attributes:
-        groups: The groups besides that of all items.
+        groups: The groups, without that of all items.
         members: Which items belong to which groups, items × (1 + groups), all items first.
-        clusters: Of each item the number of its citing paper: items of one paper resemble each other.
+        clusters: Number of each item's citing paper: items of one paper resemble each other.
     """
 
     groups: Sequence[Group]
@@ -58,20 +58,20 @@ def compare(
     together: Literal["classes", "pairs"] = "classes",
     on_progress: Progress = no_progress,
 ) -> tuple[Comparison, ...]:
-    """Compares every pair of systems over all items, and on each class, where both have a value.
+    """Compares every pair of systems, over all items and in each class, on the items for which both have a value.
 
     Args:
         scores: By system, items × columns; NaN where a value is not defined.
         columns: Names of the columns.
         grouping: The groups.
-        seed: Of the randomisation test.
-        together: Which p values Holm's method corrects together. "classes": those of all classes of a pair of systems
-            and a column; that of all items, and of a class that holds them all, stands alone. "pairs": those of all
-            pairs and classes of a column; those of all items over all pairs.
+        seed: Seed of the randomisation test.
+        together: Which p values Holm's method corrects together. "classes": all classes of a pair of systems and a
+            column; the test over all items, also as a class that holds all items, is not corrected. "pairs": all
+            pairs and classes of a column; the tests over all items of all pairs apart from these.
         on_progress: Called with the pairs done.
     """
 
-    @functools.cache  # what is defined for the same items is added up once for all pairs
+    @functools.cache  # sums over the same items are shared by all pairs
     def totals_of(name: str, numbers: tuple[int, ...], defined: bytes) -> Totals:
         return _total(scores[name][:, numbers], np.frombuffer(defined, bool), grouping)
 
@@ -97,7 +97,7 @@ def compare(
         if together == "pairs":
             return one.metric, one.family == OVERALL
         pair = one.first, one.second, one.metric
-        # A class that holds all items tests nothing new.
+        # A class that holds all items repeats the test over all items.
         return pair if one.n < whole[pair] else (*pair, one.family, one.label)
 
     return tuple(_corrected(sorted(found, key=order), tests))
@@ -126,7 +126,7 @@ def _corrected(found: Sequence[Comparison], tests: Callable[[Comparison], Hashab
 
 
 def _defined_alike(defined: Flags) -> Iterator[tuple[Flags, list[int]]]:
-    """Columns that are defined for the same items, together: they are resampled at one go."""
+    """Groups columns that are defined for the same items, so that they are resampled together."""
     by_items: dict[bytes, list[int]] = {}
     for column in range(defined.shape[1]):
         by_items.setdefault(defined[:, column].tobytes(), []).append(column)

@@ -1,4 +1,4 @@
-"""What an answer costs: time, latency, memory, GPU."""
+"""The cost of answers: time, latency, memory, GPU."""
 
 import contextlib
 import threading
@@ -12,7 +12,7 @@ _EVERY_SECONDS = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a system spent on all its answers.
+    """The cost of all answers of a system.
 
     Attributes:
         queries: How many contexts it answered.
@@ -20,8 +20,8 @@ class Cost:
         wall_seconds: Time that passed.
         cpu_seconds: Processor time of all threads, Java's too.
         queries_per_second: Contexts answered in a second.
-        latency_median_ms: Of single answers; with several threads they hinder each other.
-        latency_p95_ms: Their percentile 95.
+        latency_median_ms: Median time of one answer; several threads slow each other down.
+        latency_p95_ms: 95th percentile of the time of one answer.
         peak_memory_bytes: Largest resident memory of the whole process: Python, Java, models.
         index_bytes: Size of the index on disk.
         gpu_memory_bytes: Largest memory in use on all GPUs together; None without a GPU.
@@ -46,7 +46,7 @@ class Cost:
 
 
 class Meter:
-    """Measures what happens between `with` and its end. Memory and GPU are looked at 50 times a second."""
+    """Measures the cost of a `with` block. Memory and GPU are sampled 50 times a second."""
 
     def __init__(self, threads: int, index_bytes: int) -> None:
         self.latencies: list[float] = []
@@ -67,7 +67,7 @@ class Meter:
         self._sampler.join()
 
     def cost(self, queries: int) -> Cost:
-        """What was spent, once it is over."""
+        """The cost, after the block has ended."""
         import numpy as np
 
         median, p95 = np.percentile(self.latencies, [50, 95]) * 1000 if self.latencies else (None, None)
@@ -100,7 +100,7 @@ class Meter:
     def _look_at(self, gpus: Sequence[Any]) -> None:
         import pynvml
 
-        # A part of a GPU (MIG) tells its memory, but not its use.
+        # A part of a GPU (MIG) reports its memory, but not its use.
         with contextlib.suppress(pynvml.NVMLError):
             memory = sum(int(pynvml.nvmlDeviceGetMemoryInfo(gpu).used) for gpu in gpus)
             self._peak_gpu_memory = max(self._peak_gpu_memory, memory)

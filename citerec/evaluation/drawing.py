@@ -1,4 +1,4 @@
-"""Drawings as SVG whose colours the page decides, so that one drawing serves light and dark."""
+"""Drawings as SVG with colours from the page's style sheet, so that one drawing works in light and dark mode."""
 
 import html
 import io
@@ -23,7 +23,7 @@ _WIDTH = 9.6
 
 
 def colour(variable: str) -> str:
-    """A real colour, as matplotlib wants it, that `svg` replaces by a variable of the page's style sheet."""
+    """A placeholder colour for matplotlib, which `svg` replaces with a variable of the page's style sheet."""
     return f"#0a0b{_VARIABLES.index(variable):02x}"
 
 
@@ -57,15 +57,15 @@ def figure(height: float, columns: int, **options: Any) -> "Figure":
 
 
 def svg(drawn: "Figure", title: str) -> str:
-    """The element for a page; its title is for those who cannot see it."""
+    """The `<svg>` element for a page, with a title for screen readers."""
     import matplotlib as mpl
     from matplotlib.text import Text
 
     for text in drawn.findobj(Text):
-        # It took what was the style when it was made: labels of ticks come after `figure`.
+        # A text keeps the style it was made with, and labels of ticks are made after `figure`.
         text.set_parse_math(False)
     file = io.StringIO()
-    # Of letters that its font lacks: the browser's has them.
+    # The warnings are about letters that matplotlib's font lacks; the browser's font has them.
     with mpl.rc_context(_STYLE), warnings.catch_warnings(action="ignore"):
         drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
     page = file.getvalue()

@@ -43,18 +43,18 @@ class Options:
     """How to evaluate.
 
     Attributes:
-        metrics: Names in ranx's grammar, or one string with commas; the first is the one that charts show first.
+        metrics: Names in ranx's grammar, or one string with commas; charts show the first one first.
         k: How many hits of each context count; None for 100, or all papers where there are fewer.
         exclude_citing: Whether the citing paper is left out.
         as_of_year: Whether what is newer than the citing paper is left out.
-        missing: What becomes of contexts none of whose cited papers is in the index: "zero" or "skip".
-        include_training_contexts: Whether contexts count too that a system learnt from or was tuned on, or whose citing
-            paper was among those; by default they are left out for all systems.
-        conditions: Whether a context is in a class only where the family's conditions hold; a set has decided that.
-        spacy_model: What tags parts of speech, where contexts are labelled on the spot.
-        seed: Of everything random.
-        resamples: Of the bootstrap.
-        threads: How many contexts at once.
+        missing: How contexts count if none of their cited papers is in the index: as "zero", or "skip".
+        include_training_contexts: Whether to count contexts that a system learnt from or was tuned on, by sentence or
+            by citing paper; by default they are left out for all systems.
+        conditions: Whether a context is in a class only if the family's conditions hold; not for diagnostic sets.
+        spacy_model: Tags parts of speech in contexts that are not labelled yet; not for diagnostic sets.
+        seed: Seed of all random numbers.
+        resamples: Number of bootstrap samples.
+        threads: How many contexts are answered at once.
     """
 
     metrics: str | Sequence[str] = DEFAULT_METRICS
@@ -84,20 +84,20 @@ def evaluate(
     Args:
         systems: A system by name or recipe file, a run file, a `Recommender`, a function of a context and k that gives
             pairs of paper id and score, or a run in memory (a `citerec.Run`, one of ranx, a DataFrame, or
-            {context id: {paper id: score}}); or several of those, in a list or by name. By default what
-            `citerec recommend` does with the index.
+            {context id: {paper id: score}}); or several of those, in a list or by name. By default the system that
+            `citerec recommend` uses for the index.
         contexts: The id of a diagnostic set ("demo"), of a family of it ("demo/location"), a family of the demo set
             ("location"), a file of contexts, a `DiagnosticSet`, or contexts. For runs also qrels: of ranx, a DataFrame,
             or {context id: {paper id: relevance}}.
-        index: The index that is the pool, a directory or an `Index`; by default what a set was made for, or the only
-            one.
+        index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
+            the only one.
         families: Only these families, and contexts that have a class in one of them.
         on_progress: Called as the work goes on; by default a bar on standard error, where that is a terminal or a
             notebook.
         options: The attributes of `Options`.
 
     Raises:
-        InputError: Something of this cannot be used; the message says what, and where.
+        InputError: An argument cannot be used; the message says which, and why.
         SystemFailedError: A function raised an error.
     """
     if on_progress is None:
@@ -116,7 +116,7 @@ def evaluate(
     source = read_source(contexts, families)
     if source.labelled and (not chosen.conditions or chosen.spacy_model):
         raise InputError(
-            "conditions and spacy_model go with contexts that are labelled on the spot",
+            "conditions and spacy_model apply only to contexts that are not labelled yet",
             f"The set {source.name} is labelled already: leave them out.",
         )
     path = Path(getattr(index, "path", index)) if index is not None else _pool(given, source.labelled)
@@ -153,8 +153,8 @@ def evaluate(
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
         conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, on_progress)
         evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen, overlap)
-        load(metrics)  # here, so that no system's memory and time hold it
-        # Runs first: what is wrong with one should be known before others search for minutes.
+        load(metrics)  # here, so that it does not count as time and memory of a system
+        # Runs first, to report their errors before other systems search for minutes.
         for name in sorted(given, key=lambda name: not isinstance(given[name], Path | Mapping)):
             answered = answer(name, given[name], topics, conditions)
             on_progress(f"scoring {name}", 0, 1)
@@ -230,7 +230,7 @@ class _Evaluation:
         )
 
     def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
-        """What all systems reached, and how they compare."""
+        """The scores of all systems, and their comparisons."""
         contexts, rules, seed = self.topics.contexts, self.rules, self.options.seed
         families = self.material.families
         metrics = [metric.name for metric in self.metrics]

@@ -1,4 +1,4 @@
-"""Contexts and texts that say most about the systems: those that a page can show."""
+"""Contexts and texts that the page shows as examples."""
 
 import re
 import zlib
@@ -44,14 +44,15 @@ class Hard:
 def hardest(results: Figures, titles_of: TitlesOf, top_of: TopOf) -> list[Hard]:
     """The contexts of ranked lists where all systems together did worst by the first metric.
 
-    Contexts none of whose cited papers is in the index are left out: nobody could find those.
+    Contexts without a cited paper in the index are left out: no system could find one.
     """
     items = results.items
     scores = sum((scores[:, 0] for scores in items.scores.values()), np.zeros(len(items)))
     best = np.zeros(len(items))
     for ranks in items.ranks.values():
         best = np.maximum(best, np.where(ranks > 0, 1 / np.maximum(ranks, 1), 0.0).max(axis=1, initial=0.0))
-    # Many are equally hard. A checksum of the id takes some from all over the file, always the same ones.
+    # Many are equally hard. Ties are broken by a checksum of the id, so that the same contexts from all over the file
+    # are taken each time.
     order = sorted(
         np.flatnonzero(items.in_index).tolist(),
         key=lambda place: (scores[place], best[place], zlib.crc32(items.ids[place].encode())),
@@ -84,8 +85,8 @@ class Example(NamedTuple):
 def examples(results: Figures, most: int = MOST) -> list[Example]:
     """A third where systems differ most, a third where all are worst, and a third at random, against cherry-picking.
 
-    By the first value that judges; upper bounds do not count. Ties, and what is random, go by a checksum of the task's
-    id: always the same ones.
+    They are chosen by the first column that judges; upper bounds do not count. Ties and random choices depend on a
+    checksum of the task's id, so the same examples are chosen each time.
     """
     scores = _judged(results)
     pairs = zip(results.items.labels, results.items.ids, strict=True)
@@ -106,7 +107,7 @@ def examples(results: Figures, most: int = MOST) -> list[Example]:
 
 
 def _judged(results: Figures) -> Floats:
-    """Tasks × systems: the first value that judges, higher is better; without columns where nothing does."""
+    """Tasks × systems: the first column that judges, higher is better; without systems if no column judges."""
     column = next((number for number, column in enumerate(results.columns) if column.judges), None)
     systems = [name for name, system in results.systems.items() if not system.is_oracle] or list(results.systems)
     if column is None:
@@ -116,7 +117,7 @@ def _judged(results: Figures) -> Floats:
 
 
 class Piece(NamedTuple):
-    """A piece of a text; its kind is "", "citation", or "unknown" for a citation of no source."""
+    """A piece of a text; its kind is "", "citation", or "unknown" for a citation that matches no source."""
 
     text: str
     kind: str
@@ -128,7 +129,7 @@ Parts = Sequence[tuple[Sequence[Piece], Sequence[int]]]
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What one system wrote for a task, the citations there of no source, and columns with the values of the text."""
+    """A system's prediction for a task, its citations that match no source, and its value in each column."""
 
     system: str
     parts: Parts
@@ -138,7 +139,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class SideBySide:
-    """A task with what authors and systems wrote for it."""
+    """A task with its targets and the predictions of all systems."""
 
     task: TextTask
     why: str
@@ -175,9 +176,9 @@ def _card(results: Figures, system: str, prediction: Prediction, place: int) -> 
 
 
 def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ()) -> list[Piece]:
-    """A text in pieces: its citations, and what stands between them.
+    """A text in pieces: its citations, and the text between them.
 
-    Citations named in `unknown` are known to stand for no source, whatever their style.
+    Citations named in `unknown` match no source, whatever their style.
     """
     spans = [(anchor.start, anchor.end) for anchor in anchors_of(text)]
     spans += [found.span() for name in unknown if name for found in re.finditer(re.escape(name), text)]
@@ -193,15 +194,15 @@ def pieces_of(text: str, sources: Sequence[Source], unknown: Sequence[str] = ())
 
 
 def parts_of(text: str, sentences: Sequence[Sentence], sources: Sequence[Source]) -> Parts:
-    """The text that was measured, parted after each sentence with attributions or unknown citations.
+    """The measured text, split after each sentence with attributions or unknown citations.
 
-    Sentences that the text does not have are passed over, as are numbers of no source.
+    Sentences that are not in the text are skipped, and so are numbers of no source.
     """
     anchors = [(anchor.start, anchor.end) for anchor in anchors_of(text)]
     parts: list[tuple[list[Piece], tuple[int, ...]]] = []
     done = searched = 0
     for sentence in sentences:
-        # Lines may be broken elsewhere.
+        # Line breaks may differ.
         pattern = r"\s+".join(map(re.escape, sentence.text.split()))
         if not pattern or not (found := re.compile(pattern).search(text, searched)):
             continue
@@ -215,5 +216,5 @@ def parts_of(text: str, sentences: Sequence[Sentence], sources: Sequence[Source]
 
 
 def cut(text: str, longest: int) -> str:
-    """A text, or its beginning where it is too long."""
+    """A text, cut if it is too long."""
     return text if len(text) <= longest else f"{text[:longest]} … ({len(text) - longest:,} more characters)"

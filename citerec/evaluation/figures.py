@@ -1,4 +1,4 @@
-"""What an evaluation found, as data: systems × groups × columns, for ranked lists and for texts alike."""
+"""The results of an evaluation as data: systems × groups × columns, for ranked lists and for texts."""
 
 import math
 import operator
@@ -25,7 +25,7 @@ DATASET = "dataset"
 """The family whose classes are data sets."""
 
 UNNAMED = "no name"
-"""The data set of texts that name none, where others name one."""
+"""The data set of texts without a name of one, if other texts have one."""
 
 SIGNIFICANT = 0.05
 """Differences with a lower corrected p are marked."""
@@ -39,9 +39,9 @@ ALL: Group = (OVERALL, OVERALL)
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """A mean over the n items of a group for which the value is defined; None where there is none.
+    """A mean over the n items of a group for which the value is defined; None if n is 0.
 
-    `ci` are bounds of 95 %; None where the items are of fewer than two citing papers.
+    `ci` is the 95 % interval; None if the items are of fewer than two citing papers.
     """
 
     n: int
@@ -118,17 +118,17 @@ class SystemResult:
         kind: "citerec", "function" or "run"; "texts" for a system that writes.
         overall: Over all items.
         families: By family and class, in order.
-        settings: Of a built-in system, or what a writer says that its texts depend on; None or empty where unknown.
+        settings: Settings of a built-in system or of a writer; None or empty if unknown.
         is_oracle: Whether it saw the targets: an upper bound, which is never the best and takes no part in tests.
-        robustness: Of ranked lists, one line a metric; none without classes.
-        outcomes: Of ranked lists, how many cited papers had each of `citerec.evaluation.rank.OUTCOMES`.
+        robustness: Of ranked lists, one for each metric; none without classes.
+        outcomes: Of ranked lists, how many cited papers had each outcome in `citerec.evaluation.rank.OUTCOMES`.
         ranks: Of ranked lists, how many cited papers came at each rank from 1 to k.
         empty: Items for which nothing was found or written; they count.
         removed: Lines of a run that broke a leak rule, by rule.
         cost: None for a run made elsewhere, and for texts.
-        missing: Tasks that the writer did not answer; nobody's texts for them count.
-        summaries: By metric of whole systems and group, what that found.
-        files: What its texts were read from.
+        missing: Tasks that the system did not answer; they are left out for all systems.
+        summaries: Summaries by corpus metric and group.
+        files: The files that its texts were read from.
     """
 
     kind: str
@@ -166,10 +166,10 @@ class Comparison:
         metric: The column.
         family: The family, or "overall".
         label: The class, or "overall".
-        n: How many items: those for which both have a value.
+        n: Number of items for which both have a value.
         difference: First less second.
-        p: Of the paired randomisation test, two-sided.
-        p_holm: Corrected by Holm's method for the tests that belong together.
+        p: p value of the paired randomisation test, two-sided.
+        p_holm: p value corrected by Holm's method.
     """
 
     first: str
@@ -185,7 +185,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class FamilyInfo:
-    """A family: how it is called, what it holds constant, its classes in order."""
+    """A family: its title, what it holds constant, and its classes in order."""
 
     title: str
     conditions: Sequence[str]
@@ -206,27 +206,27 @@ def members_of(labels: Sequence[Mapping[str, str]], groups: Sequence[Group]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What an evaluation found, of ranked lists or of texts.
+    """The results of an evaluation of ranked lists or of texts.
 
     Attributes:
-        columns: The values of each item; the first one first in every chart.
+        columns: The columns of scores; charts show the first one first.
         families: The families, by name.
         systems: The systems, by name, in the order given.
-        seed: Of everything random.
-        resamples: Of the bootstrap.
-        set: What was given to the systems (docs/formats.md); where `alike` is false, results of other contexts or tasks
-            were laid beside, and what is said here is of the first of them only.
+        seed: Seed of all random numbers.
+        resamples: Number of bootstrap samples.
+        set: The contexts or tasks (docs/formats.md). If `alike` is false, results of different contexts or tasks were
+            merged, and this describes only the first of them.
         index: For ranked lists the pool: `path`, `fingerprint`, `papers`, `bytes`.
         rules: For ranked lists what was left out, and how contexts outside the index counted.
         k: For ranked lists how many hits of each context counted; 0 for texts.
-        settings: For texts, by metric all that its values depend on.
-        targets: For texts what authors wrote, by the columns that describe; None where no text has a target.
+        settings: For texts, the settings of each metric.
+        targets: For texts the scores of the targets, in columns that only describe; None if no text has a target.
         comparisons: Every pair of systems.
         items: Every context or task with its scores.
-        notes: What the reader should know besides.
+        notes: Notes for the reader.
         context_ids: For ranked lists ids of the contexts by their number in the rankings; in memory only.
         rankings: For ranked lists every system's run under the rules; in memory only.
-        predictions: For texts what was evaluated; in memory only.
+        predictions: For texts the evaluated predictions; in memory only.
     """
 
     columns: Sequence[Column]
@@ -288,7 +288,7 @@ class Figures:
         return self.systems[system].scores(group).means[column.name]
 
     def best(self, group: Group, column: Column) -> frozenset[str]:
-        """The systems with the best mean; none where no value is better than another, or none has a worse one."""
+        """The systems with the best mean; none if all are equal, or if the column does not judge."""
         sign = -1 if column.better == "lower" else 1
         means = {
             name: sign * value
@@ -300,7 +300,7 @@ class Figures:
         return frozenset(best) if column.judges and len(best) < len(means) else frozenset()
 
     def against_first(self, system: str, group: Group, column: Column) -> Comparison | None:
-        """A system compared with the first one, where the difference is significant."""
+        """A system compared with the first one, if the difference is significant."""
         wanted = (self.first, system, *group, column.name)
         found = (c for c in self.comparisons if (c.first, c.second, c.family, c.label, c.metric) == wanted)
         return next((c for c in found if c.p_holm < SIGNIFICANT), None)

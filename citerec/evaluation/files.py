@@ -1,4 +1,4 @@
-"""Results as a directory: results.json and what stands beside it (docs/formats.md)."""
+"""Results as a directory: results.json and the files beside it (docs/formats.md)."""
 
 import contextlib
 import csv
@@ -52,7 +52,7 @@ TEXT_RESULTS = Kind(
     "folder of results of eval-text", "citerec-text-results", FIGURES, frozenset({FIGURES, SCORES, PAGE})
 )
 _VERSIONS = {RESULTS.kind: (1, 2), TEXT_RESULTS.kind: (1,)}
-"""Which versions can be read, the last of which is written: it rises when older ones are misread by what is new."""
+"""The versions that can be read; the last one is written. It rises when new code would misread older files."""
 
 _SET = ("name", "source", "counted", "contexts", "outside", "alike", "citing_papers_known", "without_citing_year")
 _FIRST = 3
@@ -60,10 +60,10 @@ _DECIMALS = 2
 
 
 def write_figures(results: Figures, out: Path) -> None:
-    """Writes results beside their place, and puts them there at the end; older results go."""
+    """Writes results to a temporary folder, which replaces older results at the end."""
     if not results.rankings and (out / RUNS).is_dir() and any((out / RUNS).iterdir()):
         raise InputError(
-            f"{out} has runs, which would be lost: results that were read back hold none", "Write them elsewhere."
+            f"{out} has runs, which would be lost: results that were read back have none", "Write to another folder."
         )
     with (TEXT_RESULTS if results.of_texts else RESULTS).writing(out) as partial:
         (partial / FIGURES).write_bytes(orjson.dumps(figures_json(results), option=orjson.OPT_INDENT_2))
@@ -96,7 +96,7 @@ def _hits(ranking: Ranking, number: int) -> list[Candidate]:
 
 
 def write_report(results: Figures, path: Path) -> None:
-    """Writes the page of results, with titles of papers as far as the index is still there."""
+    """Writes the page of results, with titles of papers if the index still exists."""
     numbers = {context_id: number for number, context_id in enumerate(results.context_ids)}
 
     def titles_of(paper_ids: set[str]) -> dict[str, str]:
@@ -176,7 +176,7 @@ def _writer_json(system: SystemResult) -> dict[str, Any]:
 
 
 def _column_json(column: Column) -> dict[str, Any]:
-    """What results.json says of a column: `better` and `decimals` only where they are not "higher" and 2."""
+    """A column in results.json: `better` and `decimals` only if they are not "higher" and 2."""
     value = {name: getattr(column, name) for name in ("name", "metric", "share", "judges")}
     better = {"better": column.better} if column.better == "lower" else {}
     return {**value, **better, **({"decimals": column.decimals} if column.decimals != _DECIMALS else {})}
@@ -188,7 +188,7 @@ def _column(value: Mapping[str, Any]) -> Column:
 
 
 def read_fields(folder: Path) -> dict[str, Any]:
-    """Reads results back as the fields of `Figures`, but for runs and texts."""
+    """Reads results back as the fields of `Figures`, except runs and texts."""
     again = f"Evaluate again: citerec eval … --out {folder}"
     try:
         value = orjson.loads((folder / FIGURES).read_bytes())

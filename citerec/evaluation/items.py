@@ -15,7 +15,7 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One context or task with what each system reached on it.
+    """One context or task with the scores of each system.
 
     Attributes:
         context_id: The id; of a task with several data sets its data set is a label.
@@ -40,15 +40,15 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Items(Sequence[Item]):
-    """The contexts or tasks that counted, in columns; each is made an `Item` as it is looked at.
+    """The contexts or tasks that counted, in columns; an `Item` is made when it is accessed.
 
-    A hundred thousand records of several systems take seconds to make: most readers want a few, or none. Tasks have no
-    texts, cited papers, `in_index` and ranks.
+    Making a hundred thousand items takes seconds, and most readers need few or none. Tasks have no texts, cited papers,
+    `in_index` or ranks.
 
     Attributes:
         scores: By system, items × columns.
         columns: Names of the columns.
-        ranks: By system, contexts × most papers cited in one; slots that are not needed hold -1.
+        ranks: By system, contexts × most papers cited in one; unused slots hold -1.
     """
 
     ids: Sequence[str] = ()

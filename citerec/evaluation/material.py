@@ -1,4 +1,4 @@
-"""Where the contexts come from: a diagnostic set, a file that is labelled on the spot, or a list."""
+"""Where the contexts come from: a diagnostic set, a file to be labelled, or a list."""
 
 import hashlib
 import json
@@ -21,9 +21,9 @@ from citerec.records import MARKER, Context
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Contexts before they are labelled, or a set, whose contexts are; with what they are called and where they lie.
+    """Contexts to be labelled, or a set, whose contexts are labelled already; with their name and path.
 
-    `families` are the names of those asked for; empty for all.
+    `families` are the names of the requested families; empty for all.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """Labelled contexts, with their families by name, what results say of the set, and which corpus it was made for."""
+    """Labelled contexts, with their families by name, facts about the set for results, and its corpus."""
 
     contexts: tuple[Context, ...]
     families: Mapping[str, FamilyInfo]
@@ -45,7 +45,7 @@ class Material:
 
 
 def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: Sequence[str] = ()) -> Source:
-    """Reads the contexts that `evaluate` is given; families go besides the one that an id names.
+    """Reads the contexts that `evaluate` is given; `families` are added to the one that an id names.
 
     Raises:
         InputError: There is no such set, file or family, or a line is no context.
@@ -61,7 +61,7 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
         place = str(what)
         what = read_set(what)
     if isinstance(what, DiagnosticSet):
-        # A set may have families that this citerec has not: their labels are there all the same.
+        # A set may have families that this citerec does not have; their labels are in the set.
         families_named([name for name in asked if name not in what.manifest.families])
         return Source(what.manifest.name, place or what.manifest.name, tuple(asked), what.contexts, what)
     names = tuple(family.name for family in families_named(asked)) if asked else ()
@@ -73,7 +73,7 @@ def read_source(what: str | Path | DiagnosticSet | Sequence[Context], families: 
 
 
 def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
-    """Contexts that were made by hand, held to what a file of contexts is held to."""
+    """Contexts that were made in Python, checked like those of a file."""
     checked = tuple(
         replace(
             context,
@@ -89,12 +89,12 @@ def _checked(contexts: Sequence[Context]) -> tuple[Context, ...]:
             raise InputError(f"context {name} names no cited paper", "Give its cited_ids.")
         if (markers := context.text.count(MARKER)) != 1:
             raise InputError(
-                f"context {name} holds {markers} {MARKER}, where one should be", "Put one where the citation stood."
+                f"context {name} holds {markers} {MARKER}, where one should be", "Put one in place of the citation."
             )
         if any(character.isspace() for text in (name, *context.cited_ids) for character in text):
-            raise InputError(f"an id of context {name!r} has white space", "A run file parts ids by it.")
+            raise InputError(f"an id of context {name!r} has white space", "Run files separate ids by it.")
         if name in seen:
-            raise InputError(f"two contexts are called {name}", "Give each a context_id of its own.")
+            raise InputError(f"two contexts are called {name}", "Give each its own context_id.")
         seen.add(name)
     return checked
 
@@ -110,7 +110,7 @@ def load_material(
     """Labels the contexts, unless they are a set, which is labelled already.
 
     Raises:
-        InputError: A spaCy model is asked for that is not there, or no context is in one of the families asked for.
+        InputError: The given spaCy model is not installed, or no context is in one of the requested families.
     """
     if source.labelled is not None:
         material = _of_set(source.labelled, source)
@@ -134,7 +134,7 @@ def _labelled(
             model = DEFAULT_MODEL
         else:
             notes.append(
-                f"Parts of speech are not told: there is no spaCy model {DEFAULT_MODEL}. Get it with {HOW_TO_GET}"
+                f"Parts of speech are not labelled: there is no spaCy model {DEFAULT_MODEL}. Get it with {HOW_TO_GET}"
             )
     labelled = label_contexts(
         source.contexts, store, families, model=model, conditions=conditions, on_progress=on_progress
@@ -142,7 +142,7 @@ def _labelled(
     counts = labelled.counts()
     known = {name: classes for name, classes in labelled.families.items() if any(counts[name].values())}
     if empty := [name for name in labelled.families if name not in known]:
-        notes.append(f"These data say nothing of: {', '.join(empty)}.")
+        notes.append(f"These contexts have no labels for: {', '.join(empty)}.")
     infos = {name: FamilyInfo(title_of(name), labelled.conditions[name], classes) for name, classes in known.items()}
     facts = _facts(source, _digest(source.contexts), labelled.model, labelled.bounds)
     return Material(labelled.contexts, infos, facts, tuple(notes))

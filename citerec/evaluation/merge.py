@@ -17,9 +17,9 @@ _OVERLAP = "training_overlap"
 
 
 def merge(parts: Mapping[str, Merged]) -> Merged:
-    """Results that hold the systems of all parts, by names that tell systems of one name apart.
+    """Results with the systems of all parts; systems of the same name are renamed.
 
-    Where the parts are of the same contexts or tasks, their systems are compared as by `evaluate` or `evaluate_texts`.
+    If the parts are of the same contexts or tasks, their systems are compared as by `evaluate` or `evaluate_texts`.
 
     Raises:
         InputError: The parts have no metric in common, or are of ranked lists and of texts.
@@ -45,7 +45,7 @@ def merge(parts: Mapping[str, Merged]) -> Merged:
         for name, family in first.families.items()
         if all(name in other.families and other.families[name].classes == family.classes for other in others)
     }
-    # The same contexts can be sorted differently, by other bounds or without conditions: means of other classes.
+    # The same contexts can be in other classes, by other bounds or without conditions.
     otherwise = [name for name in shared if alike and not all(_same_labels(first, other, name) for other in others)]
     families = {name: family for name, family in shared.items() if name not in otherwise}
     kept = {
@@ -54,7 +54,7 @@ def merge(parts: Mapping[str, Merged]) -> Merged:
     }
     notes = _differences(parts)
     if otherwise:
-        notes.append(f"Left out, as the results sort their contexts differently: {', '.join(otherwise)}.")
+        notes.append(f"Left out, because the results assign contexts to classes differently: {', '.join(otherwise)}.")
     notes += [note for part in parts.values() for note in part.notes]
     name = " and ".join(dict.fromkeys(str(part.set["name"]) for part in parts.values() if "name" in part.set))
     of_set = dict(first.set)
@@ -94,7 +94,7 @@ def merge(parts: Mapping[str, Merged]) -> Merged:
 
 
 def _restricted(system: SystemResult, names: Sequence[str], columns: Sequence[str], k: int) -> SystemResult:
-    """A system on some families, by some columns and down to some rank only."""
+    """A system limited to some families, columns and ranks."""
 
     def of_columns(scores: Scores) -> Scores:
         return Scores(scores.n, {column: scores.means[column] for column in columns})
@@ -126,7 +126,7 @@ def _topics(results: Figures) -> tuple[object, ...]:
 
 
 def _systems(parts: Mapping[str, Figures]) -> dict[str, tuple[str, str]]:
-    """New name of a system: its part, and its name there. A name that several parts have gets the part's behind it."""
+    """By new name of a system its part and its name there. A name in several parts gets the part's name appended."""
     names = [name for part in parts.values() for name in part.systems]
     return {
         name if names.count(name) == 1 else f"{name}@{part_name}": (part_name, name)
@@ -136,15 +136,15 @@ def _systems(parts: Mapping[str, Figures]) -> dict[str, tuple[str, str]]:
 
 
 def _differences(parts: Mapping[str, Figures]) -> list[str]:
-    """What makes the parts hard to compare."""
+    """Differences that make the parts hard to compare."""
     first_name, first = next(iter(parts.items()))
     of_items = "tasks" if first.of_texts else "contexts"
     found = []
     for name, part in list(parts.items())[1:]:
         if _topics(part) != _topics(first):
-            found.append(f"{name} and {first_name} asked different {of_items}: no pair of systems is tested.")
+            found.append(f"{name} and {first_name} used different {of_items}: no pair of systems is tested.")
         if part.index.get("fingerprint") != first.index.get("fingerprint"):
-            found.append(f"{name} and {first_name} asked different indexes.")
+            found.append(f"{name} and {first_name} used different indexes.")
         for rule, value in part.rules.items():
             if value != first.rules[rule]:
                 found.append(f"{name} had {rule} {said(value)}, {first_name} {said(first.rules[rule])}.")
@@ -157,7 +157,7 @@ def _differences(parts: Mapping[str, Figures]) -> list[str]:
 
 
 def _items(parts: Mapping[str, Figures], systems: Mapping[str, tuple[str, str]], columns: Sequence[str]) -> Items:
-    """The items of the first part, with what the systems of all parts reached on them."""
+    """The items of the first part, with the scores of the systems of all parts."""
     scores = {}
     for name, (part, there) in systems.items():
         items = parts[part].items

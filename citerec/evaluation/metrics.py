@@ -82,7 +82,7 @@ def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> n
     scores = np.empty((len(gold), len(metrics)))
     hits = np.arange(1.0, k + 1)
     # A metric sees ranks only. So all contexts may share one list of hits, named 1 … k, in which a paper found at rank
-    # r has the name r; the others get names beyond k. ranx leaves out what is not relevant: slots that are not needed.
+    # r is named r; the others get names beyond k. ranx ignores papers that are not relevant: unused slots.
     template = np.stack([hits, -hits], axis=1)
     size = max(1, _CELLS_AT_ONCE // k)
     for start in range(0, len(gold), size):
@@ -99,7 +99,7 @@ def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> n
 def _function(name: str) -> Callable[..., npt.NDArray[np.float64]]:
     """A metric of ranx. Its import takes seconds; its first call on a machine compiles it, which takes as many.
 
-    Warnings of ranx's own code are kept from the user: of imports, and of a cast that is safe for ranks.
+    Warnings about ranx's own code are hidden: about imports, and about a cast that is safe for ranks.
     """
     with warnings.catch_warnings(action="ignore"):
         from ranx import metrics

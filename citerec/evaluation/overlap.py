@@ -1,4 +1,4 @@
-"""Contexts that a measured system learnt from, or was tuned on: figures on them say little about new ones."""
+"""Contexts that a measured system learnt from or was tuned on: results on them say little about new contexts."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Overlap:
         return seen
 
     def facts(self, *, left_out: bool) -> dict[str, Any]:
-        """What results say of it as JSON, and whether these contexts were left out."""
+        """The overlap as JSON for results, and whether these contexts were left out."""
         return {
             "contexts": int(self.any.sum()),
             "left_out": left_out,
@@ -47,7 +47,7 @@ class Overlap:
         }
 
     def notes(self, *, left_out: bool) -> list[str]:
-        """The same in words."""
+        """The overlap in words."""
         found = []
         if number := int(self.any.sum()):
             who = "; ".join(filter(None, map(self._said, self.learnt_from)))
@@ -57,7 +57,7 @@ class Overlap:
                 what = "They are left out for all systems (--include-training-contexts keeps them)."
             found.append(f"{of_all}: {who}. {what}")
         found += [
-            f"{name}: {part} does not say what it learnt from, so the contexts may be among that. Train it again."
+            f"{name}: {part} does not say what it learnt from, so it may have seen these contexts. Train it again."
             for name, parts in self.unsaid.items()
             for part in parts
         ]
@@ -70,7 +70,7 @@ class Overlap:
 
 
 def find_overlap(contexts: Sequence[Context], learnt: Mapping[str, Learnt]) -> Overlap:
-    """Which of the contexts to be measured some systems, by name, learnt from or were tuned on."""
+    """Finds the contexts that the systems, given by name, learnt from or were tuned on."""
     known = [digests_of(context) for context in contexts]
 
     def among(digests: frozenset[str]) -> npt.NDArray[np.bool_]:

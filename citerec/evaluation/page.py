@@ -25,7 +25,7 @@ _LONGEST_SETTING = 200
 
 
 def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf) -> None:
-    """Writes the page: one file, which needs nothing else."""
+    """Writes the page, a single file that needs no other files."""
     ranked = not results.of_texts
     by_class = ranked and bool(results.families)
     pairs = list(itertools.combinations([name for name, one in results.systems.items() if not one.is_oracle], 2))

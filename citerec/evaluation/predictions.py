@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 
 VARIES = "varies"
-"""What stands for the settings of a system whose predictions were made with different ones."""
+"""Replaces the settings of a system whose predictions were made with different ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,14 @@ class ReadFile:
 
     @classmethod
     def of(cls, path: Path) -> Self:
-        """What is known of a file."""
+        """Reads the size and digest of a file."""
         with path.open("rb") as file:
             return cls(path.name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """What systems wrote for the tasks that all of them answered.
+    """The predictions of systems for the tasks that all of them answered.
 
     Attributes:
         tasks: The tasks.
@@ -66,7 +66,7 @@ class Predictions:
         return self.asked - len(self.tasks)
 
     def settings(self, system: str) -> Mapping[str, Any] | str:
-        """What a system's texts depend on, as its writer says; empty where it says nothing, or `VARIES`."""
+        """The settings of a system's writer; empty if its predictions name none, `VARIES` if they differ."""
         first, *others = (prediction.settings for prediction in self.systems[system])
         return VARIES if any(other != first for other in others) else first
 
@@ -76,12 +76,12 @@ def read_predictions(
 ) -> Predictions:
     """Reads predictions, and finds the tasks that all systems answered and none learned from.
 
-    A system is the writer that a record names, or else the file. The texts of one system may lie in several files.
+    A system is the writer that a record names, or else the file. The texts of one system may be in several files.
 
     Args:
-        files: Files of predictions, each with the name of its system, or None for what its records say.
-        references: Tasks that the texts are for, found by id, and by data set where both name one: what authors wrote
-            is taken from there, and the sources too where a prediction comes without.
+        files: Files of predictions, each with the name of its system, or None to take it from its records.
+        references: The tasks, found by id, and by data set if both name one. Targets are taken from there, and also
+            sources if a prediction has none.
         include_training_tasks: Whether to keep tasks that a system learned from, as its records say.
 
     Raises:
@@ -105,20 +105,20 @@ def read_predictions(
             first = tasks.setdefault(key, prediction.task)
             if first.targets != prediction.task.targets:
                 raise InputError(
-                    f"{path}: the target of task {_called(key)} is another one than before",
+                    f"{path}: the target of task {_called(key)} differs from an earlier one",
                     "Ids must mean the same in all files; give --references where records have ids only.",
                 )
             writers.add(prediction.writer)
             if name and len(writers) > 1:
                 raise InputError(
                     f"{path} has texts of several writers, such as {' and '.join(sorted(writers)[:2])}",
-                    f"Leave the name {name} away: each writer is a system.",
+                    f"Leave out the name {name}: each writer is a system.",
                 )
             system = name or prediction.writer or _stem(path)
             of_system.setdefault(system, {})[path] = None
             texts = systems.setdefault(system, {})
             if key in texts:
-                raise InputError(f"{path}: {system} answers task {_called(key)} for the second time", _OTHER_NAME)
+                raise InputError(f"{path}: {system} answers task {_called(key)} twice", _OTHER_NAME)
             # Held once for all systems, where it is the same.
             texts[key] = replace(prediction, task=first) if prediction.task == first else prediction
     read = {path: ReadFile.of(path) for _, path in files}
@@ -130,7 +130,7 @@ def read_predictions(
 
 
 def citing_paper(task: TextTask) -> str | None:
-    """What tells the citing paper of a task from others: its id, or else its abstract; None where neither is known."""
+    """The identity of a task's citing paper: its id, or else its abstract; None if neither is known."""
     return str(task.extra[_CITING_ID]) if task.extra.get(_CITING_ID) else task.citing or None
 
 
@@ -145,18 +145,18 @@ def _called(key: Key) -> str:
 def _joined(
     prediction: Prediction, known: Mapping[str, Iterable[TextTask]], path: Path, references: Path
 ) -> Prediction:
-    """A prediction with its task: that of its id and data set; where either names no data set, that of its id."""
+    """A prediction with its task, found by id and data set, or by id alone if either names no data set."""
     key = _key(prediction.task)
     of_id = list(known.get(key[1], ()))
     found = [task for task in of_id if _key(task) == key] or [task for task in of_id if not (key[0] and task.dataset)]
     if not found:
         raise InputError(
-            f"{path}: {_called(key)} is the id of no task in {references}",
+            f"{path}: no task in {references} has the id {_called(key)}",
             'Give each prediction the id of its task: {"id": …, "prediction": …}.',
         )
     if len(found) > 1:
         raise InputError(
-            f"{path}: {key[1]} is the id of tasks of several data sets in {references}",
+            f"{path}: tasks of several data sets in {references} have the id {key[1]}",
             f'Name the data set too: {{"id": …, "dataset": "{found[0].dataset}", "prediction": …}}.',
         )
     return replace(prediction, task=replace(found[0], sources=prediction.task.sources or found[0].sources))

@@ -11,13 +11,13 @@ _COLUMNS = ("context_id", "paper_id")
 
 
 def contexts_of_qrels(value: Any) -> list[Context] | None:
-    """Contexts without a text, of qrels of whatever kind; None for anything else.
+    """Turns qrels of any kind into contexts without text; None for anything else.
 
     Built-in systems cannot answer such contexts: they are for runs.
 
     Args:
-        value: `ranx.Qrels`, a DataFrame with the columns `context_id` and `paper_id` (and `relevance`, where some rows
-            may hold 0), or {context id: {paper id: relevance}}.
+        value: `ranx.Qrels`, a DataFrame with the columns `context_id` and `paper_id` (and `relevance`, if some rows
+            hold 0), or {context id: {paper id: relevance}}.
 
     Raises:
         InputError: A column is missing, or a context has no relevant paper.

@@ -18,7 +18,7 @@ class Rules(LeakRules):
     """The leak rules, and what counts.
 
     Attributes:
-        missing: What becomes of contexts none of whose cited papers is in the index: they count as "zero", or "skip".
+        missing: How contexts count if none of their cited papers is in the index: as "zero", or "skip".
     """
 
     missing: str = "zero"
@@ -38,7 +38,7 @@ class Ranking:
     Attributes:
         run: Its rows, context by context, best first, k at most.
         places: Rank of each row, from 1.
-        gold: Rank of each cited paper or NOT_FOUND, contexts × most papers cited in one; -1 in slots not needed.
+        gold: Rank of each cited paper or NOT_FOUND, contexts × most papers cited in one; -1 in unused slots.
         removed: Lines that broke a rule.
     """
 
@@ -86,13 +86,13 @@ def _places(contexts: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
 
 
 OUTCOMES = ("found", "ranked badly", "not retrieved", "newer than the citing paper", "not in the index")
-"""What can become of a cited paper: among the first ten, ranked after them, or lost in one of three ways."""
+"""The outcomes of a cited paper: among the first ten, ranked after them, or not found for one of three reasons."""
 
 FOUND_UNTIL = 10
 
 
 def outcomes(ranking: Ranking, topics: Topics, years: Years, rules: Rules) -> npt.NDArray[np.int8]:
-    """What became of each cited paper, as a number in OUTCOMES; -1 for slots that are not needed."""
+    """The outcome of each cited paper, as an index into OUTCOMES; -1 in unused slots."""
     found = np.full(ranking.gold.shape, -1, np.int8)
     known = LeakRules(exclude_citing=False, as_of_year=rules.as_of_year)
     for row, topic in enumerate(topics.topics):

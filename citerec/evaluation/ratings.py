@@ -1,4 +1,4 @@
-"""What people's ratings of texts come to: means by system, and how well raters agree."""
+"""Summaries of people's ratings of texts: means by system, and how well raters agree."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ Ratings = Mapping[str, Mapping[str, int]]
 class Agreement:
     """Two raters on one scale, and how many texts both rated.
 
-    Kappa is Cohen's, with quadratic weights; None where both gave one and the same rating to all.
+    Kappa is Cohen's, with quadratic weights; None if both gave the same rating to all texts.
     """
 
     raters: tuple[str, str]
@@ -45,14 +45,14 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True)
 class Rated:
-    """What ratings come to.
+    """A summary of ratings.
 
     Attributes:
-        rated: How many of the key's `texts` have all their ratings from one rater at least.
+        rated: How many of the key's `texts` have all their ratings from at least one rater.
         raters: By rater, how many texts have all their ratings, and how many the sheet has.
-        systems: By name, means by scale over all texts, and data sets where there are several. A text that several
+        systems: By name, means by scale over all texts, and by data set if there are several. A text that several
             people rated counts once, by the mean of its ratings.
-        agreements: Each pair of raters on each scale, where both rated some text.
+        agreements: Each pair of raters on each scale, if both rated some text.
     """
 
     rated: int
@@ -82,11 +82,11 @@ class Rated:
 def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resamples: int = RESAMPLES) -> Rated:
     """Reads sheets that people filled in, and sums them up by system.
 
-    A rater is called what the name of the sheet says behind that of the key: sheet-anna.csv is anna's.
+    A rater's name is the last part of the name of the sheet: sheet-anna.csv is anna's.
 
     Raises:
-        InputError: A sheet cannot be read, or has a text twice, one that the key does not know, or something that is no
-            rating; or nobody rated anything.
+        InputError: A sheet cannot be read, or has a text twice, a text that is not in the key, an invalid rating, or
+            no rating at all.
     """
     key = read_key(key_path)
     by_rater: dict[str, dict[str, dict[str, int]]] = {}
@@ -114,9 +114,9 @@ def read_ratings(sheets: Sequence[Path], key_path: Path, *, seed: int = 0, resam
 
 
 def read_sheet(path: Path, key: Key) -> dict[str, dict[str, int]]:
-    """The ratings of one sheet, by item and scale; what is left empty is left out.
+    """The ratings of one sheet, by item and scale; empty cells are left out.
 
-    Spreadsheets save with commas or, in some countries, semicolons or tabs: the first row tells which.
+    Spreadsheets save with commas or, in some countries, semicolons or tabs: the first row shows which.
 
     Raises:
         InputError: As for `read_ratings`; the message names row and column, and what is allowed.
@@ -124,15 +124,15 @@ def read_sheet(path: Path, key: Key) -> dict[str, dict[str, int]]:
     try:
         text = path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", "Check the path and its rights.") from error
+        raise InputError(f"cannot read {path}: {error.strerror or error}", "Check path and permissions.") from error
     header = text.partition("\n")[0]
     rows: list[list[str]] = []
     try:
-        # Strictly: else a quote that is left open takes all rows behind it into its cell.
+        # Strict: otherwise an open quote would take all rows after it into its cell.
         rows.extend(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=header.count), strict=True))
     except csv.Error as error:
         raise InputError(
-            f"{path}, row {len(rows) + 1}: {error}", "A quote there is not closed, or stands alone: mend the row."
+            f"{path}, row {len(rows) + 1}: {error}", "A quote in the row is not closed, or is alone: correct the row."
         ) from error
     columns = {name.strip().lower(): place for place, name in enumerate(rows[0])} if rows else {}
     if lacking := [name for name in (ITEM, *SCALES) if name not in columns]:
@@ -146,7 +146,7 @@ def read_sheet(path: Path, key: Key) -> dict[str, dict[str, int]]:
         cells = {name: row[place].strip() if place < len(row) else "" for name, place in columns.items()}
         item = cells[ITEM]
         if item not in key.items or item in ratings:
-            fault = "stands twice" if item in ratings else "is not in the key"
+            fault = "appears twice" if item in ratings else "is not in the key"
             raise InputError(f"{path}, row {number}, column {ITEM}: {item!r} {fault}", "Give the sheet with its key.")
         ratings[item] = {
             scale: _rating(cells[scale], f"{path}, row {number}, column {scale}") for scale in SCALES if cells[scale]
@@ -204,7 +204,7 @@ def _systems(by_rater: Mapping[str, Ratings], key: Key, seed: int, resamples: in
 
 
 def ratings_table(rated: Rated) -> Table:
-    """Means by system and data set, a column a scale."""
+    """Means by system and data set, with a column for each scale."""
     classes = dict.fromkeys((DATASET, name) for one in rated.systems.values() for name in one.families.get(DATASET, ()))
     columns = [Column(scale, share=False, metric=scale) for scale in SCALES]
     table = Table([*left(*["data set"] * bool(classes), "system"), *right(*(f"{scale} (n)" for scale in SCALES))])

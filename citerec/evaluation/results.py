@@ -1,4 +1,4 @@
-"""Results as users meet them: figures with frames, a folder, a look at them (docs/formats.md)."""
+"""Results for users: figures with data frames, files and a short view (docs/formats.md)."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Results(Figures):
-    """What an evaluation found: of ranked lists by `citerec.evaluate`, of texts by `evaluate_texts`."""
+    """The results of an evaluation: of ranked lists by `citerec.evaluate`, of texts by `evaluate_texts`."""
 
     def __repr__(self) -> str:
         if not self.columns:  # labels alone were measured
@@ -29,7 +29,7 @@ class Results(Figures):
         return to_html(overall_table(self))
 
     def to_frame(self) -> "pd.DataFrame":
-        """One row a system and class.
+        """One row for each system and class.
 
         Columns: `system`, `family`, `class`, `n`, `few` (n < 30), and each metric with its bounds `_low` and `_high`.
         """
@@ -39,17 +39,16 @@ class Results(Figures):
         return pd.DataFrame(rows, columns=heading)
 
     def comparisons_to_frame(self) -> "pd.DataFrame":
-        """One row a pair of systems, metric and class; the columns are the attributes of `Comparison`."""
+        """One row for each pair of systems, metric and class; the columns are the attributes of `Comparison`."""
         import pandas as pd
 
         return pd.DataFrame([asdict(comparison) for comparison in self.comparisons])
 
     def contexts_to_frame(self) -> "pd.DataFrame":
-        """One row a context and system, or a task and system.
+        """One row for each context and system, or task and system.
 
         Columns: `context_id`, `system`; the class of each family; `citing`, a number that contexts of one citing paper
-        share; of ranked lists `rank`, that of the first cited paper that was found; each metric, NaN where it is not
-        defined.
+        share; for ranked lists `rank`, the rank of the first cited paper found; each metric, NaN if it is not defined.
         """
         import numpy as np
         import pandas as pd
@@ -69,17 +68,17 @@ class Results(Figures):
         return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
 
     def write(self, folder: str | Path) -> None:
-        """Writes results.json, report.html, and results.csv, contexts.jsonl, qrels and runs, or of texts scores.csv.
+        """Writes results.json, report.html, and results.csv, contexts.jsonl, qrels and runs, or for texts scores.csv.
 
         Raises:
-            InputError: Something else than older results stands there.
+            InputError: The folder holds something other than older results.
             BuildError: The disk is full, or may not be written to.
         """
         write_figures(self, Path(folder))
 
     @staticmethod
     def read(folder: str | Path) -> "Results":
-        """Reads back what `write` wrote, but for the runs and the texts.
+        """Reads back what `write` wrote, except the runs and the texts.
 
         Raises:
             InputError: There are no results, or they are broken, or of another version.
@@ -87,5 +86,5 @@ class Results(Figures):
         return Results(**read_fields(Path(folder)))
 
     def to_json(self) -> dict[str, Any]:
-        """results.json, but for the scores of single contexts."""
+        """The content of results.json, which leaves out the scores of single contexts."""
         return figures_json(self)

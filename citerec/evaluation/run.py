@@ -15,12 +15,12 @@ from citerec.retrieve.run import COLUMNS, FORM, read_lines
 
 Years = Mapping[str, int | None]
 YearsOf = Callable[[Iterable[str]], Years]
-"""Gives the years of those papers of the pool that are among some ids."""
+"""Gives the years of the papers with these ids that are in the pool."""
 
 
 @dataclass(frozen=True, slots=True)
 class PooledRun:
-    """A run over the topics of an evaluation, with the years of its papers: a row a hit.
+    """A run over the topics of an evaluation, with the years of its papers; one row for each hit.
 
     Attributes:
         contexts: Number of the context.
@@ -38,7 +38,7 @@ class PooledRun:
 
     @classmethod
     def of(cls, contexts: Any, papers: Any, scores: Any, paper_ids: Sequence[str], years: Years) -> Self:
-        """The run of any sequences of numbers."""
+        """A run from any sequences of numbers."""
         of_papers = np.array([years[paper_id] or 0 for paper_id in paper_ids], np.int32)
         columns = np.asarray(contexts, np.int32), np.asarray(papers, np.int32), np.asarray(scores, np.float64)
         return cls(*columns, tuple(paper_ids), of_papers)
@@ -55,7 +55,7 @@ def collect_run(answers: Iterable[Sequence[tuple[str, float]]], years_of: YearsO
     """The run of a system's answers: paper ids with their scores, for each context in order.
 
     Raises:
-        InputError: A paper is not in the pool, comes twice in an answer, or its score is no number.
+        InputError: A paper is not in the pool, comes twice in an answer, or its score is not a number.
     """
     numbers: dict[str, int] = {}
     sizes: list[int] = []
@@ -73,7 +73,7 @@ def collect_run(answers: Iterable[Sequence[tuple[str, float]]], years_of: YearsO
     if unknown := [paper_id for paper_id in numbers if paper_id not in years]:
         raise InputError(f"{name} gives the paper {unknown[0]!r}, which is not in the index", "Give ids of the index.")
     if not np.isfinite(scores).all():
-        raise InputError(f"{name} gives a score that is no number", "Give finite scores.")
+        raise InputError(f"{name} gives a score that is not a number", "Give finite scores.")
     return PooledRun.of(np.repeat(np.arange(len(sizes)), sizes), papers, scores, tuple(numbers), years)
 
 
@@ -82,11 +82,11 @@ def read_run(path: Path, numbers: Mapping[str, int], years_of: YearsOf) -> Poole
 
     Raises:
         SourceError: The file cannot be read, or is empty.
-        InputError: A line has not six columns, an unknown context or paper, a score that is no number, or repeats a
-            pair of context and paper; the message names the line.
+        InputError: A line does not have six columns, has an unknown context or paper or a score that is not a number, or
+            repeats a pair of context and paper; the message names the line.
     """
-    # The quick reader takes regular files only. Whatever it does not like is left to the slow one, which accepts any
-    # white space and names the line where something is wrong, but takes 8 times as long.
+    # The quick reader takes regular files only. All others go to the slow one, which accepts any white space and names
+    # the faulty line, but takes 8 times as long.
     run = _read_quickly(path, numbers, years_of)
     if run is None:
         run = _read_slowly(path, numbers, years_of)
@@ -139,7 +139,7 @@ def _read_slowly(path: Path, numbers: Mapping[str, int], years_of: YearsOf) -> P
             raise InputError(f"{where}: there is no context {context!r}", "Score the run on the contexts it answers.")
         if (first := lines.setdefault((context, paper), line)) != line:
             raise InputError(
-                f"{where}: context {context} and paper {paper} stand in line {first} already", "Leave one of them out."
+                f"{where}: context {context} and paper {paper} are already in line {first}", "Remove one of the lines."
             )
         scores.append(score)
     codes = {paper: code for code, paper in enumerate(dict.fromkeys(paper for _, paper in lines))}

@@ -47,13 +47,13 @@ _SHOWN = (ITEM, "sources", "written by the authors", "text to rate")
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text to rate, and what raters must not know.
+    """A text to rate, and the facts that raters must not know.
 
     Attributes:
         system: Who wrote it.
         dataset: The data set of its task.
         task_id: Its task.
-        rater: Number of the rater that gets it, from 1; None where all do.
+        rater: Number of the rater that gets it, from 1; None if all do.
         compared: Whether its task has a target: only then can consistency be rated.
     """
 
@@ -65,13 +65,13 @@ class Item:
 
     @property
     def scales(self) -> tuple[str, ...]:
-        """What can be rated."""
+        """The scales on which it can be rated."""
         return tuple(scale for scale in SCALES if self.compared or scale != _COMPARING)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Who wrote which text of some sheets: items by their names there, systems that saw the targets, and the seed."""
+    """The key of some sheets: items by their names there, systems that saw the targets, and the seed."""
 
     items: Mapping[str, Item]
     oracles: frozenset[str]
@@ -87,22 +87,22 @@ def write_sheets(
     they are mixed with those for other tasks.
 
     Args:
-        predictions: What systems wrote.
+        predictions: The predictions of systems.
         out: Name of the sheet, such as sheet.csv: several raters get sheet-1.csv, sheet-2.csv, …
         tasks: How many tasks of each data set are drawn, at most.
         raters: How many people rate.
         shared: How many of those tasks go to every rater, at most.
-        seed: Of what is drawn.
+        seed: Seed of the random choices.
 
     Returns:
         The sheets, then the instructions, then the key.
 
     Raises:
-        InputError: A number is out of its range, a rater would get no text, or there is such a file already.
+        InputError: A number is out of its range, a rater would get no text, or a file exists already.
         BuildError: The disk is full, or may not be written to.
     """
     if out.suffix != ".csv":
-        raise InputError(f"{out} is no name of a sheet", "Give one such as sheet.csv.")
+        raise InputError(f"{out} is not a valid name of a sheet", "Give one such as sheet.csv.")
     if min(tasks, raters) < 1 or shared < 0:
         raise InputError(
             f"{tasks} tasks for {raters} raters, {shared} of them shared", "Draw one at least, for one rater at least."
@@ -118,9 +118,9 @@ def write_sheets(
     if idle := [number for number in range(1, raters + 1) if with_texts.isdisjoint((None, number))]:
         raise InputError(
             f"rater {idle[0]} of {raters} would get no text: there are too few tasks",
-            "Have fewer --raters, more --shared, or more --texts.",
+            "Use fewer --raters, more --shared, or more --texts.",
         )
-    # Numbered at random: neither the number of a text nor its place in a sheet says anything.
+    # Numbered at random, so that neither a text's number nor its place in a sheet reveals its system.
     names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
     key = Key(dict(zip(names, (item for item, _ in drawn), strict=True)), predictions.oracles, seed)
     texts = dict(zip(names, (text for _, text in drawn), strict=True))
@@ -162,7 +162,7 @@ def read_key(path: Path) -> Key:
 def _drawn(
     predictions: Predictions, tasks: int, raters: int, shared: int, random: np.random.Generator
 ) -> Iterator[tuple[Item, Prediction]]:
-    """The texts of all systems for tasks that are drawn, and whom each goes to."""
+    """Draws tasks, and gives the texts of all systems for them with their raters."""
     by_dataset: dict[str, list[int]] = {}
     for place, task in enumerate(predictions.tasks):
         by_dataset.setdefault(task.dataset, []).append(place)
@@ -177,7 +177,7 @@ def _drawn(
 
 
 def _sheet(texts: Mapping[str, Prediction]) -> str:
-    """A sheet as CSV: what raters see of each text, and empty cells for what they say."""
+    """A sheet as CSV: what raters see of each text, and empty cells for their ratings."""
     table = Table(left(*_SHOWN, *SCALES, NOTE))
     for name, text in texts.items():
         wanted = "\n\n".join(text.task.targets) if text.task.targets else _NOT_KNOWN
@@ -202,13 +202,13 @@ def _instructions() -> str:
 Open your sheet in any spreadsheet program. Each row has a text to rate, what the authors of the paper wrote in its
 place, and the abstracts that the text was written from; [0], [1], … are those abstracts.
 
-Write a whole number from 1 to 5 into the columns {" and ".join(SCALES)}, and what else there is to say into the
+Write a whole number from 1 to 5 into the columns {" and ".join(SCALES)}, and any remarks into the
 column {NOTE}. Leave empty what you cannot rate, such as {_COMPARING} where it is not known what the authors wrote.
 Change nothing else; the order of the rows does not matter.
 
 {scales}
 
-Judge each row by itself. Several rows may be for the same task: they were written by different systems, which are not
-told to you. Do not talk about rows with other raters before all are done. Save the sheet as CSV, under your name
+Judge each row by itself. Several rows may be for the same task: they were written by different systems, whose
+names are hidden. Do not talk about rows with other raters before all are done. Save the sheet as CSV, under your name
 (sheet-anna.csv).
 """

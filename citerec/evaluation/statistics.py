@@ -1,4 +1,4 @@
-"""Confidence intervals and significance. What is drawn is citing papers: sentences of one paper resemble each other."""
+"""Confidence intervals and significance. Citing papers are resampled: sentences of one paper resemble each other."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _CELLS_AT_ONCE = 8_000_000
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """The scores of each citing paper's contexts added up: what resampling needs to know of them.
+    """Sums of the scores of each citing paper's contexts, for resampling.
 
     Attributes:
         sums: Citing papers × (groups × metrics).
@@ -67,9 +67,9 @@ def intervals(totals: Totals, seed: int, resamples: int = RESAMPLES) -> Floats:
 
 
 def randomisation_test(first: Totals, second: Totals, seed: int, flips: int = FLIPS) -> Floats:
-    """Paired randomisation test, two-sided: how often a difference so large comes when the two systems change names.
+    """Paired randomisation test, two-sided: how often is a difference as large when systems swap names at random?
 
-    Names change for all contexts of a citing paper at once, at random (Smucker, Allan & Carterette, CIKM 2007). The p
+    Names are swapped for all contexts of a citing paper at once (Smucker, Allan & Carterette, CIKM 2007). The p
     value counts the observed outcome among the random ones (Phipson & Smyth 2010), so it is never 0.
 
     Returns:
@@ -82,20 +82,20 @@ def randomisation_test(first: Totals, second: Totals, seed: int, flips: int = FL
     as_large = np.zeros(differences.shape[1])
     for size in _chunks(flips, papers):
         signs = random.integers(0, 2, (size, papers), dtype=np.int8) * 2.0 - 1.0
-        # Rounding must not turn a draw into less than it is.
+        # A tolerance, so that rounding does not make an equal difference smaller.
         as_large += (np.abs(signs @ differences) >= observed - 1e-9).sum(axis=0)
     return ((as_large + 1) / (flips + 1)).reshape(groups, -1)
 
 
 def holm(p_values: Floats) -> Floats:
-    """P values corrected for their number, step down (Holm, Scandinavian Journal of Statistics 1979)."""
+    """Corrects p values by Holm's step-down method (Holm, Scandinavian Journal of Statistics 1979)."""
     order = np.argsort(p_values)
     stepped = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
     return np.minimum(stepped, 1)[np.argsort(order)]
 
 
 def _chunks(whole: int, width: int) -> Iterator[int]:
-    """Parts of a number of rows that fit into memory together."""
+    """Splits a number of rows into chunks that fit into memory."""
     size = max(1, _CELLS_AT_ONCE // max(1, width))
     for start in range(0, whole, size):
         yield min(size, whole - start)

@@ -38,7 +38,7 @@ _RUN_SUFFIXES = (".trec", ".run", ".txt", ".gz")
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Under what systems answer: the index that is the pool, leak rules, how many papers for each context."""
+    """Conditions for all systems: the index that is the pool, leak rules, how many papers for each context."""
 
     index: Path
     index_bytes: int
@@ -51,7 +51,7 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What a system answered: its run, what it is, and what it cost; a run made elsewhere has no cost."""
+    """The answers of a system: its run, kind, settings and cost; a run made elsewhere has no cost."""
 
     run: PooledRun
     kind: str
@@ -63,7 +63,7 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
     """Lets a system answer all topics.
 
     Raises:
-        InputError: There is no such system, or it answers with what cannot be scored.
+        InputError: There is no such system, or its answers cannot be scored.
     """
     match system:
         case Path():
@@ -84,7 +84,7 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
 
 
 def learnt_by(system: System, index: Path) -> Learnt:
-    """What a system learnt from, as far as it says: a run says nothing, a function may have an attribute `learnt`."""
+    """What a system learnt from, if it says so: a run does not, a function may have an attribute `learnt`."""
     if isinstance(system, str):
         return learnt_by_system(index, Recipe.load(system))
     learnt = getattr(system, "learnt", NOTHING)
@@ -93,7 +93,7 @@ def learnt_by(system: System, index: Path) -> Learnt:
 
 def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditions: Conditions) -> Answered:
     rules = conditions.rules
-    # Some topics first, unmeasured: Java compiles what it runs often, and files come into memory.
+    # Warm-up, not measured: Java compiles code that runs often, and files are read into memory.
     options = SearchOptions(threads=conditions.threads)
     for _ in recommender.candidates(topics.topics[:_WARM_UP], conditions.k, options=options):
         pass
@@ -118,7 +118,7 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
             except Exception as error:
                 raise SystemFailedError(
                     f"the system {name} failed on the context {context.context_id}: {type(error).__name__}: {error}",
-                    "The traceback above it says where.",
+                    "The traceback above shows where.",
                 ) from error
             meter.latencies.append(time.perf_counter() - begun)
             answers.append(_pairs(name, found))
@@ -159,7 +159,7 @@ def _watched(items: Iterator[Any], name: str, whole: int, conditions: Conditions
 
 
 def named(systems: Any) -> dict[str, System]:
-    """Systems by name: as they are given, or by what they are.
+    """Systems by name: the given names, or names made from the systems.
 
     Raises:
         InputError: There is none, or two would have one name.
@@ -179,15 +179,15 @@ def named(systems: Any) -> dict[str, System]:
 
 
 def check(systems: Mapping[str, System]) -> None:
-    """Finds mistakes before the long work begins.
+    """Finds mistakes before the slow work begins.
 
     Raises:
-        InputError: A name cannot be one, or a system or a file does not exist.
+        InputError: A name is not allowed, or a system or a file does not exist.
     """
     for name, system in systems.items():
         if not _NAME.fullmatch(name):
             raise InputError(
-                f"{name!r} cannot name a system: it names files and runs too",
+                f"{name!r} cannot name a system: files and runs get the same name",
                 "Use up to 40 letters, digits and . _ + @ - only.",
             )
         if isinstance(system, str):
@@ -206,7 +206,7 @@ def _is_run(systems: Mapping[Any, Any]) -> bool:
 
 
 def _is_path_of_run(system: System) -> bool:
-    """Whether a string names a run: recipes have no ending, or that of TOML."""
+    """Whether a string is the path of a run: recipes have no ending, or .toml."""
     return isinstance(system, str) and Path(system).suffix in _RUN_SUFFIXES
 
 

@@ -1,4 +1,4 @@
-"""Results as tables, for the terminal, the page and CSV alike."""
+"""Results as tables for the terminal, the page and CSV."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from citerec.groundwork.tables import Cell, Span, Table, counted, left, marked, 
 from citerec.texts.metrics.base import Column
 
 SYSTEM_COLOURS = 8
-"""How many systems the page has colours for; further ones take them again."""
+"""How many systems the page has colours for; further systems reuse them."""
 
 _INTERVAL_WIDTH = len(" [.33 .41]")
 _BEGINNING = 6  # letters of a label, where a table must be narrow
@@ -21,7 +21,7 @@ Intervals = Literal["short", "long"] | None
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What one table and one chart show: the classes of a family, or the values of a metric.
+    """The content of one table and one chart: the classes of a family, or the values of a metric.
 
     `about` is what the family holds constant, or the settings of the metric; groups are rows.
     """
@@ -34,7 +34,7 @@ class Block:
 
 
 def blocks(results: Figures) -> list[Block]:
-    """Of ranked lists one for each family, with all metrics; of texts one for each metric, with all data sets."""
+    """For ranked lists one for each family, with all metrics; for texts one for each metric, with all data sets."""
     if results.of_texts:
         return [
             Block(name, name, settings_text(results.settings[name]), results.groups, columns)
@@ -49,7 +49,7 @@ def blocks(results: Figures) -> list[Block]:
 
 
 def title_of(results: Figures) -> str:
-    """What was measured, in a few words."""
+    """A short title."""
     if results.of_texts:
         return f"{counted(results.set['compared'], 'task')}, {counted(len(results.systems), 'system')}"
     return f"{results.set['name']}, {counted(results.set['counted'], 'context')}"
@@ -81,7 +81,7 @@ def _scores_table(
             n = max(mean.n for mean in means)
             starred = not results.of_texts and group != ALL
             few = ((" *"[system.scores(group).few], "warning"),) if starred else ()
-            # One n for all, unless results of other contexts are laid beside.
+            # One n for all, unless results of different contexts were merged.
             shown = place == 0 or not heading or results.of_texts or not results.alike
             cells = [
                 _score(results, name, group, column, mean, intervals)
@@ -104,7 +104,7 @@ _TARGET = marked("target", "oracle")
 
 
 def _score(results: Figures, system: str, group: Group, column: Column, mean: Mean, intervals: Intervals) -> Cell:
-    """A mean with its interval, a star where it is the best, a mark where it differs from that of the first system."""
+    """A mean with its interval, a star if it is the best, and a mark if it differs from that of the first system."""
     starred = results.of_texts and system in results.best(group, column)
     spans: list[Span] = [*[("★ ", "warning")] * starred, (column.text(mean.value), "")]
     if intervals == "long" and mean.ci is not None:
@@ -119,7 +119,7 @@ def _score(results: Figures, system: str, group: Group, column: Column, mean: Me
 
 
 def _mark(comparison: Comparison | None, column: Column) -> Span:
-    """Whether a system differs from the first one; what is neither good nor bad has no colour."""
+    """A mark if a system differs from the first one; without colour if the column does not judge."""
     if comparison is None:
         return "  ", ""
     lower = comparison.difference > 0
@@ -128,7 +128,7 @@ def _mark(comparison: Comparison | None, column: Column) -> Span:
 
 
 def legend(results: Figures, intervals: Intervals = "short") -> Iterator[tuple[str, str]]:
-    """What the marks in tables of scores mean, that have such intervals: lines with their styles."""
+    """The legend of tables of scores with such intervals: lines with their styles."""
     if any(scores.few for _, family, _, scores in results.rows() if family != ALL[0] and not results.of_texts):
         yield "* fewer than 30 contexts: says little.", "warning"
     if any(column.share for column in results.columns) or results.corpus_metrics:
@@ -148,9 +148,9 @@ def legend(results: Figures, intervals: Intervals = "short") -> Iterator[tuple[s
     if any(system.is_oracle for system in results.systems.values()):
         yield "† saw what the authors wrote: an upper bound, not a system; never the best, and not tested.", "faint"
     if results.targets:
-        yield "target: what the authors wrote, measured alike.", "faint"
+        yield "target: what the authors wrote, measured in the same way.", "faint"
     if not intervals:
-        yield "The terminal is too narrow for intervals: widen it, or pipe the output on.", "warning"
+        yield "The terminal is too narrow for intervals: widen it, or redirect the output.", "warning"
     elif results.columns and results.alike:
         of_items = "tasks" if results.of_texts else "contexts"
         known = results.set["citing_paper_known" if results.of_texts else "citing_papers_known"]
@@ -173,7 +173,7 @@ def robustness_table(results: Figures) -> Table:
 
 
 def outcome_names(results: Figures) -> dict[str, str]:
-    """By outcome that a cited paper can have, how it is called here."""
+    """The heading of each outcome of a cited paper."""
     return {
         "found": f"first {min(FOUND_UNTIL, results.k)}",
         "ranked badly": f"{FOUND_UNTIL + 1} to {results.k}",
@@ -184,7 +184,7 @@ def outcome_names(results: Figures) -> dict[str, str]:
 
 
 def outcomes_table(results: Figures) -> Table:
-    """What became of the cited papers, system by system."""
+    """The outcomes of the cited papers, by system."""
     systems = results.systems.values()
     names = {key: name for key, name in outcome_names(results).items() if any(one.outcomes.get(key) for one in systems)}
     table = Table([*left("system", style="strong", least=14), *right(*names.values())])
@@ -196,7 +196,7 @@ def outcomes_table(results: Figures) -> Table:
 
 
 def cost_table(results: Figures) -> Table:
-    """What the answers of every system cost."""
+    """The cost of every system's answers."""
     headings = ("wall", "CPU", "queries/s", "latency", "95 %", "peak memory", "index", "GPU")
     table = Table([*left("system", style="strong", least=14), *right(*headings)])
     for name, system in results.systems.items():
@@ -262,7 +262,7 @@ def discourse_table(results: Figures, metric: str, *, narrow: bool = False, miss
 
 
 def csv_rows(results: Figures) -> Iterator[list[Any]]:
-    """results.csv: a heading, then a row a system and class."""
+    """results.csv: a heading, then one row for each system and class."""
     columns = [column.name + end for column in results.columns for end in ("", "_low", "_high")]
     yield ["system", "family", "class", "n", "few", *columns]
     for system, family, label, scores in results.rows():
@@ -271,7 +271,7 @@ def csv_rows(results: Figures) -> Iterator[list[Any]]:
 
 
 def items_table(results: Figures) -> Table:
-    """scores.csv: a row a system and task; what is not defined is empty."""
+    """scores.csv: one row for each system and task; empty cells where a value is not defined."""
     items = results.items
     table = Table([*left("system", "dataset", "id", "citing"), *right(*items.columns)])
     tasks = list(zip(items.labels, items.ids, items.citing.tolist(), strict=True))
@@ -288,7 +288,7 @@ def settings_text(settings: Mapping[str, Any]) -> str:
 
 
 def said(value: Any) -> str:
-    """A setting in words."""
+    """The value of a setting in words."""
     if value is None or isinstance(value, bool):
         return "none" if value is None else "on" if value else "off"
     if isinstance(value, Mapping):
@@ -297,7 +297,7 @@ def said(value: Any) -> str:
 
 
 def rules_text(results: Figures) -> Iterator[tuple[str, str]]:
-    """What was left out of ranked lists, and what that came to: lines with their styles."""
+    """What was left out of ranked lists, and how much: lines with their styles."""
     rules, of_set = results.rules, results.set
     lines = [
         "citing paper left out" if rules["exclude_citing"] else "citing paper NOT left out",

@@ -34,17 +34,17 @@ def evaluate_texts(
     resamples: int = RESAMPLES,
     on_progress: Progress = no_progress,
 ) -> Results:
-    """Measures what systems wrote, over all texts and data set by data set.
+    """Measures predictions of systems, over all texts and by data set.
 
-    Means come with percentile bootstrap intervals, pairs of systems with paired randomisation tests; both draw citing
-    papers where these are known, else tasks. Upper bounds take no part in tests.
+    Means have percentile bootstrap intervals, and pairs of systems paired randomisation tests; both resample citing
+    papers if these are known, else tasks. Upper bounds are not tested.
 
     Args:
-        predictions: What they wrote.
-        text_metrics: Score texts one by one.
-        corpus_metrics: Look at all texts of a system on a data set together.
-        seed: Of intervals and tests.
-        resamples: Of the bootstrap.
+        predictions: The predictions of all systems.
+        text_metrics: Metrics that score texts one by one.
+        corpus_metrics: Metrics that look at all texts of a system on a data set together.
+        seed: Seed of intervals and tests.
+        resamples: Number of bootstrap samples.
         on_progress: Called as the work goes on.
 
     Raises:
@@ -59,7 +59,7 @@ def evaluate_texts(
     columns = tuple(replace(one, metric=metric.name) for metric in text_metrics for one in metric.columns)
     names = [column.name for column in columns]
     labels = [{DATASET: task.dataset} for task in tasks]
-    # A number that no name can be, where the citing paper is not known: the task stands for itself.
+    # If the citing paper is not known, the task counts as a paper of its own. No name starts with \0.
     citing = [citing_paper(task) or f"\0{number}" for number, task in enumerate(tasks)]
     grouping = grouping_of([task.dataset for task in tasks], citing)
     scores = {
@@ -116,7 +116,7 @@ def group_system(means: Sequence[Scores], grouping: Grouping, **fields: Any) -> 
 
 
 def grouping_of(datasets: Sequence[str], citing: Sequence[str]) -> Grouping:
-    """Groups of texts, by the data set (empty where it has no name) and the citing paper of each."""
+    """Groups of texts, by the data set (empty if it has no name) and the citing paper of each."""
     names = list(dict.fromkeys(name or UNNAMED for name in datasets))
     groups = [(DATASET, name) for name in names] if len(names) > 1 else []
     _, clusters = np.unique(np.array(citing, dtype=object), return_inverse=True)
@@ -150,7 +150,7 @@ def _summaries(
 def _target_scores(
     predictions: Predictions, metrics: Sequence[TextMetric], columns: Sequence[Column], on_progress: Progress
 ) -> Floats | None:
-    """The first targets by the columns that describe a text."""
+    """Scores of the first targets, in the columns that only describe a text."""
     describing = [metric for metric in metrics if not any(column.judges for column in metric.columns)]
     known = np.array([bool(task.targets) for task in predictions.tasks])
     if not describing or not known.any():
@@ -171,7 +171,7 @@ def _notes(results: Results, predictions: Predictions) -> list[str]:
     elif found := _by_system(predictions.training):
         notes.append(f"Tasks that served in training are measured too ({found}): little is known about new tasks.")
     if without := sum(not task.targets for task in predictions.tasks):
-        notes.append(f"{counted(without, 'task')} without a target: what compares with one is not defined there.")
+        notes.append(f"{counted(without, 'task')} without a target: metrics that compare with it are undefined.")
     empty = {name: system.empty for name, system in results.systems.items() if system.empty}
     notes += [f"{name} wrote nothing for {counted(number, 'task')}." for name, number in empty.items()]
     if Citations.name in results.metrics:

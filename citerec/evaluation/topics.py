@@ -52,7 +52,7 @@ def select_topics(
     families: Sequence[str] = (),
     left_out: Collection[str] = frozenset(),
 ) -> Topics:
-    """The topics of contexts with a class in one of some families, or of all; but for those whose ids are left out.
+    """The topics of contexts with a class in one of the families, or of all contexts, except those left out by id.
 
     Raises:
         InputError: No context is left.

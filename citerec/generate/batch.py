@@ -35,7 +35,7 @@ def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = No
         path: The tasks.
         writer: The writer.
         out: JSON Lines: each task with its `prediction`, its `writer`, the writer's `settings`, and its `sentences`. It
-            appears once it is whole.
+            appears when it is complete.
         limit: How many tasks at most.
         on_progress: Called after each text.
 
@@ -55,7 +55,7 @@ def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = No
     whole = sum(1 for _ in itertools.islice(read_tasks(path), limit))
     plan = {"tasks": identity(path), "writer": writer.name, "settings": dict(writer.settings), "limit": limit}
     with (
-        write_failures(out, "Give another path, or make room; it then goes on."),
+        write_failures(out, "Give another path, or make room; the same command then continues."),
         alone(beside(out, "lock"), f"another process writes {out}", "Wait for it, or give another file to --out."),
     ):
         folder = Journal(beside(out, "work"), plan).folder

@@ -1,7 +1,7 @@
 """Checks of texts that a model wrote: the citations and attributions of each sentence.
 
-They prove nothing, but find what is surely wrong: citations of no source, and sentences that share hardly a word with
-what they cite.
+They prove nothing, but find obvious errors: citations of no source, and sentences that share hardly a word with the
+sources that they cite.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,17 +11,17 @@ from citerec.texts.sentences import content_terms, said_by, sentences_of
 from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 SUPPORTED = 0.2
-"""Share of a sentence's content words that must stand in a source that it cites."""
+"""Share of a sentence's content words that must be in a source that it cites."""
 DRAWN = 0.5
-"""Share of them from which a source is an attribution of a sentence that cites none."""
+"""Least share of these words that a source must have to be an attribution of a sentence without citations."""
 
 
 def traced(task: TextTask, text: str, writer: str) -> Prediction:
     """The text of a model as a prediction, with the attributions of each sentence.
 
-    Attributions of a sentence that cites are the sources it cites; `unsupported` are those that hold less than
-    `SUPPORTED` of its content words. Of one that cites nothing, they are the sources that hold most of these words, if
-    at least `DRAWN`.
+    The attributions of a sentence with citations are the sources that it cites; `unsupported` are those that have less
+    than `SUPPORTED` of its content words. Without citations, they are the sources that have most of these words, if at
+    least `DRAWN`.
     """
     share_in = _shares(task.sources)
     sentences = tuple(_traced(sentence, task.sources, share_in) for sentence in sentences_of(text))
@@ -41,7 +41,7 @@ def _traced(sentence: str, sources: Sequence[Source], share_in: Callable[[str], 
 
 
 def _shares(sources: Sequence[Source]) -> Callable[[str], list[float]]:
-    """Share of a sentence's content words that each source holds; 0 if it has none."""
+    """Gives the share of a sentence's content words that each source has; 0 for a sentence without such words."""
     known = [set(content_terms(said_by(source))) for source in sources]
 
     def share_in(sentence: str) -> list[float]:
@@ -63,7 +63,7 @@ def placed(prediction: Prediction) -> Iterator[tuple[str, Sentence | None]]:
 
 
 def marked(prediction: Prediction) -> str:
-    """A text as it may be shown: citations of no source are marked, as `[0, ?7]`."""
+    """A text for display: citations of no source are marked, as in `[0, ?7]`."""
     sources = prediction.task.sources
     return "".join(
         gap + (marked_sentence(sentence, sources) if sentence else "") for gap, sentence in placed(prediction)
@@ -71,11 +71,11 @@ def marked(prediction: Prediction) -> str:
 
 
 def marked_sentence(sentence: Sentence, sources: Sequence[Source]) -> str:
-    """A sentence as it may be shown."""
+    """A sentence for display."""
 
     def shown(mention: Mention) -> str:
         printed = sentence.text[mention.start : mention.end]
-        # What an extractive writer took over may have the number of a source, and not stand for it.
+        # A citation copied by an extractive writer may have the number of a source without meaning it.
         return as_unknown(printed) if printed in sentence.unknown else mention.shown
 
     return rewritten(sentence.text, mentions(sentence.text, sources), shown)

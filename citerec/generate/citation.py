@@ -11,7 +11,7 @@ from citerec.texts.tasks import Prediction, Source, TextTask
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A text, and the papers that `[0]`, `[1]`, … in it stand for."""
+    """A text, and the papers that `[0]`, `[1]`, … in it mean."""
 
     prediction: Prediction
     papers: tuple[Paper, ...]
@@ -45,5 +45,5 @@ def draft(task: TextTask, papers: Sequence[Paper], writer: Writer) -> Draft:
 
 
 def with_citations(context: Context, papers: Sequence[Paper]) -> str:
-    """The sentence with the numbers of the papers where `<REF>` stood: "… [0, 1] …"."""
+    """The sentence with the numbers of the papers in place of `<REF>`: "… [0, 1] …"."""
     return context.text.replace(MARKER, f"[{', '.join(map(str, range(len(papers))))}]") if papers else context.text

@@ -13,7 +13,7 @@ from citerec.texts.tasks import Source
 # A raised number is no citation in plain text.
 _STYLES = ALL_STYLES - {Style.SUPERSCRIPT, Style.MANGLED}
 _BY_NAME = {Style.AUTHOR_YEAR_PARENTHESES, Style.AUTHOR_YEAR_TEXT}
-# LaTeX, pandoc, and whatever has a number in brackets: but no interval of decimals.
+# LaTeX, pandoc, and anything with a number in brackets, except intervals of decimals.
 _UNREADABLE = re.compile(
     r"\\cite\w*\{[^{}]*\}|\[@[^\[\]]*\]|[\[【](?![^\[\]【】]*\d\.\d)[^\[\]【】]*\d[^\[\]【】]*[\]】]"
 )
@@ -25,8 +25,8 @@ class Mention:
 
     Attributes:
         sources: Numbers of the sources that it cites.
-        unknown: What else it cites, as printed.
-        shown: How it may be shown: what is unknown is marked, as in `[0, ?7]`.
+        unknown: Its citations of no source, as printed.
+        shown: The mention for display: unknown citations are marked, as in `[0, ?7]`.
     """
 
     start: int
@@ -39,7 +39,7 @@ class Mention:
 def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
     """The places at which a text cites, in order.
 
-    A name with a year stands for the sources of which it names an author, and for nothing where it names none.
+    A name with a year cites the sources of which it names an author, or no source if there is none.
     """
     found = [_by_anchor(text, anchor, sources) for anchor in anchors_of(text)]
     places = [(one.start, one.end, one.style in _BY_NAME) for one in find_callouts(text, believed=_STYLES)]

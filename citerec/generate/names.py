@@ -1,4 +1,4 @@
-"""Names of authors, as citations have them."""
+"""Names of authors in the form of citations."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ _PARTICLES = {"de", "la", "van", "von", "der", "den", "del", "di", "da", "dos", 
 
 
 def surnames(authors: Sequence[str]) -> str:
-    """Surnames as a citation has them: "Salton and Buckley", "Salton et al."; empty where there is no author."""
+    """Surnames in the form of a citation: "Salton and Buckley", "Salton et al."; empty without an author."""
     names = [surname(author) for author in authors if author.split()]
     return f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
 

@@ -1,4 +1,4 @@
-"""Work in several threads, such as asking a server: results in order, and no waiting without need."""
+"""Work in several threads, such as requests to a server: results in order, without needless waiting."""
 
 import contextlib
 import itertools
@@ -14,14 +14,14 @@ Made = TypeVar("Made")
 def in_order(work: Callable[[Item], Made], items: Iterable[Item], threads: int) -> Iterator[Made]:
     """The results of some work on each item, in the order of the items.
 
-    The first error ends it, wherever in the order it stands; so do Ctrl-C and a caller that takes no more. Running work
-    is not waited for, not even at the end of the process: the threads are daemons, unlike those of
+    It ends at the first error, whichever item that is for, at Ctrl-C, and when the caller takes no more. It does not
+    wait for running work, not even at the end of the process: the threads are daemons, unlike those of
     `concurrent.futures`.
 
     Args:
         work: Called in several threads at once. Its error is raised after the results up to the first gap.
         items: Read as needed, at most twice as many as threads ahead.
-        threads: How many at most.
+        threads: Largest number of threads.
     """
     orders: queue.SimpleQueue[tuple[int, Item] | None] = queue.SimpleQueue()
     outcomes: queue.SimpleQueue[tuple[int, Made] | BaseException] = queue.SimpleQueue()
@@ -30,7 +30,7 @@ def in_order(work: Callable[[Item], Made], items: Iterable[Item], threads: int) 
         for number, item in iter(orders.get, None):
             try:
                 outcomes.put((number, work(item)))
-            except BaseException as error:  # it belongs to who asked for the work
+            except BaseException as error:  # it is raised in the caller's thread
                 outcomes.put(error)
 
     remaining = enumerate(items)

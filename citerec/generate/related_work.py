@@ -15,7 +15,7 @@ from citerec.records import Paper
 from citerec.texts.tasks import Source, TextTask
 
 _SHORTEST_ABSTRACT = 40
-"""Characters below which a text is rather a wrong id or file name."""
+"""Least length in characters of an abstract; a shorter text is taken for a wrong id or file name."""
 
 Input = Literal["abstracts", "full", "full-cited", "full-target"]
 
@@ -29,7 +29,7 @@ def related_work_task(
 ) -> TextTask:
     """The task of writing related work.
 
-    A paper without a full text is given by its abstract, as in OARelatedWork, where four of five cited papers are.
+    A paper without a full text is represented by its abstract, as four of five cited papers are in OARelatedWork.
 
     Args:
         papers: The papers to cite; `[0]`, `[1]`, … in their order.
@@ -85,7 +85,7 @@ def target_of(target: str | None, store: PaperStore) -> Paper | None:
 
 
 def read_ids(papers: str) -> list[str]:
-    """Paper ids from a list with commas, or a file with one a line; an InputError if there is none."""
+    """Paper ids from a list with commas, or a file with one per line; an InputError if there is none."""
     text = _read(Path(papers)) if _is_file(papers) else papers
     ids = [paper_id.strip() for line in text.splitlines() for paper_id in line.split(",") if paper_id.strip()]
     if not ids:

@@ -1,4 +1,4 @@
-"""TLDRs of papers: the corpus's own where it has one, else a writer's, and which of the two."""
+"""TLDRs of papers: from the corpus if it has one, else from a writer, and which of the two."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -35,5 +35,5 @@ def tldrs(papers: Iterable[Paper], writer: Writer, *, anew: bool = False) -> Ite
 
 
 def tldr_task(paper: Paper) -> TextTask:
-    """What there is to write a TLDR from: the abstract."""
+    """The task of writing a TLDR from the abstract."""
     return TextTask(paper.paper_id, (Source.of(paper),))

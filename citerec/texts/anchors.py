@@ -20,7 +20,7 @@ _ANCHOR = re.compile(
     re.DOTALL,
 )
 _SPAN = re.compile(r"<(cite|ref)>(?:(?!</?\1>).)*</\1>", re.DOTALL)
-_WIDEST = 100  # numbers of a range: reviews cite some dozens of papers in a row, and [1-9999] would be a flood
+_WIDEST = 100  # numbers in a range: reviews cite some dozens of papers in a row, but [1-9999] would be far too many
 _NAMELESS = {"", "unk", "<unk>", "unknown", "none", "?"}
 
 
@@ -29,7 +29,7 @@ class Anchor:
     """A place at which a text cites, from `start` to before `end`.
 
     Attributes:
-        numbers: Numbers of sources in it, ranges spelt out.
+        numbers: Numbers of sources in it, ranges expanded.
         paper_id: Identifier in `<cite>`; or numbers as printed, if a range of them is wider than any citation.
         title: Title in `<cite>`.
     """
@@ -43,11 +43,11 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class Cited:
-    """What a text cites.
+    """The papers that a text cites.
 
     Attributes:
-        sources: Numbers of the sources; of several sources that are one paper, the first.
-        outside: What else it cites: "[7]", "W12345", "1-9999".
+        sources: Numbers of the sources; the first number if several sources are the same paper.
+        outside: Citations of no source: "[7]", "W12345", "1-9999".
     """
 
     sources: frozenset[int]
@@ -55,7 +55,7 @@ class Cited:
 
 
 def anchors_of(text: str) -> Iterator[Anchor]:
-    """Yields the places at which a text cites, in order. A range that runs backwards, as in `[5-3]`, is none."""
+    """Yields the places at which a text cites, in order. A range that runs backwards, as in `[5-3]`, is not one."""
     for found in _ANCHOR.finditer(text):
         if found["numbers"] is not None:
             ranges = list(_ranges(found["numbers"]))
@@ -73,7 +73,7 @@ def anchors_of(text: str) -> Iterator[Anchor]:
 
 
 def cited_in(text: str, sources: Sequence[Source]) -> Cited:
-    """What a text cites. Citations of papers that nobody knows, `#OTHEREFR` and the like, do not count."""
+    """The papers that a text cites. Citations of unknown papers, such as `#OTHEREFR`, do not count."""
     first: dict[str, int] = {}
     of_number = [
         first.setdefault(f"id {source.paper_id}", number) if source.paper_id else number
@@ -110,14 +110,14 @@ def without_anchors(text: str) -> str:
 def with_bare_spans(text: str) -> str:
     """A text with `<cite>` and `<ref>` for `<cite> … </cite>` and `<ref> … </ref>`.
 
-    OARelatedWork removes the text of citations before any metric but that of citations (section 4). Numbers in brackets
+    OARelatedWork removes the text of citations for all metrics but that of citations (section 4). Numbers in brackets
     stay, as in CiteBench.
     """
     return _SPAN.sub(r"<\1>", text)
 
 
 def _ranges(numbers: str) -> Iterator[range]:
-    """Numbers between commas as ranges, mostly of one; empty where one runs backwards."""
+    """Numbers between commas as ranges, mostly of one number; empty if one runs backwards."""
     for part in re.split("[,;]", numbers):
         first, *last = map(int, re.split("[-–]", part))
         yield range(first, (last[0] if last else first) + 1)

@@ -1,4 +1,4 @@
-"""Tasks and predictions from files: CiteBench's records, SciTLDR's, our own (docs/formats.md)."""
+"""Reads tasks and predictions from files of CiteBench, SciTLDR or citerec (docs/formats.md)."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -59,7 +59,7 @@ def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: 
         sources = [Source(" ".join(sentences), paper_id, read_text(record, "title") or "", sentences)]
     elif papers := read_list(record, "sources"):
         if len(papers) != len(sources) or not all(isinstance(paper, dict) for paper in papers):
-            raise RecordError("sources names not one paper for each cited text of input")
+            raise RecordError("sources does not name one paper for each cited text of input")
         sources = [
             Source(
                 source.text,
@@ -84,7 +84,7 @@ def parse_task(record: dict[str, Any], default_id: str = "", *, sources_needed: 
 
 
 def parse_prediction(record: dict[str, Any], default_id: str = "") -> Prediction:
-    """A prediction from its JSON object; a RecordError if it is none, or a field is of a wrong type."""
+    """A prediction from its JSON object; a RecordError if it is not one, or a field has a wrong type."""
     if not isinstance(record.get("prediction"), str):
         raise RecordError("prediction is missing or is no text")
     settings = record.get("settings")
@@ -136,17 +136,17 @@ def _read(
                 raise RecordError(f"a {type(record).__name__} where a JSON object should be")
             made = parse(record, place.replace(" ", "-"))
             if (called := name(made)) in seen:
-                raise RecordError(f"{' '.join(filter(None, called))} stands twice")
+                raise RecordError(f"{' '.join(filter(None, called))} appears twice")
         except (RecordError, orjson.JSONDecodeError) as error:
             raise InputError(f"{path}, {place}: {error}", remedy) from error
         seen.add(called)
         yield made
     if not seen:
-        raise SourceError(f"{path} is empty", "Give a file with one record a line.")
+        raise SourceError(f"{path} is empty", "Give a file with one record per line.")
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:
-    """The records of a file, unparsed if they are lines, each after its place."""
+    """The records of a file, each with its place; lines are not parsed."""
     lines = raw_lines(path)
     first = next(lines, None)
     if first is None:
@@ -156,7 +156,7 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
         yield from ((f"line {number}", raw) for number, raw, _ in lines)
         return
     try:
-        # The file as one list, as CiteBench has it.
+        # The file is one list, as in CiteBench.
         values = orjson.loads(b"".join([first[1], *(raw for _, raw, _ in lines)]))
     except orjson.JSONDecodeError as error:
         raise InputError(f"{path}: not JSON: {error}", "Give JSON Lines, or one JSON list.") from error

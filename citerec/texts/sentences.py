@@ -21,22 +21,22 @@ def sentences_by() -> str:
 
 
 def said_by(source: Source) -> str:
-    """All that a source says: its title, its authors and its text, each on lines of its own."""
+    """Title, authors and text of a source, each on separate lines."""
     return "\n".join([source.title, *source.authors, source.text])
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text as printed: letters and digits, with signs inside: don't, 2-gram, 0.50."""
+    """The words of a text as printed: letters and digits, with punctuation inside: don't, 2-gram, 0.50."""
     return _WORD.findall(text)
 
 
 def terms_of(text: str) -> list[str]:
-    """The words of a text to compare: in small letters, parted at hyphens, an apostrophe always the straight one."""
+    """The words of a text for comparison: in lower case, split at hyphens, with straight apostrophes."""
     return [term.replace("’", "'") for term in _TERM.findall(text.lower())]
 
 
 def content_terms(text: str) -> list[str]:
-    """The words of a text to compare that are neither in `STOP_WORDS` nor numbers."""
+    """The words of a text for comparison that are neither in `STOP_WORDS` nor numbers."""
     return [term for term in terms_of(text) if term not in STOP_WORDS and not term.isdecimal()]
 
 
@@ -58,4 +58,4 @@ STOP_WORDS = frozenset(
         """
     )
 )
-"""The closed classes of English: what a sentence needs whatever it is about. The list is citerec's own."""
+"""The closed word classes of English, which a sentence on any topic needs. The list is citerec's own."""

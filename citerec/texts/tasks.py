@@ -9,10 +9,10 @@ from citerec.records import Paper
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A text to write from: a cited paper, as the writer sees it.
+    """A text to write from: a cited paper as the writer sees it.
 
     Attributes:
-        text: Its abstract, or all of its text; with the title before it only if the data set has it so.
+        text: Its abstract or full text; it begins with the title only if it does so in the data set.
         paper_id: Its id, if it is known.
         title: Its title, if it is known.
         sentences: Its sentences, if the data set has them; else they are split when needed.
@@ -45,7 +45,7 @@ class TextTask:
         citing: The abstract of the citing paper, or its full text; empty if it is not known.
         before: The text before the one to write.
         after: The text after it.
-        targets: What authors wrote there.
+        targets: The texts that authors wrote there.
         dataset: Name of the data set.
         extra: Other fields of the record, kept for output.
     """
@@ -66,9 +66,9 @@ class Sentence:
 
     Attributes:
         text: The sentence.
-        attributions: Numbers of the sources behind it, in order.
-        unknown: Citations in it that match no source, as printed: "[7]". Never to be shown as fact.
-        unsupported: Numbers of sources that it cites, though hardly a word of it stands there.
+        attributions: Numbers of the sources that it is based on, in order.
+        unknown: Citations in it that match no source, as printed: "[7]". Never show them as facts.
+        unsupported: Numbers of sources that it cites although hardly a word of it is in them.
     """
 
     text: str
@@ -87,7 +87,7 @@ class Prediction:
         writer: Name of the writer: "lead", "allenai/led-base-16384".
         sentences: Its sentences in order, with attributions; empty if they are not known.
         is_oracle: Whether the writer saw the targets: an upper bound, not a system.
-        settings: All that the writer's texts depend on, as JSON takes it; empty if not known.
+        settings: Everything that the writer's texts depend on, as JSON; empty if not known.
         served_in_training: Whether the writer learned from this task, or from one about the same papers.
     """
 

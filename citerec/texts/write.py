@@ -6,11 +6,11 @@ from citerec.texts.tasks import Prediction, Sentence, TextTask
 
 
 def input_of(task: TextTask) -> list[str]:
-    """What CiteBench gives a model: citing abstract, context before, cited texts, context after, each where known."""
+    """The input in CiteBench's form: citing abstract, context before, cited texts, context after, each if known."""
     before = [f"<abs> {task.citing} </abs>"] if task.citing else []
     before += [f"<ctx_b> {task.before} </ctx_b>"] if task.before else []
     after = [f"<ctx_a> {task.after} </ctx_a>"] if task.after else []
-    # A source without text stays: the numbers in the text count it.
+    # A source without text is kept, because the numbers in the text count it.
     return [*before, *(source.text for source in task.sources), *after]
 
 

@@ -164,7 +164,7 @@ def test_nothing_else_is_overwritten(corpus: tuple[Path, Path], tmp_path: Path) 
     (tmp_path / "thesis" / "draft.tex").write_text("")
     with pytest.raises(InputError, match="is no data set of texts"):
         build(corpus, tmp_path / "thesis")
-    with pytest.raises(InputError, match="more than there is"):
+    with pytest.raises(InputError, match="add up to more than 1"):
         build(corpus, tmp_path / "set", splitting=Splitting(0.6, 0.6))
 
 

@@ -130,7 +130,7 @@ def test_contexts_of_ones_own_become_a_set(citerec: Citerec, indexed: Path) -> N
 BAD_RUNS = [
     ("demo-001-1 Q0 900000001 1 2.0 x\ndemo-001-1 Q0 1 2 1.0 x\n", "line 2: the paper '1' is not in the index"),
     ("demo-001-1 Q0 900000001 1 2.0 x\nnobody Q0 900000001 1 2.0 x\n", "line 2: there is no context 'nobody'"),
-    ("demo-001-1 Q0 900000001 1 2.0 x\n" * 2, "line 2: context demo-001-1 and paper 900000001 stand in line 1 already"),
+    ("demo-001-1 Q0 900000001 1 2.0 x\n" * 2, "line 2: context demo-001-1 and paper 900000001 are already in line 1"),
     ("demo-001-1 Q0 900000001 1 nan x\n", "line 1: the score 'nan' is not a number"),
     ("demo-001-1 900000001 1 2.0 x\n", "line 1: 5 columns where 6 should be"),
     ("", "run.trec is empty"),

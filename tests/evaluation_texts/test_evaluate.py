@@ -232,7 +232,7 @@ def test_the_page_flags_citations_that_stand_for_nothing(predictions: Prediction
     write_figures(evaluated(predictions, ["rouge"]), tmp_path / "out")
     text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     assert re.search(r'<mark class="unknown" title="[^"]*">\[7\]</mark>', text)
-    assert "cites what is no source: [7]" in text
+    assert "citations that match no source: [7]" in text
     assert '<mark class="citation">[1]</mark>' in text
     assert "nothing was written" in text
 
@@ -249,10 +249,10 @@ def test_the_page_shows_what_a_sentence_was_drawn_from(tmp_path: Path) -> None:
     text = page_of(tmp_path, prediction="Graph kernels [0].\n\nNetworks [9]. The end.", sentences=sentences)
     assert (
         '<div class="prediction">Graph kernels <mark class="citation">[0]</mark>.<sup title="sources: 0">0</sup>\n\n'
-        'Networks <mark class="unknown" title="no source stands behind this citation">[9]</mark>.'
+        'Networks <mark class="unknown" title="this citation matches no source">[9]</mark>.'
         '<sup title="sources: 0, 1">0,1</sup> The end.</div>'
     ) in text
-    assert "cites what is no source: [9]" in text
+    assert "citations that match no source: [9]" in text
 
 
 def test_the_page_shows_what_was_measured_whatever_is_said_of_it(tmp_path: Path) -> None:
@@ -271,10 +271,10 @@ def test_the_page_flags_what_its_record_says_stands_for_nothing(tmp_path: Path) 
     told = [{"text": "So say (Smith, 2017) and [1].", "drawn_from": [], "unknown": ["(Smith, 2017)", "[1]"]}]
     text = page_of(tmp_path, prediction="Trees [1]. So say (Smith, 2017) and [1].", sentences=[
         {"text": "Trees [1].", "drawn_from": [1]}, *told])  # fmt: skip
-    flag = '<mark class="unknown" title="no source stands behind this citation">'
+    flag = '<mark class="unknown" title="this citation matches no source">'
     assert 'Trees <mark class="citation">[1]</mark>.<sup title="sources: 1">1</sup>' in text
     assert f"So say {flag}(Smith, 2017)</mark> and {flag}[1]</mark>." in text
-    assert "cites what is no source: (Smith, 2017), [1]" in text
+    assert "citations that match no source: (Smith, 2017), [1]" in text
 
 
 WORDS = st.lists(st.sampled_from(["Trees", "grow.", "[0]", "[7]", "<cite>", "A. Title", "</cite>", "\n"]), max_size=8)
@@ -339,7 +339,7 @@ def test_texts_without_targets_say_so(tmp_path: Path) -> None:
     write_figures(results, tmp_path / "out")
     assert results.systems["copy"].overall.values["rouge1"] is None
     assert results.targets is None
-    assert "6 tasks without a target: what compares with one is not defined there." in results.notes
+    assert "6 tasks without a target: metrics that compare with it are undefined." in results.notes
     assert "Not defined for any of these texts." in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 

@@ -97,7 +97,7 @@ def test_one_rater_gets_one_sheet_and_nothing_is_overwritten(predictions: Predic
     assert len(rows_of(out)) == len(TARGETS) * len(WRITTEN)
     with pytest.raises(InputError, match=r"mine\.csv exists, perhaps with ratings in it"):
         write_sheets(predictions, out, raters=1)
-    with pytest.raises(InputError, match="no name of a sheet"):
+    with pytest.raises(InputError, match="not a valid name of a sheet"):
         write_sheets(predictions, tmp_path / "mine.txt")
     with pytest.raises(InputError, match="0 tasks for 3 raters"):
         write_sheets(predictions, tmp_path / "other.csv", tasks=0)
@@ -234,10 +234,10 @@ def test_what_is_wrong_in_a_sheet_is_told_with_its_row_and_column(predictions: P
     for content, message in (
         (text.replace("readability", "how it reads"), "has no column readability"),
         (text.replace(f"\n{fourth},", "\nT999,"), "row 4, column item: 'T999' is not in the key"),
-        (text + text.split("\n", 1)[1], "stands twice"),
+        (text + text.split("\n", 1)[1], "appears twice"),
         # A quote left open takes in what follows, however much that is.
-        (text.replace(f"\n{fourth},", f'\n{fourth},"', 1), r"row 4: .* A quote there is not closed"),
-        (text.replace(f"\n{fourth},", f'\n{fourth},"' + "x" * 200_000, 1), r"row 4: .* A quote there is not closed"),
+        (text.replace(f"\n{fourth},", f'\n{fourth},"', 1), r"row 4: .* A quote in the row is not closed"),
+        (text.replace(f"\n{fourth},", f'\n{fourth},"' + "x" * 200_000, 1), r"row 4: .* quote in the row is not closed"),
         ("", "has no column item"),
     ):
         broken.write_text(content, encoding="utf-8", newline="")

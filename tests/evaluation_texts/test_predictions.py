@@ -47,7 +47,7 @@ def test_several_writers_in_one_file_and_one_writer_in_several(tmp_path: Path) -
     assert {name: len(texts) for name, texts in found.systems.items()} == {"copy": 6, "noise": 6}
     with pytest.raises(InputError, match="texts of several writers, such as copy and noise"):
         read_predictions([("mine", both)])
-    with pytest.raises(InputError, match="copy answers task task-0 of xing for the second time"):
+    with pytest.raises(InputError, match="copy answers task task-0 of xing twice"):
         read_predictions([(None, both), (None, both)])
 
 
@@ -64,7 +64,7 @@ def test_tasks_must_be_the_same(tmp_path: Path, files: Files) -> None:
     with pytest.raises(InputError, match="no task is answered by all of copy, noise"):
         read_predictions([*unnamed(files("copy")), (None, other_ids)])
     other_target = write_lines(tmp_path / "targets.jsonl", [record("noise", 0, target="Another one.")])
-    with pytest.raises(InputError, match="the target of task task-0 of xing is another one than before"):
+    with pytest.raises(InputError, match="the target of task task-0 of xing differs from an earlier one"):
         read_predictions([*unnamed(files("copy")), (None, other_target)])
 
 
@@ -87,7 +87,7 @@ def test_predictions_made_elsewhere_find_their_tasks(tmp_path: Path) -> None:
     assert [task.dataset for task in found.tasks] == ["xing", "lu"]
     assert found.left_out == 4
     without_id = write_lines(tmp_path / "without.jsonl", [{"prediction": "text"}])
-    with pytest.raises(InputError, match=r"line-1 is the id of no task in .*tasks\.jsonl"):
+    with pytest.raises(InputError, match=r"no task in .*tasks\.jsonl has the id line-1"):
         read_predictions([(None, without_id)], tasks)
 
 
@@ -111,10 +111,10 @@ def test_one_id_in_two_data_sets_is_two_tasks(tmp_path: Path) -> None:
         ("lu", (TARGETS[5],)),
     ]
     which = write_lines(tmp_path / "which.jsonl", [{"id": "1", "prediction": "text"}])
-    with pytest.raises(InputError, match=r"1 is the id of tasks of several data sets in .*tasks\.jsonl"):
+    with pytest.raises(InputError, match=r"tasks of several data sets in .*tasks\.jsonl have the id 1"):
         read_predictions([(None, which)], tasks)
     other = write_lines(tmp_path / "other.jsonl", [{"id": "1", "dataset": "x", "prediction": "text"}])
-    with pytest.raises(InputError, match=r"1 of x is the id of no task in .*tasks\.jsonl"):
+    with pytest.raises(InputError, match=r"no task in .*tasks\.jsonl has the id 1 of x"):
         read_predictions([(None, other)], tasks)
     # Where the references name no data set, the id will do.
     nameless = write_lines(tmp_path / "nameless.jsonl", [record("copy", 0, id="1", dataset="")])

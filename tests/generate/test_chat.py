@@ -232,12 +232,12 @@ def test_no_server(endpoint: Endpoint, silent_port: int) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ((200, "{garbage"), "no chat completion"),
-        ((200, "<html></html>"), "no chat completion"),
-        ((200, '{"choices": []}'), "no chat completion"),
-        ((200, '{"choices": [{"message": {"content": 5}}]}'), "no chat completion"),
-        ((200, "[]"), "no chat completion"),
-        (completion(None), "wrote nothing about t1. Ask again"),
+        ((200, "{garbage"), "other than a chat completion"),
+        ((200, "<html></html>"), "other than a chat completion"),
+        ((200, '{"choices": []}'), "other than a chat completion"),
+        ((200, '{"choices": [{"message": {"content": 5}}]}'), "other than a chat completion"),
+        ((200, "[]"), "other than a chat completion"),
+        (completion(None), "wrote nothing about t1. Try again"),
         (completion("  \n "), "wrote nothing"),
         (completion("<think>hm, hm</think>\n"), "wrote nothing"),
         (completion("", finish_reason="length"), "wrote nothing about t1. Raise max_tokens above 1024"),
@@ -507,7 +507,7 @@ def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tm
     local = "http://localhost/v1"
     cases: list[tuple[type[CiterecError], str, str, dict[str, Any]]] = [
         *(
-            (InputError, url, "address of the chat endpoint is none", {})
+            (InputError, url, "address of the chat endpoint is not valid", {})
             for url in (
                 "localhost:8000",
                 "ftp://localhost/v1",
@@ -558,6 +558,6 @@ def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("CITEREC_CHAT_URL", endpoint.url)
     for key in ("schlüssel-secret", "sk secret", "sk-secret\nX-More: 1"):
         monkeypatch.setenv("CITEREC_CHAT_KEY", key)
-        with pytest.raises(InputError, match="the key in CITEREC_CHAT_KEY holds what no key holds") as error:
+        with pytest.raises(InputError, match="the key in CITEREC_CHAT_KEY has signs that no key has") as error:
             ChatWriter.from_environment()
         assert "secret" not in str(error.value)

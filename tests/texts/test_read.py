@@ -96,7 +96,7 @@ def test_predictions_made_elsewhere_need_no_input(tmp_path: Path) -> None:
         ({"input": ["<abs> only </abs>"]}, "no cited text"),
         ({"input": 3}, "neither a text nor a list"),
         ({"input": ["x"], "target": {"a": 1}}, "neither a text nor a list"),
-        ({"input": ["x", "y"], "sources": [{"paper_id": 1}]}, "not one paper for each"),
+        ({"input": ["x", "y"], "sources": [{"paper_id": 1}]}, "not name one paper for each"),
         ([1], "a list where a JSON object"),
     ],
 )
@@ -111,7 +111,7 @@ def test_files_of_nothing_and_repeats(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is empty"):
         list(read_tasks(write_lines(tmp_path / "none.jsonl", [])))
     twice = write_lines(tmp_path / "twice.jsonl", [{**RECORD, "id": 1}, {**RECORD, "id": 1}])
-    with pytest.raises(InputError, match="line 2: 1 stands twice"):
+    with pytest.raises(InputError, match="line 2: 1 appears twice"):
         list(read_tasks(twice))
     parts = [{**RECORD, "id": 1, "dataset": name} for name in "ab"]
     assert len(list(read_tasks(write_lines(tmp_path / "parts.jsonl", parts)))) == 2

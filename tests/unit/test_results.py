@@ -302,7 +302,7 @@ def test_results_of_other_contexts_are_laid_side_by_side_but_not_tested(results:
     merged = merge({"a": results, "b": other})
     assert merged.comparisons == ()
     assert merged.families == {}
-    assert "b and a asked different contexts: no pair of systems is tested." in merged.notes
+    assert "b and a used different contexts: no pair of systems is tested." in merged.notes
     assert "b had as_of_year off, a on." in merged.notes
     assert all(system.robustness == () for system in merged.systems.values())
     with pytest.raises(InputError, match="no metric in common"):
@@ -352,7 +352,7 @@ def test_merged_results_of_other_classes_or_depth(results: Results, demo_index: 
     relabelled = replace(items, labels=[{**labels, "location": "first"} for labels in items.labels])
     merged = merge({**parts, "free": replace(parts["free"], items=relabelled)})
     assert list(merged.families) == ["length"]
-    assert "Left out, as the results sort their contexts differently: location." in merged.notes
+    assert "Left out, because the results assign contexts to classes differently: location." in merged.notes
     assert {c.family for c in merged.comparisons} == {"overall", "length"}
     shallow = evaluate("bm25-one-field", "demo/location", index=demo_index, k=10)
     beside = merge({"deep": results, "shallow": shallow})
@@ -394,7 +394,7 @@ def test_the_page_needs_nothing_but_itself(results: Results, tmp_path: Path) -> 
     assert {link[1:] for link in page.links if not link.startswith("#m")} <= page.ids
     assert "prefers-color-scheme: dark" in text
     assert not re.search(r"#0a0[bcd]", text)  # every colour of the charts is the page's
-    for section in ("Overall", "Class by class", "System against system", "Ranks of", "What became", "Cost", "hardest"):
+    for section in ("Overall", "Class by class", "System against system", "Ranks of", "Outcomes", "Cost", "hardest"):
         assert section in text
     assert "first  n=71" in text
 

@@ -63,7 +63,7 @@ def test_runs_as_people_write_them(tmp_path: Path, text: str | bytes) -> None:
     [
         (GOOD + "a Q0 p9 3 1 mine\n", "line 4: the paper 'p9' is not in the index"),
         (GOOD + "c Q0 p1 3 1 mine\n", "line 4: there is no context 'c'"),
-        (GOOD + "a Q0 p1 3 1 mine\n", "line 4: context a and paper p1 stand in line 1 already"),
+        (GOOD + "a Q0 p1 3 1 mine\n", "line 4: context a and paper p1 are already in line 1"),
         (GOOD + "a Q0 p3 3 nan mine\n", "line 4: the score 'nan' is not a number"),
         (GOOD + "a Q0 p3 3 inf mine\n", "line 4: the score 'inf' is not a number"),
         (GOOD + "a Q0 p3 3 high mine\n", "line 4: the score 'high' is not a number"),
@@ -167,7 +167,7 @@ def test_an_answer_of_a_system_is_checked_too() -> None:
     for answers, message in [
         ([[("p1", 1.0), ("p1", 2.0)]], "gives a paper twice"),
         ([[("p9", 1.0)]], "gives the paper 'p9', which is not in the index"),
-        ([[("p1", float("nan"))]], "a score that is no number"),
+        ([[("p1", float("nan"))]], "a score that is not a number"),
     ]:
         with pytest.raises(InputError, match=message):
             collect_run(answers, years_of, "mine")

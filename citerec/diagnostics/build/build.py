@@ -1,6 +1,6 @@
 """Building a diagnostic set: survey the texts, draw papers, extract sentences, choose contexts, write the set.
 
-Each step keeps its results beside the set's place, shard by shard: a build that was stopped goes on from there.
+Each step keeps its results beside the set, shard by shard, so that a stopped build continues from there.
 """
 
 import contextlib
@@ -58,7 +58,7 @@ def build_set(
         Its manifest.
 
     Raises:
-        InputError: A source is missing or empty, nothing can be sampled from it, or something else stands at `out`.
+        InputError: A source is missing or empty, nothing can be sampled from it, or something else is at `out`.
         BuildError: Too many records are bad, the disk is full, or another build is at work.
     """
     quota = options.quotas()
@@ -122,7 +122,7 @@ class _Build:
     # Papers
 
     def _filled_store(self) -> PaperStore:
-        """The store with all papers in it; what an earlier build has read of the same shards stays."""
+        """The store with all papers in it; papers that an earlier build read from the same shards stay."""
         read = [[*identity(shard.path), shard.format] for shard in self._papers]
         journal = Journal(self._work / "papers", {"shards": read})  # empties the folder of papers of other shards
         where = self._options.store or journal.folder / "papers.sqlite"
@@ -146,7 +146,7 @@ class _Build:
         return store
 
     def _are_read(self, store: PaperStore) -> bool:
-        """Whether a store holds nothing but these shards: it may be a database that was filled from others."""
+        """Whether a store holds only these shards: it may be a database that was filled from others."""
         ours = [(str(shard.path), shard.path.stat().st_size) for shard in self._papers]
         return all(
             number <= len(ours) and (counts.path, counts.bytes) == ours[number - 1]
@@ -177,7 +177,7 @@ class _Build:
         return draw
 
     def _drawn_by(self, rounds: int, needed: int) -> int:
-        """How many papers of a cell are drawn after some rounds, each of which draws twice what the last one drew."""
+        """How many papers of a cell are drawn after some rounds, each of which draws twice as many as the last."""
         return int(math.ceil(self._options.oversample * needed) * (2**rounds - 1))
 
     def _slots(self, field_name: str, bounds: Bounds) -> dict[Any, int]:
@@ -353,7 +353,7 @@ class _Build:
             raise BuildError(
                 f"{bad:,} of {total:,} {what} are bad, more than {self._options.max_bad:.0%}; "
                 f"the first is {first['shard']}, line {first['line']}: {first['reason']}",
-                "Mend the source, or allow more with --max-bad 0.5",
+                "Correct the source, or allow more with --max-bad 0.5",
             )
 
 
@@ -363,7 +363,7 @@ def _fields(bounds: Bounds) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _kept_work(work: Path) -> Iterator[None]:
-    """A build at work; what the disk or the database cannot do ends it in one line."""
+    """Locks the work of a build; errors of the disk or the database end it with a one-line message."""
     with alone_in(work, "another process is building this set"):
         try:
             yield
@@ -371,5 +371,5 @@ def _kept_work(work: Path) -> Iterator[None]:
             what = f"{error.strerror or error}: {error.filename}" if isinstance(error, OSError) else str(error)
             raise BuildError(
                 f"cannot go on in {work} ({what})",
-                "Mend that (is the disk full, are there too few open files?); the same command goes on.",
+                "Solve this (is the disk full, is the limit of open files too low?); the same command continues.",
             ) from error

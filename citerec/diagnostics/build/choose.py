@@ -19,7 +19,7 @@ from citerec.groundwork.hashing import hash_sample
 from citerec.records import Context, Paper
 
 RESERVES = 5
-"""Contexts kept for each class of a cell, to stand in for those that a reviewer rejects."""
+"""Contexts kept for each class of a cell, to replace those that a reviewer rejects."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -142,7 +142,7 @@ def choose(
 
 
 def free_reserves(choices: Mapping[Cell, CellChoice]) -> Iterator[Candidate]:
-    """Reserves that could take their place: what they cite is cited nowhere else in the set."""
+    """Reserves that could be used: the papers that they cite are cited nowhere else in the set."""
     place_of = {
         paper_id: (candidate.cell, candidate.slot)
         for choice in choices.values()
@@ -159,7 +159,7 @@ def free_reserves(choices: Mapping[Cell, CellChoice]) -> Iterator[Candidate]:
 def _reserves(
     slot: Slot, fitting: Mapping[str, Mapping[Slot, Sequence[Candidate]]], chosen: Sequence[Candidate]
 ) -> list[Candidate]:
-    """What could stand in for the chosen of a slot: papers not used, then other sentences on the papers chosen."""
+    """Possible replacements for the chosen of a slot: papers not used, then other sentences on the chosen papers."""
     taken = {candidate.cited_id: candidate for candidate in chosen}
     unused = [of_paper[slot][0] for paper_id, of_paper in fitting.items() if paper_id not in taken and slot in of_paper]
     others = [
@@ -188,7 +188,7 @@ def _candidates(
     known = {**found, **(store.papers(others) if others else {})}
     papers = tuple(known[paper_id] for paper_id in context.cited_ids if paper_id in known)
     if any(cell_of(paper, bounds) != cell for paper in papers):
-        return  # a group stands in a cell only where its papers agree
+        return  # a group of papers is in a cell only if all of them are
     facts = Facts(context, Sentence(**document["sentence"]), papers, bounds)
     for family in dict.fromkeys(slot.family for slot in slots):
         label = FAMILIES[family].label(facts, conditions=conditions)
@@ -199,7 +199,7 @@ def _candidates(
 def _without_shared(
     fitting: Mapping[str, Mapping[Slot, Sequence[Candidate]]], slots: Mapping[Slot, int], so_far: SoFar
 ) -> list[Candidate]:
-    """The matching, no paper of any group being cited by two of the chosen."""
+    """The matching in which no paper of a group is cited by two chosen contexts."""
     options = {
         paper_id: {
             slot: free[0]

@@ -45,7 +45,7 @@ class Collections:
             )
 
     def add_citing(self, results: Sequence[Result]) -> None:
-        """Keeps papers that cite drawn ones: their metadata, where the corpus has them, and why they cite."""
+        """Keeps papers that cite drawn ones: their metadata, if the corpus has them, and why they cite."""
 
         def citing() -> Iterator[dict[str, Any]]:
             for part in in_parts(intents.citing_papers(results)):
@@ -61,7 +61,7 @@ class Collections:
         self._merge_into("texts", texts.texts(result))
 
     def add_contexts(self, result: Path) -> None:
-        """Keeps the contexts of a shard with what other sources know: year of the citing paper, intent."""
+        """Keeps the contexts of a shard with facts from other sources: year of the citing paper, intent."""
         self._documents.put("contexts", self._known_contexts(result))
 
     def _known_contexts(self, result: Path) -> Iterator[dict[str, Any]]:
@@ -77,13 +77,13 @@ class Collections:
                     context["citing_year"] = years[citing_id] or context["citing_year"]
                 elif context["citing_id"] is not None:  # not in the corpus: it cannot be recommended
                     context["citing_id"], context["citing_key"] = None, context["citing_key"] or f"CorpusId:{citing_id}"
-                # Where S2AG says several things of a pair of papers, it does not say which is said of this sentence.
+                # If S2AG has several intents for a pair of papers, it does not say which one is of this sentence.
                 if len(found) == 1:
                     context["intent"] = found[0]
                 yield document
 
     def _merge_into(self, collection: str, documents: Iterable[dict[str, Any]]) -> None:
-        """Puts documents whose lists and tables add to what is there from an earlier round."""
+        """Puts documents; their lists and tables are added to those of an earlier round."""
         for part in in_parts(documents):
             before = self._documents.documents_of(collection, [document["id"] for document in part])
             for document in part:

@@ -45,7 +45,7 @@ class Draw:
 
 
 def cell_of(paper: Paper, bounds: Bounds) -> Cell | None:
-    """The cell of a paper; None where it stands in none, or lacks what a usable citation needs.
+    """The cell of a paper; None if it is in none, or lacks metadata that a usable citation needs.
 
     A usable citation is of a paper whose title, authors and venue are known (Maharjan 3.2.2, step 2).
     """
@@ -57,9 +57,9 @@ def cell_of(paper: Paper, bounds: Bounds) -> Cell | None:
 
 
 def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: Mapping[str, int], seed: int) -> Draw:
-    """Draws from the papers that some text cites. Memory grows with what is drawn, not with what is cited.
+    """Draws from the papers that some text cites. Memory grows with the papers drawn, not with those cited.
 
-    `most` says by field how many papers of a cell could ever be drawn. The seed decides the sample.
+    `most` is by field how many papers of a cell could ever be drawn. The seed decides the sample.
     """
     draw = Draw()
     heaps: dict[Cell, list[tuple[int, str]]] = {}
@@ -84,7 +84,7 @@ def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: M
 
 
 def in_parts(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items in parts that one call to a store can take."""
+    """Items in batches, each for one call to a store."""
     remaining = iter(items)
     while part := list(itertools.islice(remaining, _PART)):
         yield part

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from citerec.diagnostics.build.record import Record
 
-# Colours of Okabe and Ito, which those who see no red or no green can tell apart.
+# Colours of Okabe and Ito, which colour-blind readers can tell apart.
 _MAIN, _SECOND, _EMPTY = "#0072B2", "#E69F00", "#D55E00"
 _STYLE: Any = {
     "text.parse_math": False,

@@ -1,4 +1,4 @@
-"""Why papers are cited: S2AG's `citations`, as far as they are of papers drawn."""
+"""Why papers are cited: S2AG's `citations` of drawn papers."""
 
 import functools
 import heapq
@@ -17,7 +17,7 @@ from citerec.records import Citation
 
 
 def read_intents(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Writes `[citing, cited, intents]` of the drawn papers of a shard of `citations`, in order; then what is bad."""
+    """Writes `[citing, cited, intents]` of the drawn papers of a shard of `citations`, then the bad records."""
     drawn = drawn_papers(parameters["drawn"])
     found: list[tuple[str, str, tuple[str, ...]]] = []
     rows = bad = 0

@@ -1,4 +1,4 @@
-"""What a set is built from, and how."""
+"""Sources and options of a build."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,16 +14,16 @@ class BuildOptions:
     """How to sample.
 
     Attributes:
-        seed: Decides what is drawn.
+        seed: Seed of the sample.
         quota: Contexts for each class of a cell, by family.
-        per_class: The same for families without a quota of their own.
+        per_class: The same for all other families.
         oversample: Papers drawn for each context wanted (Maharjan 3.2.1, step 4: 10 where 3 are needed).
         rounds: How often to draw: each round twice as many papers as the last, for classes that are not full.
         single: Whether a sentence must cite exactly one paper, once.
-        split: What splits sentences: `pysbd`, `spacy`, or a spaCy model.
+        split: Sentence splitter: `pysbd`, `spacy`, or a spaCy model.
         model: The spaCy model that tags parts of speech; None leaves those families out.
         field_shares: What decides which fields are small.
-        conditions: Whether families hold constant what they say.
+        conditions: Whether the conditions of families must hold.
         store: Where papers are kept: None for a file beside the set, or an address such as `mongodb://HOST/DATABASE`.
         max_bad: Share of bad records above which the work stops.
         workers: Processes; by default one for each processor.
@@ -58,7 +58,7 @@ class BuildOptions:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a set is built from.
+    """The sources of a set.
 
     Attributes:
         papers: S2AG `papers`: folders or files.

@@ -1,4 +1,4 @@
-"""What a build did, step by step: the funnel, the corpus, how full each cell is; and the files that say so."""
+"""The record of a build: the funnel, the corpus, how full each cell is; and the files with these facts."""
 
 import csv
 from collections import Counter
@@ -26,7 +26,7 @@ _COLUMNS = (
     *("wanted", "chosen", "fitting_papers", "drawn_papers", "papers", "why"),
 )
 POSITIONS = 20
-"""Parts into which places in a sentence are put for the figure."""
+"""Bins of places in a sentence, for the figure."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class Record:
 
     Attributes:
         funnel: How many were left after each step, by the keys of FUNNEL.
-        outcomes: What became of the citing sentences.
+        outcomes: Outcomes of the citing sentences.
         positions: Usable sentences by the place of their marker ÷ their length, in twentieths from 1.
         tags: The same sentences by the Penn tag of the word before the marker, and after it.
         lengths: The same sentences by length in words.
@@ -108,7 +108,7 @@ class Record:
     def write(
         self, folder: Path, reserves: Sequence[tuple[Mapping[str, Any], Context]], quarantine: Iterable[bytes]
     ) -> None:
-        """Writes what lies beside a set: the cells, the reserves, the quarantine if there is one, the figures."""
+        """Writes the files beside a set: the cells, the reserves, the quarantine if there is one, the figures."""
         self._write_cells(folder / CELLS)
         with (folder / RESERVES).open("wb") as file:
             for record, _ in reserves:

@@ -19,7 +19,7 @@ from citerec.groundwork.resume import Result, Step
 
 
 def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Writes `paper TAB texts that cite it` of a shard of S2ORC, in order of paper; then what could not be read."""
+    """Writes `paper TAB texts that cite it` of a shard of S2ORC, in order of paper; then the bad records."""
     cited: Counter[str] = Counter()
     texts = bad = faults = 0
     # Lines that are no text come first: if they stop the work, the message names the first.
@@ -56,14 +56,14 @@ SURVEY_TEXTS, SURVEY_CONTEXTS = Step(survey_texts, version=1), Step(survey_conte
 
 
 def cited_papers(results: Sequence[Result]) -> Iterator[str]:
-    """The papers that any text cites, in order of id; memory stays flat."""
+    """The papers that any text cites, in order of id; memory stays constant."""
     merged = heapq.merge(*[_papers(result.path) for result in results])
     for paper_id, _ in itertools.groupby(merged):
         yield paper_id.decode()
 
 
 def quarantine(results: Sequence[Result]) -> Iterator[bytes]:
-    """What could not be read, as JSON, in order of shard and line."""
+    """The bad records as JSON, in order of shard and line."""
     for result in results:
         for line in reading_lines(result.path):
             if line.startswith(QUARANTINE):

@@ -21,12 +21,12 @@ from citerec.groundwork.resume import Step
 from citerec.records import Context
 
 TEXT = b"\x01"
-"""Begins a line of a result that tells of a text rather than of a context."""
+"""Begins a line of a result that describes a text, not a context."""
 _PART = 500
 
 
 def extract_texts(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Writes the contexts of a shard of S2ORC that cite drawn papers, and the paragraphs in which they stand."""
+    """Writes the contexts of a shard of S2ORC that cite drawn papers, and the paragraphs that contain them."""
     drawn = drawn_papers(parameters["drawn"])
     rules = Rules(single=parameters["single"], split=parameters["split"])
     tally = Tally()
@@ -73,7 +73,7 @@ EXTRACT_TEXTS, EXTRACT_GIVEN = Step(extract_texts, version=1), Step(extract_give
 
 
 def measured(path: Path) -> Iterator[dict[str, Any]]:
-    """The contexts of a result: `context`, `sentence` and the drawn paper `cited_id` for which each stands."""
+    """The contexts of a result: `context`, `sentence` and the drawn paper `cited_id` that it was extracted for."""
     yield from (orjson.loads(line) for line in reading_lines(path) if not line.startswith(TEXT))
 
 

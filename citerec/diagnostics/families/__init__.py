@@ -1,4 +1,4 @@
-"""The families of strata, one file each; `base.py` says what a family is."""
+"""The families of strata, one file each; `base.py` defines what a family is."""
 
 from citerec.diagnostics.families.base import FAMILIES, Family, families_named, sampled_families, title_of
 

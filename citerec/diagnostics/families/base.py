@@ -1,4 +1,4 @@
-"""What a family of strata is, what it looks at, and the registry of families."""
+"""Families of strata: their definition, their input, and their registry."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from citerec.records import Context, Paper
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a class can depend on; the papers are those cited in the context that the corpus has, in order."""
+    """Everything that a class can depend on; `papers` are the cited papers that the corpus has, in order."""
 
     context: Context
     sentence: Sentence
@@ -21,7 +21,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What is held constant, so that only the family's own property varies."""
+    """A condition that is held constant, so that only the family's own property varies."""
 
     name: str
     holds: Callable[[Facts], bool]
@@ -34,11 +34,11 @@ class Family:
     A family is one file of this package, or an entry point of the group `citerec.families`.
 
     Attributes:
-        name: As in `--diagnostic NAME`.
-        title: As in a heading.
+        name: The name for `--diagnostic NAME`.
+        title: The title for headings.
         classes: The classes in their order, given the bounds.
-        class_of: The class of a context, or None where it has none.
-        conditions: What is held constant.
+        class_of: The class of a context, or None if it has none.
+        conditions: The conditions that are held constant.
         needs_tagger: Whether parts of speech must be known.
         sampled: Whether `diagnostics build` chooses contexts for each of its classes, so that it has a quota. By any
             other family it labels the contexts that it chose in large fields.
@@ -56,22 +56,22 @@ class Family:
 
     @property
     def condition_names(self) -> tuple[str, ...]:
-        """What is held constant, in words."""
+        """The conditions in words."""
         return tuple(condition.name for condition in self.conditions)
 
     def classes_in(self, field: str, bounds: Bounds) -> tuple[str, ...]:
-        """The classes for which contexts are chosen in a field of study: all of them, where the field is large."""
+        """The classes for which contexts are chosen in a field of study: all of them if the field is large."""
         return self.classes(bounds) if bounds.field and field in bounds.field.fields else ()
 
     def label(self, facts: Facts, *, conditions: bool = True) -> str | None:
-        """The class of a context, None where it has none or, if asked for, where a condition does not hold."""
+        """The class of a context, None if it has none or, with `conditions`, if a condition does not hold."""
         if conditions and not all(condition.holds(facts) for condition in self.conditions):
             return None
         return self.class_of(facts)
 
 
 def agreed(classes: Iterable[str | None]) -> str | None:
-    """The class that all papers of a group share; None where they differ, or there is none."""
+    """The class that all papers of a group share; None if they differ, or if there is none."""
     found = set(classes)
     return found.pop() if len(found) == 1 else None
 
@@ -80,7 +80,7 @@ FAMILIES: Registry[Family] = Registry("family", "citerec.diagnostics.families", 
 
 
 def families_named(names: Sequence[str] = ()) -> tuple[Family, ...]:
-    """Families by name, in their order; all of them where none is named.
+    """Families by name, in their order; all of them if none is named.
 
     Raises:
         InputError: A name is unknown.
@@ -90,7 +90,7 @@ def families_named(names: Sequence[str] = ()) -> tuple[Family, ...]:
 
 
 def title_of(name: str) -> str:
-    """The title of a family; its name where its package is no longer installed."""
+    """The title of a family; its name if its package is no longer installed."""
     return FAMILIES[name].title if name in FAMILIES else name
 
 

@@ -1,11 +1,11 @@
-"""Field of study of the cited paper, where the field is no small one."""
+"""Field of study of the cited paper, if it is a large field."""
 
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.families.base import FAMILIES, Facts, Family, agreed
 
 
 def first_field(facts: Facts) -> str | None:
-    """The field named first: the one under which a paper is counted. None where the cited papers differ."""
+    """The field named first: the one under which a paper is counted. None if the cited papers differ."""
     return agreed(paper.fields_of_study[0] if paper.fields_of_study else None for paper in facts.papers)
 
 

@@ -1,4 +1,4 @@
-"""Length of the sentence in words; the marker stands at its end."""
+"""Length of the sentence in words; the marker is at its end."""
 
 from citerec.diagnostics.families.base import FAMILIES, Family
 from citerec.diagnostics.families.measures import AT_END, length_class

@@ -1,4 +1,4 @@
-"""Where in the sentence the citation stands; the sentence is of medium length."""
+"""Place of the citation in the sentence; the sentence is of medium length."""
 
 from citerec.diagnostics.families.base import FAMILIES, Family
 from citerec.diagnostics.families.measures import MEDIUM, location_class

@@ -1,4 +1,4 @@
-"""Field of study of the cited paper, where the field has less than 3 % of the corpus (Maharjan 3.1.4)."""
+"""Field of study of the cited paper, if the field has less than 3 % of the corpus (Maharjan 3.1.4)."""
 
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.families.base import FAMILIES, Facts, Family

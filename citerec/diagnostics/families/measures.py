@@ -1,4 +1,4 @@
-"""Length and place of the marker: two families, and what the others hold constant."""
+"""Length of the sentence and place of the marker: two families, and the conditions of the others."""
 
 from citerec.diagnostics.families.base import Condition, Facts
 from citerec.diagnostics.strata import strata

@@ -1,4 +1,4 @@
-"""Writers, one file each; `base.py` says what a writer is."""
+"""Writers, one file each; `base.py` defines what a writer is."""
 
 from citerec.generate.writers.base import WRITERS, Kind, Writer, WriterPart, default_writer, open_writer
 

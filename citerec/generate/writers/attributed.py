@@ -9,19 +9,19 @@ from citerec.texts.tasks import TextTask
 _KIND = r"(?:paper|work|article|study|letter|report|chapter|thesis|survey)"
 _OPENING = re.compile(
     rf"(?:in (?:this|the present|our) {_KIND}|here|therefore|thus|hence|finally|to this end)(?:, ?| (?=(?:we|i) ))"
-    # What "this" points at stays behind.
+    # What "this" refers to is not quoted.
     r"|(?:based on|motivated by|inspired by|following|given|to \w+) (?:this|these|that|those)\b[^,.]*, (?=(?:we|i) )",
     re.IGNORECASE,
 )
 _THIS_PAPER = re.compile(rf"(?:this|the present|our) ({_KIND})(?= (?:[a-z]+ly )?[a-z]+(?:s|ed)\b)", re.IGNORECASE)
-# "I" stands for the author at the beginning only: further on it may be a number. "US" is a country.
+# "I" means the author only at the beginning: further on it may be a number. "US" is a country.
 _SELF = re.compile(r"^I(?= [a-z])|\b(?:[wW]e|us|[oO]ur|[mM]y)\b")
 _FIRST = "we our ours us ourselves my me myself"
 _THIRD = "they their theirs them themselves their them themselves"
 _PRONOUNS = dict(zip(_FIRST.split(), _THIRD.split(), strict=True))
 _PRONOUN = re.compile(rf"\b(?:{'|'.join(_PRONOUNS)})\b", re.IGNORECASE)
 
-# What authors do, in the plural. Of one author only these get an ending: any other word may be no verb.
+# What authors do, in the plural. For one author only these get an ending: any other word may not be a verb.
 _VERBS_LISTED = """
     address adopt aim analyse analyze apply argue ask assess assume build carry characterise characterize classify
     combine compare compute conclude conduct consider construct contribute define demonstrate derive describe design
@@ -46,9 +46,10 @@ _AND_VERB = re.compile(r"(?<= and )[a-z]+\b")
 
 
 def attributed(picked: Picked, task: TextTask) -> str:
-    """A sentence of an abstract in the third person, its authors named where it says "we", with its citation.
+    """A sentence of an abstract in the third person, with its authors in place of "we", and with its citation.
 
-    One that speaks of nobody is cited as it stands. What it cites itself is left out: its numbers are of another list.
+    A sentence without "we" or the like is cited unchanged. Its own citations are left out: their numbers are of another
+    list.
     """
     (number,) = picked.attributions
     source = task.sources[number]
@@ -85,7 +86,7 @@ def _in_third_person(text: str) -> str:
 
 
 def _of_one(rest: str) -> str:
-    """What follows "we", as it follows the name of one author: its verbs get their ending."""
+    """Changes the text after "we" to follow the name of one author: verbs get their ending."""
     for found in _WORD.finditer(rest):
         verb = found[0].lower()
         if verb in _IRREGULAR or verb.removeprefix("re-") in _VERBS:

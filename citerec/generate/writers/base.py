@@ -1,4 +1,4 @@
-"""What every writer takes and gives, and the registry of writers."""
+"""The interface of writers, and their registry."""
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Kind = Literal["citation", "tldr", "related-work"]
 Options = TypeVar("Options", bound="DataclassInstance")
 SEQ2SEQ = "seq2seq"
-"""The writer that opens models: by a folder, or a name on the hub."""
+"""The writer that opens models by folder, or by name on the hub."""
 
 
 class Writer(Protocol):
@@ -25,7 +25,7 @@ class Writer(Protocol):
 
     Attributes:
         name: Its name in tables and files: "lexrank", "allenai/led-base-16384".
-        settings: All that its texts depend on, as JSON takes it.
+        settings: Everything that its texts depend on, as JSON.
         is_oracle: Whether it looks at the targets: an upper bound, not a system.
         learnt: What it learned from; nothing if citerec did not train it.
     """
@@ -37,31 +37,31 @@ class Writer(Protocol):
 
     @property
     def remark(self) -> str:
-        """What users should know of the texts written so far, such as inputs that were cut; mostly nothing."""
+        """A remark for users about the texts written so far, such as inputs that were cut; mostly empty."""
         return ""
 
     def write(self, task: TextTask) -> Prediction:
         """A text, and for each sentence its attributions.
 
         Raises:
-            WriterError: It cannot write: no model, no answer, no target where it needs one.
+            WriterError: It cannot write: no model, no answer, or no target if it needs one.
         """
         return next(iter(self.write_many([task])))
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
-        """Texts for many tasks, in their order; several at once where that is faster. Errors as for `write`."""
+        """Texts for many tasks, in their order; several at once if that is faster. Errors as for `write`."""
         return map(self.write, tasks)
 
 
 @dataclass(frozen=True, slots=True)
 class WriterPart:
-    """A writer as the registry knows it. It is one file of this package, or an entry point of `citerec.writers`.
+    """A writer in the registry. It is one file of this package, or an entry point of `citerec.writers`.
 
     Attributes:
-        open: Opens it: `open(name, kind)`, with those of the options of `open_writer` by keyword that it takes. Heavy
-            packages are imported there.
+        open: Opens it: `open(name, kind)`, with the options of `open_writer` that it takes by keyword. Heavy packages
+            are imported there.
         default_for: The kinds of text that it writes by default.
-        order: Its place among the writers: the lowest number comes first.
+        order: Its place among the writers, lowest first.
     """
 
     name: str
@@ -98,12 +98,12 @@ def open_writer(
     Args:
         name: One of `WRITERS`, or a model for seq2seq: a folder, or a name on the hub such as
             `allenai/led-base-16384`.
-        kind: What it writes.
+        kind: The kind of text.
         words: Length of its texts, for writers that take it; by default as the target, else `graphs.WORDS`.
-        device: Where a model runs; a GPU where there is one by default.
-        chat_model: The model of `chat`; the environment's by default.
+        device: The device that a model runs on; by default a GPU if there is one.
+        chat_model: The model of `chat`; by default from the environment.
         options: The writer's own, such as those of `Seq2seqWriter.open` and `ChatWriter.from_environment`; values may
-            be texts.
+            be strings.
 
     Raises:
         InputError: There is no such writer or option, or no chat endpoint.
@@ -121,7 +121,7 @@ def open_writer(
 
 
 def checked(kind: type[Options], values: Mapping[str, Any], whose: str) -> Options:
-    """A dataclass of options from values by name; texts are converted. An InputError if one is unknown or wrong."""
+    """A dataclass of options from values by name; strings are converted. An InputError if one is unknown or wrong."""
     from pydantic import TypeAdapter, ValidationError
 
     check_names(values, [option.name for option in fields(kind)], whose)

@@ -1,4 +1,4 @@
-"""A writer that asks a chat endpoint: any that speaks as OpenAI's does, such as a vLLM or llama.cpp server nearby."""
+"""A writer that uses a chat endpoint with OpenAI's interface, such as a vLLM or llama.cpp server nearby."""
 
 import ipaddress
 import math
@@ -22,7 +22,7 @@ from citerec.texts.tasks import Prediction, TextTask
 
 URL, KEY, MODEL = "CITEREC_CHAT_URL", "CITEREC_CHAT_KEY", "CITEREC_CHAT_MODEL"
 _EXAMPLE_URL = "http://localhost:8000/v1"
-# Room for an answer, and for what some models think before it: ours.
+# Room for an answer, and for the reasoning of some models before it: ours.
 _MAX_TOKENS: Mapping[Kind, int] = {"citation": 1024, "tldr": 512, "related-work": 4096}
 _SAID_LENGTH = 200
 _ANSWER = ("temperature", "seed", "max_tokens")
@@ -33,11 +33,11 @@ _MOST_SECONDS, _MOST_THREADS, _MOST_NUMBER = 86_400, 256, 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """How a chat endpoint is asked; an InputError if a value is out of its range.
+    """Options of requests to a chat endpoint; an InputError if a value is out of its range.
 
     Attributes:
         temperature: 0 for the likeliest words.
-        seed: Of sampling; not all servers use it.
+        seed: Seed of sampling; not all servers use it.
         max_tokens: The longest answer; by default as the kind of text needs.
     """
 
@@ -62,8 +62,8 @@ class Connection:
         url: Its address, with `/v1`.
         key: Its key if it needs one. It is sent to the endpoint and shown nowhere.
         timeout: Seconds to wait for an answer.
-        retries: How often to ask again if it cannot be reached, is too slow, too busy (429) or fails (5xx).
-        threads: How many requests at once.
+        retries: How often to try again if it cannot be reached, is too slow, too busy (429) or fails (5xx).
+        threads: How many requests to send at once.
     """
 
     url: str
@@ -77,7 +77,7 @@ class Connection:
         if parts.username or parts.password or parts.query or parts.fragment:
             raise InputError("the address of the chat endpoint holds more than an address", f"Give the key in {KEY}.")
         if not (self.key.isascii() and self.key.isprintable() and " " not in self.key):
-            raise InputError(f"the key in {KEY} holds what no key holds", "Give letters, digits and signs of ASCII.")
+            raise InputError(f"the key in {KEY} has signs that no key has", "Give letters, digits and signs of ASCII.")
         if not (0 < self.timeout <= _MOST_SECONDS and self.retries >= 0 and 1 <= self.threads <= _MOST_THREADS):
             raise InputError(
                 f"a chat endpoint cannot be asked with timeout {self.timeout}, retries {self.retries}, threads "
@@ -87,7 +87,7 @@ class Connection:
 
     @property
     def local(self) -> bool:
-        """Whether it leads to this machine."""
+        """Whether the endpoint is on this machine."""
         host = _split(self.url).hostname or ""
         try:
             return ipaddress.ip_address(host).is_loopback
@@ -96,7 +96,7 @@ class Connection:
 
     @property
     def place(self) -> str:
-        """The address, and the proxy through which it is reached if the environment names one, for errors."""
+        """The address for error messages, with the proxy if the environment names one."""
         parts, proxies = _split(self.url), getproxies()
         proxy = proxies.get(parts.scheme) or proxies.get("all")
         if not proxy or self.local or proxy_bypass(parts.hostname or ""):
@@ -108,10 +108,10 @@ class Connection:
 
 
 class ChatWriter(Writer):
-    """Writes by asking a chat endpoint. To open one from the environment, use `from_environment`.
+    """Writes with a chat endpoint. To open one from the environment, use `from_environment`.
 
     Attributes:
-        cut: How many of the texts given so far end because they were too long.
+        cut: How many of the texts written so far were cut because they were too long.
 
     Args:
         model: One of the endpoint's models.
@@ -130,7 +130,7 @@ class ChatWriter(Writer):
         examples: Sequence[TextTask] = (),
     ) -> None:
         if without := [example.task_id for example in examples if not answer_of(example)]:
-            raise InputError(f"the example {without[0]} has no target", "Give tasks with what authors wrote.")
+            raise InputError(f"the example {without[0]} has no target", "Give tasks with targets.")
         options = options or ChatOptions()
         self.name = model
         self.cut = 0
@@ -160,14 +160,14 @@ class ChatWriter(Writer):
         """Opens the writer that environment variables name.
 
         `CITEREC_CHAT_URL` is the endpoint, `CITEREC_CHAT_KEY` its key if it needs one, `CITEREC_CHAT_MODEL` the model.
-        If the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` are used; OpenAI's key is never sent to an
-        address of ours.
+        If the first is not set, `OPENAI_BASE_URL` and `OPENAI_API_KEY` are used; OpenAI's key is never sent to
+        the address in `CITEREC_CHAT_URL`.
 
         Args:
-            task: What it writes.
-            model: The model; the environment's by default.
+            task: The kind of text.
+            model: The model; by default from the environment.
             options: Those of `ChatOptions`; `timeout`, `retries`, `threads` of `Connection`; and `examples`, a file of
-                tasks with targets: few-shot. Values may be texts; an empty one means the default.
+                tasks with targets: few-shot. Values may be strings; an empty one means the default.
             more: Options by keyword.
 
         Raises:
@@ -196,14 +196,14 @@ class ChatWriter(Writer):
 
     @property
     def remark(self) -> str:
-        """How many texts end because they were too long."""
+        """How many texts were cut because they were too long."""
         return f"{self.cut:,} texts of this run were cut at {self._asked['max_tokens']:,} tokens." if self.cut else ""
 
     def write_many(self, tasks: Iterable[TextTask]) -> Iterator[Prediction]:
         """Texts for many tasks, in their order, several at once.
 
         Raises:
-            WriterError: The endpoint cannot be reached, refuses, is too slow, or answers with nothing.
+            WriterError: The endpoint cannot be reached, refuses, is too slow, or gives an empty answer.
         """
         for prediction, cut in in_order(self._predicted, tasks, self._connection.threads):
             self.cut += cut
@@ -212,14 +212,14 @@ class ChatWriter(Writer):
     def _predicted(self, task: TextTask) -> tuple[Prediction, bool]:
         """A text, and whether it was cut."""
         said = self._said(task)
-        begins, ends = "<think>", "</think>"  # of models that reason, if the server does not take their thoughts out
+        begins, ends = "<think>", "</think>"  # of models that reason, if the server does not remove their reasoning
         try:
             choice = orjson.loads(said)["choices"][0]
             text = (choice["message"]["content"] or "").rpartition(ends)[2]
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise WriterError(
-                f"{self._connection.place} answers with what is no chat completion",
-                f"Check that {URL} ends as its server says, mostly in /v1.",
+                f"{self._connection.place} answers with something other than a chat completion",
+                f"Check that {URL} ends as its server requires, mostly in /v1.",
             ) from error
         cut = choice.get("finish_reason") == "length"
         answer, still_thinking, _ = text.partition(begins)
@@ -228,15 +228,15 @@ class ChatWriter(Writer):
                 f"{self.name} wrote nothing about {task.task_id}",
                 f"Raise max_tokens above {self._asked['max_tokens']}."
                 if cut or still_thinking
-                else "Ask again, or another model.",
+                else "Try again, or use another model.",
             )
         return traced(task, answer.strip(), self.name), cut
 
     def _said(self, task: TextTask) -> str:
-        """The endpoint's answer, as it came."""
+        """The endpoint's answer, unchanged."""
         import openai
 
-        # No task is an example to itself.
+        # A task is never its own example.
         examples = [example for example in self._examples if example.sources != task.sources]
         asked: Any = messages(task, self._kind, examples)
         try:
@@ -245,14 +245,14 @@ class ChatWriter(Writer):
             )
             return str(answer.text)
         except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            # What it says may hold the key.
+            # Its message may contain the key.
             refused = f"{self._connection.place} refuses the key ({error.status_code})"
             raise WriterError(refused, f"Set {KEY} to one that it takes.") from None
         except (openai.APIConnectionError, openai.APIStatusError) as error:
             raise WriterError(*self._failure(error)) from error
 
     def _failure(self, error: Any) -> tuple[str, str]:
-        """What went wrong, and its remedy."""
+        """What went wrong, and the remedy."""
         import openai
 
         where, retries = self._connection.place, self._connection.retries
@@ -267,11 +267,11 @@ class ChatWriter(Writer):
                 return f"{where} is too busy (429), {asked}", "Ask later, or with fewer threads."
             case openai.NotFoundError():
                 return f"{where} has no model {self.name}, or no chat ({self._told(error)})", f"Set {MODEL} and {URL}."
-        remedy = "Give shorter sources if that is what it says; else see the server's log."
+        remedy = "Give shorter sources if it says that they are too long; else see the server's log."
         return f"{where} fails with {error.status_code}: {self._told(error)}", remedy
 
     def _told(self, error: Any) -> str:
-        """The server's own words, short, in one line, and without the key."""
+        """The server's message, short, in one line, and without the key."""
         words = " ".join(str(error.message).split())
         if self._connection.key:
             words = words.replace(self._connection.key, "…")
@@ -279,7 +279,7 @@ class ChatWriter(Writer):
 
 
 def _split(url: str) -> SplitResult:
-    """The parts of an address that can be asked."""
+    """The parts of a valid address."""
     try:
         parts = urlsplit(url)
         host = (parts.hostname or "").encode("idna")  # as Python's sockets take it: no empty part, none too long
@@ -292,25 +292,25 @@ def _split(url: str) -> SplitResult:
 
 
 def _no_address() -> InputError:
-    return InputError("the address of the chat endpoint is none", f"Give one such as {_EXAMPLE_URL} in {URL}.")
+    return InputError("the address of the chat endpoint is not valid", f"Give one such as {_EXAMPLE_URL} in {URL}.")
 
 
 def _client(connection: Connection) -> Any:
-    """OpenAI's client for an endpoint, without what the environment holds for OpenAI's own."""
+    """OpenAI's client for an endpoint, without the settings that the environment has for OpenAI's own."""
     import openai
 
     try:
-        # A proxy does not lead to this machine.
+        # No proxy is used for this machine.
         web = openai.DefaultHttpxClient(trust_env=not connection.local)
-    except Exception as error:  # an address that is none, a kind that httpx does not know, a package that is missing
+    except Exception as error:  # an invalid address, a kind that httpx does not know, a missing package
         raise InputError(
             "a proxy that the environment names cannot be used",
-            "Set HTTP_PROXY, HTTPS_PROXY and ALL_PROXY to others, or to nothing; and NO_PROXY to hosts with commas.",
+            "Change or unset HTTP_PROXY, HTTPS_PROXY and ALL_PROXY; set NO_PROXY to hosts with commas.",
         ) from error
     try:
         client = openai.OpenAI(
             base_url=connection.url,
-            api_key=connection.key or "none",  # the client wants one; servers that need none do not look at it
+            api_key=connection.key or "none",  # the client needs one; servers that need none ignore it
             admin_api_key="",
             timeout=connection.timeout,
             max_retries=connection.retries,

@@ -1,4 +1,4 @@
-"""Extractive writers: sentences of the sources, as they stand there."""
+"""Extractive writers: sentences of the sources, unchanged."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ LEAD_SENTENCES = 3
 """How many sentences LEAD and LexRank take (CiteBench, Funkquist et al. 2023, section 3.3)."""
 
 _HEURISTIC = re.compile(r"propose|introduce|in this paper", re.IGNORECASE)
-# Surest first: what authors write when they say what they have done.
+# Phrases for what authors have done, the surest first.
 _WE = r"\b(?:we|i|this (?:paper|work|article|study))\b"
 _MADE = r"(?:propose|introduce|present|develop)"
 _DID = r"(?:show|demonstrate|describe|study|investigate|explore|provide|design|prove|derive|address|analy[sz]e)"
@@ -27,7 +27,7 @@ _CONTRIBUTIONS = [
         r"\bwe\b",
     )
 ]
-# Closing quotes and brackets may follow what ends a sentence.
+# Closing quotes and brackets may follow the end of a sentence.
 _END = re.compile(r"([.?!]?)([\"'”’)\]]*)$")
 
 
@@ -44,13 +44,13 @@ Phrase = Callable[[Picked, TextTask], str]
 
 
 class ExtractiveWriter(Writer):
-    """Writes what it picks out of the sources.
+    """Writes sentences that it picks from the sources.
 
     Args:
         pick: Picks the sentences, in the order of the text.
-        phrase: Rewrites a sentence; by default it stays as it is.
+        phrase: Rewrites a sentence; by default it is unchanged.
         is_oracle: Whether it looks at the targets.
-        settings: What `pick` depends on.
+        settings: The settings that `pick` depends on.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class ExtractiveWriter(Writer):
         self._phrase = phrase or as_it_is
 
     def write(self, task: TextTask) -> Prediction:
-        """What it picks; nothing where it finds nothing to pick."""
+        """The picked sentences; empty if it finds none to pick."""
         picked = self._pick(task)
         sentences = tuple(self._sentence(one, task) for one in picked)
         text = " ".join(sentence.text for sentence in sentences)
@@ -78,7 +78,7 @@ class ExtractiveWriter(Writer):
     def _sentence(self, picked: Picked, task: TextTask) -> Sentence:
         text = self._phrase(picked, task)
         ours = () if self._phrase is as_it_is else picked.attributions
-        # What a sentence cited where it stood is none of our sources, whatever its number.
+        # A sentence's own citations match none of our sources, whatever their numbers.
         others = [
             text[mention.start : mention.end]
             for mention in mentions(text, task.sources)
@@ -88,7 +88,7 @@ class ExtractiveWriter(Writer):
 
 
 def source_sentences(source: Source) -> tuple[str, ...]:
-    """The sentences of a source: as its data set has them, else split by rule."""
+    """The sentences of a source: from its data set if given, else split by rule."""
     return source.sentences or sentences_of(source.text)
 
 
@@ -112,9 +112,9 @@ def lead_each(task: TextTask, sentences: int | None = 1) -> list[Picked]:
 
 
 def heuristic_each(task: TextTask) -> list[Picked]:
-    """EXT-HEURISTIC: the first sentence of each source that tells its contribution, else its first.
+    """EXT-HEURISTIC: the first sentence of each source that states its contribution, else its first.
 
-    It tells it by "propose", "introduce" or "in this paper" (CiteSum, Mao et al. 2022, section 3.1).
+    Such a sentence has "propose", "introduce" or "in this paper" (CiteSum, Mao et al. 2022, section 3.1).
     """
     return [
         Picked(_first(_HEURISTIC, sentences) or sentences[0], (number,))
@@ -124,10 +124,10 @@ def heuristic_each(task: TextTask) -> list[Picked]:
 
 
 def contribution_each(task: TextTask) -> list[Picked]:
-    """The sentence of each source that says most surely what its authors did, else its first.
+    """The sentence of each source that states its contribution most clearly, else its first.
 
-    EXT-HEURISTIC with more of what authors write there, the surest first. It was made on SciTLDR's training part:
-    docs/results.md says what it gains.
+    EXT-HEURISTIC with more phrases, the surest first. They were chosen on SciTLDR's training part; docs/results.md
+    shows the gain.
     """
     return [
         Picked(next(filter(None, (_first(cue, sentences) for cue in _CONTRIBUTIONS)), sentences[0]), (number,))
@@ -141,12 +141,12 @@ def _first(cue: re.Pattern[str], sentences: Sequence[str]) -> str | None:
 
 
 def as_it_is(picked: Picked, _task: TextTask) -> str:
-    """A sentence as it stands in its source."""
+    """A sentence as it is in its source."""
     return picked.text
 
 
 def cited(picked: Picked, _task: TextTask) -> str:
-    """A sentence with its citation before the full stop: "… [0]."; what it cites itself is left out."""
+    """A sentence with its citation before the full stop: "… [0]."; its own citations are left out."""
     sentence = without_own_citations(picked.text)
     ended = _END.search(sentence)
     assert ended is not None  # it matches the empty end
@@ -155,7 +155,7 @@ def cited(picked: Picked, _task: TextTask) -> str:
 
 
 def without_own_citations(sentence: str) -> str:
-    """A sentence without the citations in brackets of its source: their numbers are of another list."""
+    """A sentence without its own citations in brackets: their numbers are of another list."""
     parts, done = [], 0
     for mention in mentions(sentence, ()):
         if sentence[mention.start] in "([\\【":

@@ -1,4 +1,4 @@
-"""How encoder-decoders write: lengths, beams and what is done with their words; the published recipes."""
+"""How encoder-decoders write: lengths, beams and post-processing; the published recipes."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from citerec.generate.writers.base import Kind, checked
 
 PostProcessing = Literal["ref"]
 _MOST = 10_000_000  # more than any model reads or writes
-_MOST_PENALTY = 10  # the power to which lengths are raised: with much more, that is no number any more
+_MOST_PENALTY = 10  # the power to which lengths are raised: with much more, it overflows
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,9 +23,9 @@ class Generation:
         max_input_tokens: How much it reads.
         min_tokens, max_tokens: How much it writes.
         beams: Beams of beam search; 1 is greedy.
-        length_penalty: With several beams, the greater, the longer the texts.
-        no_repeat_ngram: How many tokens in a row may not come twice; 0 for any.
-        early_stopping: Whether to end as soon as there are as many whole texts as beams.
+        length_penalty: With several beams: the greater, the longer the texts.
+        no_repeat_ngram: How many tokens in a row may not occur twice; 0 for no limit.
+        early_stopping: Whether to end as soon as there are as many complete texts as beams.
         prompt: The beginning of each text: "This paper" (CiTES).
         post_processing: `ref` replaces a leading REF by "This paper" and removes all others (CiTES).
     """
@@ -52,12 +52,12 @@ class Generation:
             raise InputError(f"min_tokens is {self.min_tokens}, max_tokens {self.max_tokens}", "Give less, or more.")
 
     def changed(self, changes: Mapping[str, Any]) -> "Generation":
-        """The same but for some options; values may be texts, an empty one is None: no prompt. See `checked`."""
+        """The same with some options changed; values may be strings, an empty one is None: no prompt. See `checked`."""
         values = {name: None if value == "" else value for name, value in changes.items()}
         return checked(Generation, {**asdict(self), **values}, "a seq2seq writer")
 
     def within(self, max_input_tokens: int | None, max_output_tokens: int | None) -> "Generation":
-        """The same, no longer than a model can."""
+        """The same, limited to the lengths that a model allows."""
         most = min(self.max_tokens, max_output_tokens or self.max_tokens)
         return replace(
             self,
@@ -72,7 +72,7 @@ _LED = Generation(4096, 0, 1024, beams=2, length_penalty=2.0, no_repeat_ngram=3,
 # As BART's authors write XSum, whose summaries are one sentence long (fairseq's examples/bart): 6 beams, length penalty
 # 1, no trigram twice. As much as it can, in and out: ours.
 _BART = Generation(1024, 0, 1024, beams=6, length_penalty=1.0, no_repeat_ngram=3, early_stopping=True)
-# 8 beams, as PEGASUS's authors have it (Zhang et al. 2020); the rest: ours.
+# 8 beams, as PEGASUS's authors (Zhang et al. 2020); the rest: ours.
 _PEGASUS = Generation(1024, 0, 1024, beams=8, length_penalty=0.8, no_repeat_ngram=0, early_stopping=True)
 # Docekal et al. 2024 (OARelatedWork), section 6.1.4: 8,192 tokens in, 2,048 out, 4 beams. The rest as LED, but no
 # preference for long texts: ours.
@@ -91,7 +91,7 @@ def recipe(family: str, kind: Kind) -> Generation:
 
 
 def processed(text: str, processing: PostProcessing | None) -> str:
-    """A text that a model wrote, as it is to be read (Mao et al. 2022, section 4.1)."""
+    """A model's text after post-processing (Mao et al. 2022, section 4.1)."""
     if processing == "ref":
         text = re.sub(r"^\s*REF\b", "This paper", text)
         text = re.sub(r"\s*\bREF\b", "", text)
@@ -99,8 +99,8 @@ def processed(text: str, processing: PostProcessing | None) -> str:
 
 
 def as_citation(target: str) -> str:
-    """A TLDR as models that learnt from citation texts know them: "We show" becomes "This paper REF show".
+    """A TLDR in the style of citation texts, for models that learnt these: "We show" becomes "This paper REF show".
 
-    Mao et al. 2022, section 4.1: for what few examples teach, not for what is measured.
+    Mao et al. 2022, section 4.1: for few-shot training targets, not for those that are measured.
     """
     return re.sub(r"^\s*We\b", "This paper REF", target)

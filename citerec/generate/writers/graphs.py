@@ -1,4 +1,4 @@
-"""TextRank and LexRank: the sentences that resemble most of the others."""
+"""TextRank and LexRank: the sentences most similar to the others."""
 
 import functools
 from collections import Counter
@@ -22,7 +22,7 @@ _TOLERANCE = 1e-9
 def textrank(task: TextTask, share: float = TEXTRANK_SHARE) -> list[Picked]:
     """TextRank of all sources together, by `summa` (Mihalcea and Tarau, EMNLP 2004; CiteBench ran it so).
 
-    Of fewer than five sentences it takes none, as a fifth of them is less than one.
+    From fewer than five sentences it takes none, because a fifth of them is less than one.
     """
     text = " ".join(source.text for source in task.sources)
     ends: list[int] = []
@@ -31,7 +31,7 @@ def textrank(task: TextTask, share: float = TEXTRANK_SHARE) -> list[Picked]:
     picked: list[Picked] = []
     done = 0
     for sentence in _summa(text, ratio=share):
-        # In the order of the text: what stands there twice is found in its turn.
+        # In the order of the text, so that a sentence that occurs twice is found twice.
         start = max(text.find(sentence, done), 0)
         done = start + 1
         first, last = (_source_at(ends, place) for place in (start, start + len(sentence) - 1))
@@ -40,7 +40,7 @@ def textrank(task: TextTask, share: float = TEXTRANK_SHARE) -> list[Picked]:
 
 
 def textrank_each(task: TextTask, words: int | None = None) -> list[Picked]:
-    """TextRank of each source apart, each with its share of the words (OARelatedWork, section 6.1.3).
+    """TextRank of each source separately, each with its share of the words (OARelatedWork, section 6.1.3).
 
     As many words as the first target by default, as in OARelatedWork; `WORDS` if there is none.
     """
@@ -49,13 +49,13 @@ def textrank_each(task: TextTask, words: int | None = None) -> list[Picked]:
     return [
         Picked(sentence, (number,))
         for number, source in enumerate(task.sources)
-        # Where its share is less than a sentence, a source still has its best: it is to be cited.
+        # Even if its share is less than a sentence, a source gets its best one: it must be cited.
         for sentence in _summa(source.text, words=share) or _best(source.text)
     ]
 
 
 def _best(text: str) -> list[str]:
-    """The sentence that TextRank puts first."""
+    """The sentence that TextRank ranks first."""
     ranked = _summa(text, ratio=1.0, scores=True)
     return [max(ranked, key=lambda pair: pair[1])[0]] if ranked else []
 
@@ -63,7 +63,7 @@ def _best(text: str) -> list[str]:
 def _summa(text: str, **options: Any) -> list[Any]:
     from summa.summarizer import summarize
 
-    # Of one sentence it makes none: its graph has no edge.
+    # For one sentence it gives none: the graph has no edge.
     found: list[Any] = summarize(text, split=True, **options) if text.strip() else []
     return found
 
@@ -104,14 +104,14 @@ def _centrality(sentences: Sequence[Sequence[str]], threshold: float) -> Any:
     lengths = np.sqrt(weights.multiply(weights).sum(axis=1))
     weights = diags_array(1 / np.maximum(lengths, _TOLERANCE)) @ weights
     alike = (weights @ weights.T > threshold).astype(np.float64).tolil()
-    alike.setdiag(1.0)  # a sentence is like itself, even if all its words are everywhere
+    alike.setdiag(1.0)  # a sentence is like itself, even if all its words are in every sentence
     steps = alike.tocsr()
     steps = diags_array(1 / steps.sum(axis=1)) @ steps
     scores = np.full(len(sentences), 1 / len(sentences))
     while True:
         after = _DAMPING * (scores @ steps) + (1 - _DAMPING) / len(sentences)
         if np.abs(after - scores).sum() < _TOLERANCE:
-            # What differs by rounding only is equal: then the first counts.
+            # Values that differ only by rounding are equal: the first counts.
             return np.round(after, 9)
         scores = after
 

@@ -10,11 +10,11 @@ from citerec.texts.tasks import TextTask
 
 
 def ext_oracle(task: TextTask, by: Literal["rouge1", "rouge2"] = "rouge2", *, stemming: bool = False) -> list[Picked]:
-    """EXT-ORACLE: the sentence with the highest ROUGE F1 against the nearest of the targets.
+    """EXT-ORACLE: the sentence with the highest ROUGE F1 against the most similar target.
 
-    CiteSum (Mao et al. 2022, section 3.1) goes by ROUGE-2; the authors of SciTLDR, whose published row CiteSum repeats,
-    went by ROUGE-1. Between equals the other of the two decides, then the order of the sources. A WriterError if the
-    task has no target.
+    CiteSum (Mao et al. 2022, section 3.1) uses ROUGE-2; the authors of SciTLDR, whose published row CiteSum repeats,
+    used ROUGE-1. Ties are broken by the other of the two, then by the order of the sources. A WriterError if the task
+    has no target.
     """
     kinds = (by, "rouge1" if by == "rouge2" else "rouge2")
 
@@ -27,10 +27,11 @@ def ext_oracle(task: TextTask, by: Literal["rouge1", "rouge2"] = "rouge2", *, st
 
 
 def greedy_oracle(task: TextTask) -> list[Picked]:
-    """Greedy Oracle: sentence after sentence, that which raises ROUGE-2 F1 most, until none does.
+    """Greedy Oracle: adds the sentence that raises ROUGE-2 F1 most, until none does.
 
-    As Nallapati et al. (AAAI 2017, section 3.1.1) choose; OARelatedWork, section 6.1.2, by ROUGE-2. Against the target
-    that is reached best. The sentences come in the order of the sources. A WriterError if the task has no target.
+    The choice of Nallapati et al. (AAAI 2017, section 3.1.1), with ROUGE-2 as in OARelatedWork, section 6.1.2, against
+    the target with the highest score. The sentences are in the order of the sources. A WriterError if the task has no
+    target.
     """
     candidates = all_sentences(task)
     found = [_greedy([candidate.text for candidate in candidates], target) for target in _targets(task)]

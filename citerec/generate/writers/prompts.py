@@ -42,7 +42,7 @@ _STANDARD = TextTask("0", (Source("text", title="title"),), "citing", "before", 
 
 
 def messages(task: TextTask, kind: Kind, examples: Sequence[TextTask] = ()) -> list[dict[str, str]]:
-    """A chat that asks for the text of a task: messages with `role` and `content`, examples before the question."""
+    """The messages that ask for the text of a task, with `role` and `content`, examples before the question."""
     said = [("system", _SYSTEM[kind])]
     for example in examples:
         said += [("user", _question(example, kind)), ("assistant", answer_of(example))]
@@ -50,7 +50,7 @@ def messages(task: TextTask, kind: Kind, examples: Sequence[TextTask] = ()) -> l
 
 
 def answer_of(example: TextTask) -> str:
-    """The first target of an example that is not blank; empty if it has none."""
+    """The first target of an example that is not blank; empty if there is none."""
     return next((target for target in example.targets if target.strip()), "")
 
 

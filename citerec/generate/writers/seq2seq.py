@@ -28,9 +28,9 @@ class WriterManifest(ModelManifest):
     """`manifest.json` of a trained writer.
 
     Attributes:
-        base: The model with which training began, as it was asked for.
+        base: The model with which training began, by the name given.
         base_identity: Its `model_identity`.
-        writes: What it learnt to write.
+        writes: The kind of text that it learnt to write.
         generation: How it writes by default.
         training: How it was trained.
         dev: Its scores on the dev tasks, and those of the base.
@@ -58,13 +58,13 @@ class Seq2seqWriter(Writer):
     """Writes with an encoder-decoder. To open one, use `open`.
 
     Attributes:
-        name: The model, as it was asked for; of a folder, its name.
+        name: The model by the name given, or the name of its folder.
         generation: How it writes.
         read: How many tasks it has read so far.
-        cut: How many of them were too long, and were read without their end.
+        cut: How many of them were too long, and were cut at the end.
 
     Raises:
-        ModelError: The model cannot read or write so much.
+        ModelError: The model cannot read or write so many tokens.
     """
 
     def __init__(self, model: Seq2seqModel, kind: Kind, generation: Generation) -> None:
@@ -99,15 +99,15 @@ class Seq2seqWriter(Writer):
         options: Mapping[str, Any] | None = None,
         **more: Any,
     ) -> Self:
-        """Opens a writer: what `citerec train writer` made, or a model of transformers.
+        """Opens a writer: one from `citerec train writer`, or a model of transformers.
 
         It writes as it was trained for this task, else as published for its family, as far as the model can.
 
         Args:
             name: A folder, or a name on the hub such as `allenai/led-base-16384`.
-            task: What it writes.
-            device: Where torch runs it; a GPU where there is one by default.
-            options: Changes to its `Generation`; values may be texts: `Generation.changed`.
+            task: The kind of text.
+            device: The device that torch uses; by default a GPU if there is one.
+            options: Changes to its `Generation`; values may be strings: `Generation.changed`.
             more: Options by keyword.
 
         Raises:
@@ -145,7 +145,7 @@ class Seq2seqWriter(Writer):
 
 
 def encode_task(model: Seq2seqModel, task: TextTask, max_tokens: int) -> Encoded:
-    """What a model reads of a task: all of CiteBench's input, in its order."""
+    """The input of a model for a task: all of CiteBench's input, in its order."""
     return model.encode([text for text in input_of(task) if text], max_tokens)
 
 
@@ -155,9 +155,9 @@ def write_texts(
     generation: Generation,
     on_progress: Callable[[int], None] = lambda _done: None,
 ) -> list[str]:
-    """What a model, not in training mode, writes about inputs of `encode_task`, in their order.
+    """The texts that a model, not in training mode, writes for inputs of `encode_task`, in their order.
 
-    Calls `on_progress` with the number of texts so far. A WriterError if the memory of the GPU does not suffice.
+    Calls `on_progress` with the number of texts so far. A WriterError if the GPU has too little memory.
     """
     import torch
 
@@ -185,7 +185,7 @@ def _rows(model: Seq2seqModel, generation: Generation) -> int:
 
 
 def generation_config(generation: Generation) -> Any:
-    """How a model writes, as transformers takes it."""
+    """The generation settings for transformers."""
     from transformers import GenerationConfig
 
     of_beams = {"length_penalty": generation.length_penalty, "early_stopping": generation.early_stopping}
@@ -201,7 +201,7 @@ def generation_config(generation: Generation) -> Any:
 
 def _open(name: str, kind: Kind, device: str | None = None, options: Mapping[str, Any] | None = None) -> Seq2seqWriter:
     if name == SEQ2SEQ:
-        remedy = "Name one in its place: a folder, or a name such as facebook/bart-large."
+        remedy = "Name one instead: a folder, or a name such as facebook/bart-large."
         raise InputError("seq2seq needs a model", remedy)
     return Seq2seqWriter.open(name, task=kind, device=device, options=options)
 

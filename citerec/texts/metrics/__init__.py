@@ -1,1 +1,1 @@
-"""Metrics of texts, one file each; `base.py` says what a metric is."""
+"""Metrics of texts, one file each; `base.py` defines what a metric is."""

@@ -1,4 +1,4 @@
-"""What every metric of texts takes and gives, and the registry of them."""
+"""The interfaces of text metrics, and their registry."""
 
 import math
 from abc import abstractmethod
@@ -17,7 +17,7 @@ from citerec.texts.tasks import Prediction
 
 Floats = npt.NDArray[np.float64]
 References = Literal["best", "best-each", "mean", "first"]
-"""What counts where a task has several targets: `over_references`."""
+"""How scores against several targets of a task are combined: `over_references`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Column:
 
     @property
     def title(self) -> str:
-        """The name, what the value is shown in, and ↓ where lower is better."""
+        """The name, the unit, and ↓ if lower is better."""
         return self.name + " ×100" * self.share + " ↓" * (self.better == "lower")
 
     def shown(self, value: float) -> float:
@@ -70,12 +70,12 @@ class Column:
 
 
 class TextMetric(Protocol):
-    """Scores texts one by one; means over them are what is reported.
+    """Scores texts one by one; evaluation reports the means.
 
     Attributes:
         name: Its name in options and in the settings of results: "rouge", "blockmatch-rouge2".
         columns: The values of a text: `rouge1`, `rouge2`, `rougeL`.
-        settings: All that the values depend on, as JSON takes it: they stand beside every score.
+        settings: Everything that the values depend on, as JSON; results contain them.
     """
 
     name: str
@@ -83,7 +83,7 @@ class TextMetric(Protocol):
     settings: Mapping[str, Any]
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
-        """Scores, texts × columns; NaN where one is not defined, such as without a target."""
+        """Scores, texts × columns; NaN if a value is not defined, such as without a target."""
 
 
 class RowMetric(TextMetric):
@@ -103,13 +103,13 @@ class RowMetric(TextMetric):
 
 
 class CorpusMetric(Protocol):
-    """Scores all texts of a system on a data set together; `name` and `settings` as of `TextMetric`."""
+    """Scores all texts of a system on a data set together; `name` and `settings` as in `TextMetric`."""
 
     name: str
     settings: Mapping[str, Any]
 
     def summary(self, texts: Sequence[Prediction], on_progress: Progress) -> Mapping[str, Any]:
-        """What is found, as JSON takes it: no NaN, no infinite number."""
+        """The summary as JSON, without NaN or infinite numbers."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class MetricOptions:
     _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def metric(self, name: str) -> Any:
-        """The metric of this name, opened once: BERTScore alone and in BlockMatch is one model."""
+        """The metric of this name, opened once: BERTScore alone and in BlockMatch use the same model."""
         if name not in self._opened:
             self._opened[name] = TEXT_METRICS[name].open(self)
         return self._opened[name]
@@ -139,13 +139,13 @@ class MetricOptions:
 
 @dataclass(frozen=True, slots=True)
 class MetricPart:
-    """A metric as the registry knows it. It is one file of this package, or an entry point of `citerec.text_metrics`.
+    """A metric in the registry. It is one file of this package, or an entry point of `citerec.text_metrics`.
 
     Attributes:
         open: Opens it; heavy packages are imported there.
         by_default: Whether it is computed by default.
         needs_tagger: Whether it needs the folder of a tagger.
-        order: Its place among the metrics: the lowest number comes first.
+        order: Its place among the metrics, lowest first.
     """
 
     name: str
@@ -159,7 +159,7 @@ TEXT_METRICS: Registry[MetricPart] = Registry("text metric", "citerec.texts.metr
 
 
 def default_metrics() -> tuple[str, ...]:
-    """The names of the metrics that are computed where none is named."""
+    """The names of the metrics that are computed by default."""
     return tuple(name for name, part in TEXT_METRICS.items() if part.by_default)
 
 
@@ -167,7 +167,7 @@ def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric]
     """Metrics of texts and metrics of whole systems by names of `TEXT_METRICS`, models loaded.
 
     Args:
-        names: The metrics; one that comes twice counts once.
+        names: The metrics; repeated names count once.
         options: `MetricOptions`.
 
     Raises:
@@ -188,14 +188,14 @@ def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric]
 
 
 def over_references(values: Floats, references: References, lead: int = 0) -> Floats:
-    """The values of a text, one for each column, out of its values against each target.
+    """Combines the values of a text against each target into one value for each column.
 
-    `best` is the way of SciTLDR's authors (`evaluate.py` of their repository): all values come from one target, that
-    with the highest value in the column `lead`, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own way, takes each
-    column's highest value, whichever target gave it; it is never lower.
+    `best` is the method of SciTLDR's authors (`evaluate.py` of their repository): all values come from one target, the
+    one with the highest value in the column `lead`, ROUGE-1 F1 for ROUGE. `best-each`, rouge-score's own method, takes
+    the highest value of each column, from any target; it is never lower. `mean` takes the mean over the targets.
 
     Returns:
-        Of targets × columns one row; all NaN if there is no target.
+        One row from targets × columns; all NaN if there is no target.
 
     Raises:
         InputError: `references` is none of `References`.

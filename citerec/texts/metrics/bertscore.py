@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from bert_score import BERTScorer
 
 DEFAULT_MODEL = "roberta-large"
-"""What the package takes for English."""
+"""The default of the package for English."""
 
-# Embeddings of a part are in memory together: of a large model some 2 MB a text.
+# The embeddings of a part are in memory together: for a large model some 2 MB per text.
 _PART, _BATCH = 128, 32
 _BOUNDLESS, _TOKENS_OF_BERT = 10**6, 512
 
 
 class BertScore(TextMetric):
-    """F1 of BERTScore of texts against their targets. Empty texts have 0, before it is rescaled.
+    """F1 of BERTScore of texts against their targets. Empty texts have 0 before rescaling.
 
     Attributes:
         settings: Model, its identity, layer and longest input in tokens; rescaling; references; the package's version.
@@ -56,13 +56,13 @@ class BertScore(TextMetric):
 
         Args:
             model: A folder or a name (`find_model`); roberta-large by default.
-            layer: The layer, from 1; by default the best by the package's authors.
+            layer: The layer, from 1; by default the best one according to the package's authors.
             rescale: Whether scores are rescaled by the package's English baseline of the model.
-            references: As of `over_references`.
-            device: Where it runs, such as `cpu`; a GPU where there is one by default.
+            references: As for `over_references`.
+            device: The device, such as `cpu`; by default a GPU if there is one.
 
         Raises:
-            ModelError: There is no such model or layer; nobody has tuned a layer, or measured a baseline, of it.
+            ModelError: There is no such model or layer, or the package has no best layer or no baseline for it.
         """
         name = model or DEFAULT_MODEL
         with quiet_libraries(), model_failures(name, instead=DEFAULT_ENCODER):
@@ -75,7 +75,7 @@ class BertScore(TextMetric):
             layer = model2layers.get(name) if layer is None else layer
             if layer is None or not 1 <= layer <= layers:
                 raise ModelError(
-                    f"for the model {name!r} a layer must be said"
+                    f"for the model {name!r} a layer must be given"
                     if layer is None
                     else f"the model {name!r} has no layer {layer}",
                     f"Choose one from 1 to {layers}.",
@@ -110,8 +110,8 @@ class BertScore(TextMetric):
     def pairs(self, pairs: Sequence[tuple[str, str]], on_progress: Progress) -> Floats:
         """F1 of each pair of prediction and reference."""
         bare = [(with_bare_spans(prediction), with_bare_spans(reference)) for prediction, reference in pairs]
-        # bert-score warns of empty texts, or fails at them.
-        with quiet_libraries():  # transformers warns of texts that it will cut: `max_tokens` says so
+        # bert-score warns about empty texts, or fails.
+        with quiet_libraries():  # transformers warns about texts that it cuts; `max_tokens` is in the settings
             blank = {text for pair in bare for text in pair if not self._scorer._tokenizer.tokenize(text)}
         told = [number for number, pair in enumerate(bare) if blank.isdisjoint(pair)]
         values = np.full(len(bare), _of_nothing(self._scorer))
@@ -125,7 +125,7 @@ class BertScore(TextMetric):
 
 
 def _folder(name: str) -> str:
-    """Where the model is to be loaded from; without a hub the folder in which it was kept."""
+    """The place to load the model from; without a hub, the folder of its local copy."""
     found = find_model(name)
     if Path(found).is_dir() or not only_local(found):
         return found
@@ -139,22 +139,22 @@ def _baseline(name: str) -> Path:
     assert package is not None and package.origin is not None  # it was imported
     path = Path(package.origin).parent / "rescale_baseline" / "en" / f"{name}.tsv"
     if not path.is_file():
-        raise ModelError(f"bert-score has no baseline of the model {name!r}", "Leave rescaling out.")
+        raise ModelError(f"bert-score has no baseline of the model {name!r}", "Leave out rescaling.")
     return path
 
 
 def _of_nothing(scorer: "BERTScorer") -> float:
-    """The score of an empty text, as bert-score has it."""
+    """The score of an empty text, as in bert-score."""
     if not scorer.rescale_with_baseline:
         return 0.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # bert-score reads its file into an array that torch wants to write to
+        warnings.simplefilter("ignore")  # torch warns that bert-score's array is not writable
         baseline = float(scorer.baseline_vals[2])
     return -baseline / (1 - baseline)
 
 
 def _limit(scorer: "BERTScorer") -> int:
-    """The longest input in tokens; set to BERT's where the tokenizer knows none, as bert-score would fail at that."""
+    """The longest input in tokens; BERT's if the tokenizer has none, because bert-score would fail then."""
     if scorer._tokenizer.model_max_length > _BOUNDLESS:
         scorer._tokenizer.model_max_length = _TOKENS_OF_BERT
     return int(scorer._tokenizer.model_max_length)

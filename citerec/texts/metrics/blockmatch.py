@@ -33,15 +33,15 @@ class PairScore(Protocol):
 
 
 def blocks_of(text: str) -> list[str]:
-    """The blocks of a text: its lines that are not blank. A paragraph is a line, and so is a headline."""
+    """The blocks of a text: its lines that are not blank. Each paragraph and each headline is a line."""
     return [block for line in with_bare_spans(text).splitlines() if (block := line.strip())]
 
 
 def match(scores: Floats) -> Score:
     """The best assignment of blocks, by the Hungarian algorithm, of scores (reference blocks × predicted blocks).
 
-    With t the highest sum of scores of pairs that use no block twice: t ÷ predicted blocks, t ÷ reference blocks, and
-    their harmonic mean; all 0 if either has no block.
+    Let t be the highest sum of scores of pairs that use no block twice. The result is t ÷ predicted blocks,
+    t ÷ reference blocks, and their harmonic mean; all 0 if either has no block.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -54,7 +54,7 @@ def match(scores: Floats) -> Score:
 
 
 class BlockMatch(TextMetric):
-    """F1, precision and recall of matched blocks, by a score of two blocks; `over_references` is led by F1."""
+    """F1, precision and recall of matched blocks, by a score of two blocks; F1 leads `over_references`."""
 
     def __init__(self, score: PairScore, *, references: References = "best") -> None:
         self._score = score
@@ -65,7 +65,7 @@ class BlockMatch(TextMetric):
         self.settings = {"blocks": "lines", "references": references, "score": compares}
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
-        """F1, precision, recall, of which the score's own highest value is the highest; NaN without a target."""
+        """F1, precision, recall, with the same highest value as the score itself; NaN without a target."""
         predicted = [blocks_of(prediction.text) for prediction in texts]
         wanted = [[blocks_of(target) for target in prediction.task.targets] for prediction in texts]
         pairs = [

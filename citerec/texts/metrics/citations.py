@@ -13,8 +13,8 @@ from citerec.texts.tasks import Prediction, Source
 def citation_score(text: str, target: str, sources: Sequence[Source]) -> Score:
     """Precision, recall and F1 over the sets of cited papers.
 
-    Both sets empty: 1; one of them: 0. A citation in the text to what is no source is wrong. One in the target is left
-    out, as are those whose paper nobody knows, in either: no writer could make it.
+    All are 1 if both sets are empty, and 0 if one is. A citation of no source is wrong in the text, and ignored in the
+    target, because no writer could make it. Citations of unknown papers are ignored in both.
     """
     wanted, found = cited_in(target, sources).sources, cited_in(text, sources)
     count = len(found.sources) + len(found.outside)
@@ -26,7 +26,7 @@ def citation_score(text: str, target: str, sources: Sequence[Source]) -> Score:
 
 
 class Citations(RowMetric):
-    """F1, precision and recall of the papers that texts cite; `over_references` is led by F1."""
+    """F1, precision and recall of the papers that texts cite; F1 leads `over_references`."""
 
     name = "citations"
     columns = tuple(map(Column, ("citation_f1", "citation_precision", "citation_recall")))

@@ -1,6 +1,6 @@
-"""Discourse: which labels the sentences of a system's texts have, against those of the targets.
+"""Discourse: the labels of the sentences in a system's texts, compared with those in the targets.
 
-CiteBench compares citation intents and CORWA's tags so (Funkquist et al. 2023, sections 3.2 and 4.3).
+CiteBench compares citation intents and CORWA's tags in this way (Funkquist et al. 2023, sections 3.2 and 4.3).
 """
 
 import functools
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Discourse(CorpusMetric):
-    """Shares of labels over all texts of a system and over all their targets, and the divergence of the first.
+    """Shares of labels over all texts of a system and over all their targets, and the divergence between them.
 
     Args:
         name: "intent" or "corwa".
@@ -45,7 +45,7 @@ class Discourse(CorpusMetric):
         """The two distributions and their divergence.
 
         Returns:
-            `targets` and `system`: label → share, empty where there is no sentence. `missing`: labels of the targets
+            `targets` and `system`: label → share, empty if there is no sentence. `missing`: labels of the targets
             that the system's texts lack. `kl_divergence`: a number; "∞" if one is missing; None if targets are blank.
         """
         doing, steps = f"tagging ({self.name})", 2

@@ -1,6 +1,6 @@
-"""Grounding: how much of what a text says is found in its sources.
+"""Grounding: how many words and numbers of a text are found in its sources.
 
-A word that no source has may be right, and a found one wrong: this is a hint at what to look at, not a proof.
+A word that no source has may be right, and a found one wrong: low values show which texts to check, and prove nothing.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from citerec.texts.metrics.base import TEXT_METRICS, Column, MetricPart, RowMetr
 from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, terms_of
 from citerec.texts.tasks import Prediction
 
-# Not inside a name: the 2 of "GPT-2" is part of a word, and judged with it.
+# Not inside a name: the 2 of "GPT-2" is part of a word, and counts with it.
 _NUMBER = re.compile(r"(?<![^\W\d_])(?<![^\W\d_]-)(?<![\d.,])\d+(?:[.,]\d+)*")
 
 
@@ -23,7 +23,7 @@ def numbers(text: str) -> list[Decimal | str]:
 
 
 class Grounding(RowMetric):
-    """The share of content words, and of numbers, that stand in the text, title or authors of a source."""
+    """The share of content words, and of numbers, that are in the text, title or authors of a source."""
 
     name = "grounding"
     columns = tuple(Column(name, better=None) for name in ("grounding_words", "grounding_numbers"))
@@ -33,7 +33,7 @@ class Grounding(RowMetric):
         self.settings = {"stop_words": f"citerec's {len(STOP_WORDS)} function words, sha256 {digest[:12]}"}
 
     def row(self, prediction: Prediction) -> list[float]:
-        """Shares from 0 to 1, each word and number as often as it comes; NaN where there are none."""
+        """Shares from 0 to 1, each word and number as often as it occurs; NaN if there are none."""
         text = without_anchors(prediction.text)
         given = [said_by(source) for source in prediction.task.sources]
         known_words = {term for source in given for term in terms_of(source)}
@@ -46,7 +46,7 @@ def _share(found: Sequence[object], known: Set[object]) -> float:
 
 
 def _value(printed: str) -> Decimal | str:
-    """The value of a number; itself where its points and commas make none, as in 1.2.3."""
+    """The value of a number; itself if its points and commas make no number, as in 1.2.3."""
     plain = re.sub(r",(?=\d{3}(?!\d))", "", printed)
     return Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain) else printed
 

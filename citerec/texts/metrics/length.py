@@ -1,4 +1,4 @@
-"""Length of texts, and of what they were written from."""
+"""Length of texts, and compression of their sources."""
 
 import math
 
@@ -9,7 +9,7 @@ from citerec.texts.tasks import Prediction
 
 
 class Length(RowMetric):
-    """Words and sentences of texts, and compression: words of the sources to one of the text (SciTLDR, table 1)."""
+    """Words and sentences of texts, and compression: words of the sources ÷ words of the text (SciTLDR, table 1)."""
 
     name = "length"
     columns = tuple(Column(name, share=False, better=None) for name in ("words", "sentences", "compression"))
@@ -18,7 +18,7 @@ class Length(RowMetric):
         self.settings = {"words": "letters and digits; hyphens inside; no citations", "sentences": sentences_by()}
 
     def row(self, prediction: Prediction) -> list[float]:
-        """Counts; NaN for the compression of a text without words, or of nothing."""
+        """Counts; the compression is NaN if the text or the sources have no words."""
         words = len(words_of(without_anchors(prediction.text)))
         given = sum(len(words_of(source.text)) for source in prediction.task.sources)
         return [words, len(sentences_of(prediction.text)), given / words if words and given else math.nan]

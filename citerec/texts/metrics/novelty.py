@@ -14,9 +14,9 @@ _Gram = tuple[str, ...]
 
 
 def novelty(text: str, sources: Sequence[str]) -> list[float]:
-    """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it comes, that stand in no source.
+    """For each n of `NGRAMS` the share of the n-grams of a text, each as often as it occurs, that are in no source.
 
-    Citations do not count; NaN where the text is shorter than n words.
+    Citations do not count; NaN if the text is shorter than n words.
     """
     terms, known = terms_of(without_anchors(text)), [terms_of(source) for source in sources]
     return [_new_share(_ngrams(terms, n), {gram for one in known for gram in _ngrams(one, n)}) for n in NGRAMS]

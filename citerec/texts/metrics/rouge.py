@@ -41,7 +41,7 @@ class Score(NamedTuple):
 
 
 def rouge(prediction: str, reference: str, *, stemming: bool = False, kinds: Sequence[str] = KINDS) -> dict[str, Score]:
-    """The scores of a text against another by kind, exactly rouge-score's.
+    """The scores of a text against another by kind, exactly as in rouge-score.
 
     Kinds are `rouge1` to `rouge9`, `rougeL`, and `rougeLsum`, for which each line of a text is a sentence.
     """
@@ -53,10 +53,11 @@ class Rouge(TextMetric):
     """ROUGE-1, ROUGE-2 and ROUGE-L of texts against their targets.
 
     Args:
-        stemming: Whether words are stemmed (Porter), as not in CiteBench: it moves ROUGE-1 and L by some three points.
-        rouge_l: `sentence` takes a text as one sequence of words; `summary` sentence by sentence (`sentences_of`), and
-            unites what they share (column `rougeLsum`).
-        references: As of `over_references`, led by ROUGE-1.
+        stemming: Whether words are stemmed (Porter), which CiteBench does not do: it changes ROUGE-1 and L by some
+            three points.
+        rouge_l: `sentence` takes a text as one sequence of words; `summary` compares sentence by sentence
+            (`sentences_of`), and unites the matches (column `rougeLsum`).
+        references: As for `over_references`, led by ROUGE-1.
         measure: CiteBench, CiteSum and SciTLDR report F1.
         workers: Processes; None for as many as there are processors.
     """
@@ -103,7 +104,7 @@ class Rouge(TextMetric):
 
 
 class RougePairs:
-    """F1 of one kind of ROUGE for pairs of texts, for `citerec.texts.metrics.blockmatch`; arguments as of `Rouge`."""
+    """F1 of one kind of ROUGE for pairs of texts, for `citerec.texts.metrics.blockmatch`; arguments as for `Rouge`."""
 
     def __init__(self, kind: str, *, stemming: bool = False, workers: int | None = None) -> None:
         self.name = kind
@@ -121,12 +122,12 @@ class RougePairs:
 class GreedyRouge:
     """ROUGE-n of a text that grows sentence by sentence, for a greedy choice of sentences.
 
-    Its scores are exactly those of `rouge(" ".join(chosen), reference)`, but only what a sentence adds is counted.
+    Its scores are exactly those of `rouge(" ".join(chosen), reference)`, but it counts only added n-grams.
 
     Args:
         reference: The text to compare with.
         sentences: The sentences to choose from.
-        n: Of the n-grams.
+        n: Length of the n-grams.
         stemming: Whether words are stemmed.
     """
 
@@ -136,7 +137,7 @@ class GreedyRouge:
         tokenize = DefaultTokenizer(stemming).tokenize
         self._n = n
         self._tokens = [tokenize(sentence) for sentence in sentences]
-        self._missing = _ngrams(tokenize(reference), n)  # of the reference, as often as not yet found
+        self._missing = _ngrams(tokenize(reference), n)  # n-grams of the reference that are not found yet, with counts
         self._reference = self._missing.total()
         self._inner = [
             Counter({gram: count for gram, count in _ngrams(tokens, n).items() if gram in self._missing})
@@ -145,11 +146,11 @@ class GreedyRouge:
         self._shared, self._length, self._tail = 0, 0, list[str]()
 
     def score_with(self, number: int) -> Score:
-        """The score, should the sentence of this number come next."""
+        """The score if the sentence of this number is added."""
         return self._score(self._shared + self._added(number).total(), self._length + len(self._tokens[number]))
 
     def add(self, number: int) -> Score:
-        """Puts the sentence of this number at the end, and gives the score of all that was chosen."""
+        """Adds the sentence of this number, and gives the score of all chosen sentences."""
         added = self._added(number)
         self._missing -= added
         self._shared += added.total()
@@ -159,7 +160,7 @@ class GreedyRouge:
         return self._score(self._shared, self._length)
 
     def _added(self, number: int) -> "Counter[tuple[str, ...]]":
-        """The missing n-grams that a sentence would bring, and how many of each."""
+        """The missing n-grams that a sentence would add, and how many of each."""
         seam = _ngrams([*self._tail, *self._tokens[number][: self._n - 1]], self._n)
         grams = self._inner[number] + seam if seam else self._inner[number]
         return Counter({gram: min(count, self._missing[gram]) for gram, count in grams.items()})

@@ -1,4 +1,4 @@
-"""Self-reference: texts that speak of the paper they stand in, not of those they cite."""
+"""Self-reference: texts about the paper that contains them, not about those that they cite."""
 
 import re
 from collections.abc import Mapping
@@ -8,13 +8,13 @@ from citerec.texts.metrics.base import TEXT_METRICS, Column, MetricPart, RowMetr
 from citerec.texts.tasks import Prediction
 
 KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
-"""What CiteBench looks for (Funkquist et al. 2023, section 5.4)."""
+"""The phrases that CiteBench looks for (Funkquist et al. 2023, section 5.4)."""
 
 _KEYWORD = re.compile(rf"\b(?:{'|'.join(KEYWORDS)})\b".replace(" ", r"\s+"), re.IGNORECASE)
 
 
 def refers_to_itself(text: str) -> bool:
-    """Whether one of the keywords stands in a text, in capitals or small letters."""
+    """Whether one of the keywords is in a text, in upper or lower case."""
     return _KEYWORD.search(text) is not None
 
 
