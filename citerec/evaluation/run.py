@@ -82,8 +82,8 @@ def read_run(path: Path, numbers: Mapping[str, int], years_of: YearsOf) -> Poole
 
     Raises:
         SourceError: The file cannot be read, or is empty.
-        InputError: A line does not have six columns, has an unknown context or paper or a score that is not a number, or
-            repeats a pair of context and paper; the message names the line.
+        InputError: A line does not have six columns, has an unknown context or paper, has a score that is not a number,
+            or repeats a pair of context and paper; the message names the line.
     """
     # The quick reader takes regular files only. All others go to the slow one, which accepts any white space and names
     # the faulty line, but takes 8 times as long.
