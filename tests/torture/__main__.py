@@ -17,10 +17,11 @@ from typing import Protocol
 from tests.conftest import DEMO
 from tests.torture.commands import call
 from tests.torture.disk import FullDisk
-from tests.torture.kills import Kills
+from tests.torture.kills import Crashes, Kills
 from tests.torture.mutations import SAMPLES, Mutations, Reader, with_results
 from tests.torture.race import Race
 from tests.torture.tally import Tally
+from tests.torture.trials import Trials
 
 
 class Part(Protocol):
@@ -30,19 +31,21 @@ class Part(Protocol):
         """Does so for some seconds, and counts."""
 
 
-PARTS = ("kills", "mutations", "race", "disk")
+PARTS = ("kills", "crashes", "mutations", "race", "disk")
 
 
 def torture(seconds: float, seed: int, work: Path, chosen: Sequence[str] = PARTS) -> Tally:
     """What was tried in so many seconds, and the faults found; a seed tries the same things in the same order."""
     draws, tally = random.Random(seed), Tally()
-    for name in (*PARTS, "demo"):
+    for name in ("trials", "mutations", "race", "demo"):
         (work / name).mkdir()
+    trials = Trials(work / "trials")
     parts: dict[str, Callable[[], Part]] = {
-        "kills": lambda: Kills(work / "kills"),
+        "kills": lambda: Kills(trials),
+        "crashes": lambda: Crashes(trials),
         "mutations": lambda: Mutations(work / "mutations", SAMPLES | _written(work / "demo")),
         "race": lambda: Race(work / "race"),
-        "disk": lambda: FullDisk(work / "disk"),
+        "disk": lambda: FullDisk(trials),
     }
     opened = [parts[name]() for name in chosen]
     until = time.monotonic() + seconds
