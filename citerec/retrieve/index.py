@@ -17,7 +17,7 @@ from citerec.corpus.store import Counts, PaperStore, SearchableCitance, Searchab
 from citerec.errors import IndexUnusableError, SourceError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import Journal, forget
-from citerec.groundwork.writing import beside, exchange
+from citerec.groundwork.writing import beside, exchange, remove
 from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperDocument
@@ -202,7 +202,7 @@ def _check_lucene(staging: Path, counts: Counts) -> None:
     for name, expected in (("papers", counts.papers), ("citances", counts.citances)):
         found = count_documents(staging / LUCENE / name) if expected else 0
         if found != expected:
-            shutil.rmtree(staging)
+            remove(staging)
             raise IndexUnusableError(
                 f"Lucene has {found:,} {name} where the store has {expected:,}: the index was damaged before",
                 "Build it again from its sources; the existing index was not changed.",

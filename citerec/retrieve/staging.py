@@ -15,7 +15,7 @@ from citerec.errors import BuildError
 from citerec.groundwork import writing
 from citerec.groundwork.hashing import identity
 from citerec.groundwork.resume import Journal, forget
-from citerec.groundwork.writing import alone, beside, exchange
+from citerec.groundwork.writing import alone, beside, exchange, remove
 
 STORE = "papers.sqlite"
 LUCENE = "lucene"
@@ -47,7 +47,7 @@ def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = No
     """
     with disk_failures(index), locked(index):
         recover(index)
-        shutil.rmtree(beside(index, "previous-vectors"), ignore_errors=True)
+        remove(beside(index, "previous-vectors"))
         journal = Journal(beside(index, "building"), plan)
         staging = journal.folder
         if journal.get("first_shard") is None:
