@@ -4,14 +4,16 @@ The processes are forked from a clean one, so that neither Java nor threads of t
 picklable: a function of a module, or a partial of one.
 """
 
-import contextlib
-import multiprocessing
+import functools
 import os
+import pickle
+import signal
+import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ DIED = 86
 
 _STEPS = ("rename", "replace", "unlink", "remove", "rmdir")
 _PATIENCE = 300
-_contexts = multiprocessing.get_context("forkserver")
+_ROOT = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,19 +58,13 @@ def count_points(work: Work) -> int:
 
 def crash_at(work: Work, point: int | None) -> Outcome:
     """Does the work in a process that dies right before its point of this number, from 1; never if it is None."""
-    here, there = _contexts.Pipe(duplex=False)
-    with tempfile.TemporaryDirectory(prefix="crash-") as folder:
-        said = Path(folder) / "output"
-        process = _contexts.Process(target=_run, args=(work, point, there, said))  # type: ignore[attr-defined]
-        process.start()
-        there.close()
-        process.join(_PATIENCE)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-        counted = here.recv() if here.poll() else 0
-        here.close()
-        return Outcome(int(process.exitcode), counted, said.read_text(errors="replace") if said.exists() else "")
+    server = _server()
+    assert server.stdin and server.stdout
+    with tempfile.NamedTemporaryFile(prefix="crash-") as output:
+        pickle.dump((work, point, output.name), server.stdin)
+        server.stdin.flush()
+        code, points = pickle.load(server.stdout)
+        return Outcome(code, points, output.read().decode(errors="replace"))
 
 
 def crashes(work: Work, prepare: Callable[[], object], points: Iterable[int] | None = None) -> Iterator[Outcome]:
@@ -91,40 +87,72 @@ def cli(folder: Path, *arguments: object) -> None:
     main()
 
 
-def _run(work: Work, point: int | None, there: Connection, said: Path) -> None:
-    output = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+@functools.cache
+def _server() -> "subprocess.Popen[bytes]":
+    """The clean process, which ends when this one does."""
+    command = [sys.executable, "-m", "tests.torture.crash_points"]
+    return subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _serve() -> None:
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    while True:
+        try:
+            work, point, output = pickle.load(requests)
+        except EOFError:
+            return
+        here, there = os.pipe()
+        child = os.fork()
+        if not child:
+            _run(work, _Counter(point, there), output)
+        os.close(there)
+        _, status = os.waitpid(child, 0)
+        with os.fdopen(here, "rb") as counted:
+            pickle.dump((os.waitstatus_to_exitcode(status), len(counted.read())), answers)
+        answers.flush()
+
+
+def _run(work: Work, counter: "_Counter", output: str) -> None:
+    signal.alarm(_PATIENCE)
+    said = os.open(output, os.O_WRONLY | os.O_APPEND)
     for standard in (1, 2):
-        os.dup2(output, standard)
-    counter = _Counter(point, there)
+        os.dup2(said, standard)
     for name in _STEPS:
         setattr(os, name, counter.counted(getattr(os, name)))
-    swapped: Any = writing._swapped  # a call of the C library
-    writing._swapped = counter.counted(swapped)
+    writing._swapped = counter.counted(writing._swapped)  # a call of the C library
     code = 0
     try:
         work()
     except SystemExit as ended:
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    finally:
-        sys.stdout.flush()
-        with contextlib.suppress(OSError):
-            there.send(counter.points)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
     os._exit(code)
 
 
 class _Counter:
-    """Counts calls, and ends the process before one of them."""
+    """Counts calls by a byte each in a pipe, and ends the process before one of them."""
 
-    def __init__(self, last: int | None, there: Connection) -> None:
-        self.points, self._last, self._there, self._process = 0, last, there, os.getpid()
+    def __init__(self, last: int | None, there: int) -> None:
+        self._points, self._last, self._there, self._process = 0, last, there, 0
 
     def counted(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        self._process = os.getpid()
+
         def call(*arguments: Any, **more: Any) -> Any:
             if os.getpid() == self._process:  # not in the workers that it starts
-                self.points += 1
-                if self.points == self._last:
-                    self._there.send(self.points)
+                self._points += 1
+                os.write(self._there, b".")
+                if self._points == self._last:
                     os._exit(DIED)
             return step(*arguments, **more)
 
         return call
+
+
+if __name__ == "__main__":
+    _serve()

@@ -55,14 +55,19 @@ def test_wherever_a_process_dies_the_old_or_the_new_is_there(tmp_path: Path, ste
 
 def test_half_a_removed_directory_is_never_put_back(tmp_path: Path) -> None:
     """The old one is aside until the new one is there; then it is removed, and the place may be emptied by hand."""
-    out = tmp_path / "out"
-    for outcome in crashes(functools.partial(write_again, out, "new", 2), lambda: write(out, "old")):
+    out = tmp_path / "folder" / "out"
+
+    def prepare() -> None:
+        shutil.rmtree(out.parent, ignore_errors=True)
+        out.parent.mkdir()
+        write(out, "old")
+
+    for outcome in crashes(functools.partial(write_again, out, "new", 2), prepare):
         assert outcome.code in (0, DIED), outcome.output
         if KIND.is_at(out) and word_in(out) == "new":
             shutil.rmtree(out)
             recover(out)
             assert not out.exists() or word_in(out) == "old"
-            shutil.rmtree(out, ignore_errors=True)
 
 
 def test_an_empty_folder_in_the_place_does_not_cost_the_only_copy(tmp_path: Path) -> None:
