@@ -1,6 +1,6 @@
 """The manual check of a set: verdicts of reviewers, how well they agree, and the set without what they rejected.
 
-Verdicts are in a folder beside the set's directory, which may be replaced: one file for each reviewer, one line for each
+Verdicts are in a folder beside the set's directory, which may be replaced: a file for each reviewer, a line for each
 verdict. Lines are only appended, and the last one on a context counts.
 """
 

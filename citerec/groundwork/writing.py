@@ -59,7 +59,7 @@ def _replace(new: Path, place: Path, aside: Path) -> None:
             place.rename(aside)
         try:
             new.rename(place)
-            return
+            break
         except OSError:
             # A reader between the two renames took this for a crash, and put the old one back.
             if attempt == _TRIES - 1 or not place.exists():

@@ -17,6 +17,7 @@ from tests.torture.crash_points import DIED, crashes
 
 KIND = Kind("thing", "citerec-thing", "manifest.json", frozenset({"manifest.json", "values"}))
 
+
 def write(folder: Path, word: str) -> None:
     folder.mkdir(exist_ok=True)
     (folder / "values").write_text(word * 1000)
