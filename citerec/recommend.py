@@ -15,12 +15,13 @@ from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.errors import QueryError, SettingsError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
-from citerec.rerank.base import Reranker, citance_texts
+from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
 from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run
+from citerec.retrieve.steady import read_steadily
 from citerec.systems import Recipe, default_system, learnt_by_parts, open_rerankers
 
 _PART = 1000
@@ -105,6 +106,10 @@ class Recommender:
             JavaError: There is no Java runtime that can run Lucene.
         """
         path = Path(index)
+        return read_steadily(path, lambda: cls._open_system(path, system), cls.close)
+
+    @classmethod
+    def _open_system(cls, path: Path, system: str | Path | Recipe | None) -> Self:
         recipe = system if isinstance(system, Recipe) else Recipe.load(system or default_system(path))
         return cls._open(path, [RETRIEVERS[name] for name in recipe.retrievers], None, recipe.whole())
 
@@ -156,18 +161,22 @@ class Recommender:
         recipe: Recipe,
     ) -> Self:
         """Opens an index and the retrievers given as classes; also the recipe's rerankers if `rerankers` is None."""
-        opened = OpenIndex.open(path, recipe.settings_of(LuceneRetriever))
-        with ExitStack() as failed:
-            failed.callback(opened.close)
-            parts = {}
-            for part in retrievers:
-                if isinstance(part, type):
-                    part = part.open(opened, recipe.settings_of(part))
-                    failed.callback(part.close)
-                parts[part.name] = part
-            rerankers = open_rerankers(path, recipe) if rerankers is None else rerankers
-            failed.pop_all()
-        return cls(opened, parts, rerankers, recipe)
+
+        def opened() -> tuple[OpenIndex, dict[str, Retriever], Sequence[Reranker], ExitStack]:
+            with ExitStack() as failed:
+                index = OpenIndex.open(path, recipe.settings_of(LuceneRetriever))
+                failed.callback(index.close)
+                parts: dict[str, Retriever] = {}
+                for part in retrievers:
+                    if isinstance(part, type):
+                        part = part.open(index, recipe.settings_of(part))
+                        failed.callback(part.close)
+                    parts[part.name] = part
+                found = open_rerankers(path, recipe) if rerankers is None else rerankers
+                return index, parts, found, failed.pop_all()
+
+        index, parts, found, _ = read_steadily(path, opened, lambda made: made[-1].close())
+        return cls(index, parts, found, recipe)
 
     @property
     def learnt(self) -> Learnt:
@@ -370,8 +379,8 @@ class Recommender:
     def _citance(self, candidate: Candidate) -> Citance | None:
         if candidate.citance is None:
             return None
-        citing_id, position, score = candidate.citance
-        return Citance(citing_id, self.store.citances(candidate.paper_id, citing_id)[position], score)
+        citing_id, _, score = candidate.citance
+        return Citance(citing_id, citance_text(self.store, candidate.paper_id, candidate.citance), score)
 
 
 def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:

@@ -180,7 +180,7 @@ def build(
     from citerec.cli.sets import show_built
     from citerec.diagnostics.build.build import build_set
     from citerec.diagnostics.build.options import BuildOptions, Sources
-    from citerec.diagnostics.sets import REVIEWS, SET, place_for
+    from citerec.diagnostics.sets import SET, place_for, reviews_of
     from citerec.groundwork.progress_bar import progress_bar
 
     if bool(s2orc) == bool(from_contexts):
@@ -195,7 +195,7 @@ def build(
     with progress_bar() as on_progress:
         manifest = build_set(place, sources, settings, on_progress)
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
-    if (place / REVIEWS).is_dir():
+    if reviews_of(place).is_dir():
         note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")
     _note_no_model(model)
 

@@ -43,10 +43,10 @@ def review(
 ) -> None:
     """Check the set NAME by hand: accept or reject its contexts, one by one.
 
-    Each verdict is saved at once in reviews/ in the set's directory, one file per reviewer; the same
-    command continues where it stopped. The order is random but the same for all reviewers, and
-    gives each class its share from the start. If standard input is not a terminal, each of its lines
-    is a key.
+    Each verdict is saved at once in the folder NAME.reviews beside the set's directory, one file per
+    reviewer; the same command continues where it stopped. The order is random but the same for all
+    reviewers, and gives each class its share from the start. If standard input is not a terminal, each
+    of its lines is a key.
 
     --apply rewrites the set: a rejected context goes to rejected.jsonl, and the first reserve of its
     cell and class that cites no used paper replaces it, to be reviewed in turn.

@@ -1,11 +1,16 @@
 """A SQLite database as the paper store, the ledger and the collections use it: opening, reading, writing."""
 
+import contextlib
 import itertools
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import orjson
+
+from citerec.errors import IndexUnusableError
 
 _IDS_PER_QUERY = 500
 _CACHE_KIB = 128 * 1024
@@ -14,21 +19,24 @@ _CACHE_KIB = 128 * 1024
 class SqliteDatabase:
     """A database in one file, created if missing, unless `read_only`: then it is a finished file that nobody changes.
 
-    Reading is safe from several threads. `sqlite3.Error` is raised if the file cannot be opened.
+    Reading is safe from several threads. Failures raise `sqlite3.Error`, or IndexUnusableError if it is `read_only`, as
+    the store of an index is.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.read_only = read_only
         self._lock = threading.Lock()
-        if read_only:
-            uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-            self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
-        else:
-            self._connection = sqlite3.connect(path, check_same_thread=False)
-            # A killed process leaves a whole file: uncommitted work is rolled back.
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-        self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB if not read_only else _CACHE_KIB // 8}")
+        self._path = path
+        with self.reading():
+            if read_only:
+                uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+                self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+            else:
+                self._connection = sqlite3.connect(path, check_same_thread=False)
+                # A killed process leaves a whole file: uncommitted work is rolled back.
+                self._connection.execute("PRAGMA journal_mode=WAL")
+                self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB if not read_only else _CACHE_KIB // 8}")
 
     def define(self, schema: str) -> None:
         """Creates missing tables and indexes; does nothing to a file that is only read."""
@@ -37,12 +45,29 @@ class SqliteDatabase:
 
     def all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """The rows that a query finds."""
-        with self._lock:
+        with self._lock, self.reading():
             return self._connection.execute(query, parameters).fetchall()
 
     def stream(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """The rows that a query finds, one by one."""
-        return self._connection.execute(query, parameters)
+        with self.reading():
+            yield from self._connection.execute(query, parameters)
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turns a failure, also of parsing a row, into an IndexUnusableError if the file is only read."""
+        try:
+            yield
+        except sqlite3.ProgrammingError:
+            raise  # a fault of ours, such as a closed database
+        except (sqlite3.Error, orjson.JSONDecodeError) as error:
+            if not self.read_only:
+                raise
+            index = self._path.parent
+            raise IndexUnusableError(
+                f"the paper store of {index} cannot be read ({error})",
+                f"Build it again: citerec index build … --out {index}",
+            ) from error
 
     def write(self, *writes: tuple[str, Iterable[Sequence[Any]]]) -> None:
         """Runs statements, each for all its rows, and commits them together."""

@@ -11,6 +11,7 @@ import orjson
 from citerec.corpus.rows import COLUMNS, KEYS, Row, digest, paper_of, rows_of
 from citerec.corpus.sqlite_database import SqliteDatabase, id_parts
 from citerec.corpus.store import CensusRow, Counts, NumberedRecord, SearchableCitance, SearchableText
+from citerec.errors import IndexUnusableError
 from citerec.records import Paper
 
 # WITHOUT ROWID: rows are in order of id, so joins and the pass to Lucene read the file from front to back.
@@ -45,7 +46,7 @@ class SqliteStore:
             if not read_only and not self._has_citing_years():
                 self.database.define("ALTER TABLE citations ADD COLUMN citing_year INTEGER")
             self.database.all("SELECT paper_id FROM papers LIMIT 1")  # opening does not notice a file that is no store
-        except sqlite3.Error:
+        except (sqlite3.Error, IndexUnusableError):
             self.database.close()
             raise
 
@@ -68,7 +69,8 @@ class SqliteStore:
                 f"LEFT JOIN tldrs t USING (paper_id) WHERE p.paper_id IN ({marks})",
                 ids,
             )
-            found.update((row[0], paper_of(row, *row[-2:])) for row in rows)
+            with self.database.reading():
+                found.update((row[0], paper_of(row, *row[-2:])) for row in rows)
         return found
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
@@ -112,7 +114,8 @@ class SqliteStore:
             years, contexts = zip(*(row[-2:] for row in rows), strict=True)
             # If records give a paper several years, the latest counts.
             citing_year = max((year for year in years if year is not None), default=None)
-            texts = (text for listed in contexts for text in orjson.loads(listed))
+            with self.database.reading():
+                texts = [text for listed in contexts for text in orjson.loads(listed)]
             for position, text in enumerate(texts):
                 yield SearchableCitance(SearchableText._make(cited), citing_id, citing_year, position, text)
 
@@ -121,7 +124,8 @@ class SqliteStore:
             "SELECT contexts FROM citations WHERE cited_id = ? AND citing_id = ? ORDER BY citation_id",
             (cited_id, citing_id),
         )
-        return tuple(text for row in rows for text in orjson.loads(row[0]))
+        with self.database.reading():
+            return tuple(text for row in rows for text in orjson.loads(row[0]))
 
     def counts(self) -> Counts:
         papers, with_year = self.database.all("SELECT COUNT(*), COUNT(year) FROM papers")[0]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 from citerec.diagnostics.label import FEW
 from citerec.diagnostics.strata import strata
 
-CELLS, QUARANTINE, FIGURES, REVIEWS = "cells.csv", "quarantine.jsonl", "figures", "reviews"
+CELLS, QUARANTINE, FIGURES = "cells.csv", "quarantine.jsonl", "figures"
 """The files that may be beside a datasheet."""
 
 FUNNEL = {
@@ -43,7 +43,9 @@ _FIGURES = {
 }
 
 
-def write_datasheet(path: Path, manifest: Mapping[str, Any], titles: Mapping[str, str]) -> None:
+def write_datasheet(
+    path: Path, manifest: Mapping[str, Any], titles: Mapping[str, str], *, has_reviews: bool = False
+) -> None:
     """Writes the datasheet from a set's manifest and the titles of its families; other files must be there."""
     folder, rules = path.parent, strata()
     cells, reasons = _cells(folder / CELLS)
@@ -60,7 +62,7 @@ def write_datasheet(path: Path, manifest: Mapping[str, Any], titles: Mapping[str
         first_year=rules.year.groups[0][0],
         last_year=rules.year.groups[-1][1],
         figures={name: what for name, what in figures.items() if (folder / name).is_file()},
-        has_reviews=(folder / REVIEWS).is_dir(),
+        has_reviews=has_reviews,
         has_quarantine=(folder / QUARANTINE).is_file(),
     )
     path.write_text(text, encoding="utf-8")

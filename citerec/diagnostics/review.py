@@ -1,7 +1,7 @@
 """The manual check of a set: verdicts of reviewers, how well they agree, and the set without what they rejected.
 
-Verdicts are in the set's directory: one file for each reviewer, one line for each verdict. Lines are only appended, and
-the last one on a context counts.
+Verdicts are in a folder beside the set's directory, which may be replaced: a file for each reviewer, a line for each
+verdict. Lines are only appended, and the last one on a context counts.
 """
 
 import contextlib
@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
-from filelock import FileLock
 
 from citerec.contexts.read import parse_context
 from citerec.corpus.json_lines import RecordError, raw_lines
@@ -137,8 +136,9 @@ def read_reviews(path: Path) -> dict[str, dict[str, Review]]:
         InputError: A line is JSON, but no verdict.
     """
     reviews: dict[str, dict[str, Review]] = {}
-    for file in sorted((path / sets.REVIEWS).glob("[!.]*.jsonl")):
-        found = reviews[file.stem] = {}
+    files = [file for folder in (path / sets.REVIEWS, sets.reviews_of(path)) for file in folder.glob("[!.]*.jsonl")]
+    for file in sorted(files, key=lambda file: file.name):
+        found = reviews.setdefault(file.stem, {})
         for number, line in enumerate(file.read_bytes().split(b"\n"), 1):
             with contextlib.suppress(orjson.JSONDecodeError):
                 review = _parse(orjson.loads(line), f"{file}, line {number}")
@@ -163,9 +163,10 @@ def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict 
         InputError: The set came with citerec, or the reviewer's name is not allowed.
     """
     check_may_review(path)
-    file = path / sets.REVIEWS / f"{check_reviewer(reviewer)}.jsonl"
+    file = sets.reviews_of(path) / f"{check_reviewer(reviewer)}.jsonl"
     review = Review(context_id, verdict, note, datetime.now(UTC).isoformat(timespec="seconds"))
-    with _lock(path):
+    with sets.reviews_locked(path):
+        sets.move_reviews(path)
         file.parent.mkdir(exist_ok=True)
         with file.open("ab") as lines:
             torn = lines.tell() and not file.read_bytes().endswith(b"\n")
@@ -173,12 +174,6 @@ def record_verdict(path: Path, reviewer: str, context_id: str, verdict: Verdict 
             lines.flush()
             os.fsync(lines.fileno())
     return review
-
-
-def _lock(path: Path) -> FileLock:
-    # A verdict written while rejected contexts are taken out would be lost, because the directory is replaced.
-    place = path.resolve()
-    return FileLock(place.parent / f".{place.name}.lock")
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +255,7 @@ def apply_reviews(path: Path) -> Applied:
         sets.SET.check_place(path)
     except InputError as error:
         raise InputError(error.message, "Copy the set's own files to a folder for themselves, and review it.") from None
-    with _lock(path):
+    with sets.reviews_locked(path):
         against = _rejections(path)
         items = items_of(path)
         if not any(item.context.context_id in against for item in items):
@@ -273,7 +268,7 @@ def apply_reviews(path: Path) -> Applied:
         cells = _cells(path, Counter(item.slot for item in gone if not instead[item.context.context_id]))
 
         def beside(folder: Path) -> None:
-            written = shutil.ignore_patterns(sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET)
+            written = shutil.ignore_patterns(sets.MANIFEST, sets.CONTEXTS, sets.QRELS, sets.DATASHEET, sets.REVIEWS)
             shutil.copytree(path, folder, ignore=written, dirs_exist_ok=True)
             if (path / sets.RESERVES).exists():
                 (folder / sets.RESERVES).write_bytes(b"".join(_line(item.record) for item in reserves))

@@ -2,13 +2,13 @@
 
 import difflib
 import hashlib
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
 import orjson
+from filelock import FileLock
 from pydantic import Field, ValidationError
 
 from citerec.contexts.read import read_contexts
@@ -17,12 +17,12 @@ from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.datasheet import CELLS as CELLS
 from citerec.diagnostics.datasheet import FIGURES as FIGURES
 from citerec.diagnostics.datasheet import QUARANTINE as QUARANTINE
-from citerec.diagnostics.datasheet import REVIEWS as REVIEWS
 from citerec.diagnostics.datasheet import write_datasheet
 from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import Labelled
 from citerec.diagnostics.strata import Frozen, strata
 from citerec.errors import InputError, first_fault
+from citerec.groundwork import writing
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.places import DIAGNOSTICS, shipped
 from citerec.records import Context
@@ -35,6 +35,9 @@ VERSION = 1
 
 MANIFEST, CONTEXTS, QRELS, DATASHEET = "manifest.json", "contexts.jsonl", "qrels.txt", "DATASHEET.md"
 RESERVES, REJECTED = "reserves.jsonl", "rejected.jsonl"
+REVIEWS = "reviews"
+"""Older versions kept reviews in this folder of the set."""
+
 SET = Kind(
     "diagnostic set",
     KIND,
@@ -43,6 +46,7 @@ SET = Kind(
 )
 DEFAULT_SET = "demo"
 _USUAL_CHARACTERS = 120
+_REVIEWS_ENDING = ".reviews"
 
 
 class FamilyOfSet(Frozen):
@@ -246,12 +250,42 @@ def write_set(
             **{field.name: getattr(facts, field.name) for field in fields(facts)},
         )
         beside(partial)
-        if (out / REVIEWS).is_dir() and not (partial / REVIEWS).exists():
-            shutil.copytree(out / REVIEWS, partial / REVIEWS)  # people's verdicts are never deleted
+        move_reviews(out)
         titles = {name: title_of(name) for name in manifest.families}
-        write_datasheet(partial / DATASHEET, manifest.model_dump(), titles)
+        has_reviews = reviews_of(out).is_dir()
+        write_datasheet(partial / DATASHEET, manifest.model_dump(), titles, has_reviews=has_reviews)
         (partial / MANIFEST).write_text(manifest.model_dump_json(indent=2, by_alias=True) + "\n", encoding="utf-8")
     return manifest
+
+
+def reviews_of(path: Path) -> Path:
+    """The folder of the reviews of a set: `NAME.reviews` beside it, because the set's own directory is replaced."""
+    place = path.resolve()
+    return place.with_name(f"{place.name}{_REVIEWS_ENDING}")
+
+
+def reviews_locked(path: Path) -> FileLock:
+    """A lock for writing the reviews of a set; the same thread may take it several times."""
+    return FileLock(writing.beside(path.resolve(), "lock"), is_singleton=True)
+
+
+def move_reviews(path: Path) -> None:
+    """Moves reviews that an older version kept in the set's own directory, which may be replaced, to their place."""
+    old, new = path.resolve() / REVIEWS, reviews_of(path)
+    if not old.is_dir():
+        return
+    with reviews_locked(path):
+        if not new.exists():
+            old.rename(new)
+        for file in old.iterdir() if old.is_dir() else ():
+            # The last verdict on a context counts, so it does no harm if a crash leaves lines in both files.
+            later = (new / file.name).read_bytes() if (new / file.name).exists() else b""
+            with writing.writing_file(new / file.name) as partial:
+                partial.write_bytes(file.read_bytes().rstrip(b"\n") + b"\n" + later)
+            writing.sync_entry(new)
+            file.unlink()
+        writing.sync_entry(new.parent)
+        writing.sync_entry(old.parent)
 
 
 def write_qrels(path: Path, cited: Iterable[tuple[str, Sequence[str]]]) -> None:
@@ -312,10 +346,12 @@ def place_for(name: str) -> Path:
     """Where a new set of this name goes: a path as it is, a bare name below `diagnostics/`.
 
     Raises:
-        InputError: A family has that name.
+        InputError: A family, or a folder of reviews, has such a name.
     """
     if name in FAMILIES:
         raise InputError(f"{name} is a family of strata", f"Give the set another name: --out my-{name}")
+    if name.endswith(_REVIEWS_ENDING):
+        raise InputError(f"{name} is where reviews of another set would be kept", "Give the set another name.")
     return DIAGNOSTICS / name if Path(name).name == name else Path(name)
 
 

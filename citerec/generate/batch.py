@@ -1,7 +1,6 @@
 """Texts for all tasks of a file, written one by one into another."""
 
 import itertools
-import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from citerec.generate.writers.base import Writer
 from citerec.groundwork.hashing import identity
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import alone, beside, write_failures
+from citerec.groundwork.writing import alone, beside, remove, write_failures
 from citerec.texts.learnt import served_in_training
 from citerec.texts.read import read_tasks
 from citerec.texts.write import prediction_record
@@ -63,7 +62,7 @@ def write_batch(path: Path, writer: Writer, out: Path, *, limit: int | None = No
         _write(path, writer, texts, limit, whole, on_progress)
         done = _counted(texts)
         texts.replace(out)
-        shutil.rmtree(folder)
+        remove(folder)
     return done
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import orjson
 
 from citerec.errors import InputError
-from citerec.groundwork.writing import beside, exchange, recover, write_failures
+from citerec.groundwork.writing import beside, exchange, recover, remove, write_failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +60,9 @@ class Kind:
         partial = beside(out, "writing")
         try:
             with write_failures(out):
-                shutil.rmtree(partial, ignore_errors=True)
+                remove(partial)
                 partial.mkdir(parents=True)
                 yield partial
                 exchange(partial, out)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            remove(partial)

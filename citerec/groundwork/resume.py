@@ -7,7 +7,6 @@ states its own version, which is increased when the same input would give anothe
 
 import contextlib
 import functools
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ import orjson
 from citerec.errors import InputError
 from citerec.groundwork.hashing import digest_of, file_digest, identity
 from citerec.groundwork.processes import outcomes_of
-from citerec.groundwork.writing import alone, write_json
+from citerec.groundwork.writing import alone, remove, write_json
 from citerec.version import __version__
 
 JOURNAL = "journal.json"
@@ -37,7 +36,7 @@ class Journal:
         stated = orjson.loads(orjson.dumps({"citerec": __version__, **plan}))
         self.is_new = self._notes.get("plan") != stated
         if self.is_new:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove(folder)
             folder.mkdir(parents=True)
             self._notes = {}
             self.note(plan=stated)

@@ -1,10 +1,12 @@
 """Files and directories that are written whole or not at all: first beside their place, then moved to it.
 
-A directory cannot take the place of another in one step. So the old one moves aside first, the new one takes its place,
-and the old one is removed last. After a crash in between, `recover` puts the old one back.
+On Linux, a new directory and the old one change places in one step. Where the system cannot do that, the old one moves
+aside first, the new one takes its place, and the old one is removed last. After a crash in between, `recover` puts the
+old one back.
 """
 
 import contextlib
+import ctypes
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,6 +18,7 @@ from filelock import FileLock, Timeout
 from citerec.errors import BuildError
 
 _TRIES = 100
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux: linux/fcntl.h, linux/fs.h
 
 
 def beside(place: Path, what: str) -> Path:
@@ -26,14 +29,33 @@ def beside(place: Path, what: str) -> Path:
 def exchange(new: Path, place: Path, aside: Path | None = None) -> None:
     """Replaces a directory by a complete new one on the same disk.
 
-    Meanwhile the old one is at `aside`, by default `.NAME.previous`; `recover` must be given the same path.
+    If that takes two steps, the old one is at `aside` in between, by default `.NAME.previous`; `recover` must be given
+    the same path.
     """
     aside = aside or beside(place, "previous")
     recover(place, aside)
     sync(new)
+    if not (place.exists() and _swapped(new, place)):
+        _replace(new, place, aside)
+    sync_entry(place.parent)
+    remove(new)  # the old one, if they changed places
+    remove(aside)
+
+
+def _swapped(one: Path, other: Path) -> bool:
+    """Lets two directories change places in one step; False if the system cannot do that."""
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError):
+        return False
+    return bool(renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)
+
+
+def _replace(new: Path, place: Path, aside: Path) -> None:
+    """Puts a directory in the place of another in two steps."""
     for attempt in range(_TRIES):
         if place.exists():
-            shutil.rmtree(aside, ignore_errors=True)
+            remove(aside)
             place.rename(aside)
         try:
             new.rename(place)
@@ -43,17 +65,25 @@ def exchange(new: Path, place: Path, aside: Path | None = None) -> None:
             if attempt == _TRIES - 1 or not place.exists():
                 recover(place, aside)
                 raise
-    sync_entry(place.parent)
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 def recover(place: Path, aside: Path | None = None) -> None:
     """Puts back a directory whose exchange was interrupted; call this before reading it."""
     aside = aside or beside(place, "previous")
-    if not place.exists() and aside.exists():
-        # It fails if a running exchange puts its new one there first, which is as good.
-        with contextlib.suppress(OSError):
+    # It fails if a running exchange puts its new one there first, which is as good. An empty folder in its place, made
+    # after the crash, must not keep the only copy aside, where it would be removed.
+    with contextlib.suppress(OSError):
+        if aside.exists() and (not place.exists() or not any(place.iterdir())):
             aside.rename(place)
+
+
+def remove(folder: Path) -> None:
+    """Removes a directory, if there is one. It is renamed first, so that half of one is never used for a whole one."""
+    rest = folder.with_name(f"{folder.name}-removed")
+    shutil.rmtree(rest, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.rename(rest)
+    shutil.rmtree(rest, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -22,10 +22,10 @@ import orjson
 from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
-from citerec.errors import SettingsError
+from citerec.errors import IndexUnusableError, SettingsError
 from citerec.groundwork.registry import Registry
 from citerec.records import Paper
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.base import Candidate, CitanceKey
 from citerec.settings import PartSettings
 
 MANIFEST = "manifest.json"
@@ -139,7 +139,22 @@ def in_new_order(ranked: Iterable[Candidate], rest: Iterable[Candidate]) -> list
 def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:
     """The citing sentence that the search found for each candidate, by paper id."""
     return {
-        candidate.paper_id: store.citances(candidate.paper_id, candidate.citance.citing_id)[candidate.citance.position]
+        candidate.paper_id: citance_text(store, candidate.paper_id, candidate.citance)
         for candidate in candidates
         if candidate.citance
     }
+
+
+def citance_text(store: PaperStore, paper_id: str, citance: CitanceKey) -> str:
+    """The citing sentence that the search found for a paper.
+
+    Raises:
+        IndexUnusableError: The store does not have it.
+    """
+    texts = store.citances(paper_id, citance.citing_id)
+    if citance.position >= len(texts):
+        raise IndexUnusableError(
+            f"the paper store lacks a sentence in which {citance.citing_id} cites {paper_id}",
+            "It is damaged: run `citerec index verify`.",
+        )
+    return texts[citance.position]

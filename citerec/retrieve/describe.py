@@ -1,13 +1,15 @@
 """Descriptions of indexes, for `citerec index info` and `list`."""
 
+import functools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from citerec.errors import IndexUnusableError
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
-from citerec.retrieve.index import DENSE, open_store, recover
 from citerec.retrieve.manifest import Manifest, is_index
+from citerec.retrieve.staging import DENSE, open_store
+from citerec.retrieve.steady import read_steadily
 
 _SHOWN = 12
 
@@ -54,7 +56,10 @@ def describe(index: Path) -> Description:
     Raises:
         IndexUnusableError: There is none, or it is half built, broken, or of another version.
     """
-    recover(index)
+    return read_steadily(index, lambda: _described(index))
+
+
+def _described(index: Path) -> Description:
     manifest = Manifest.read(index)
     store = open_store(index)
     try:
@@ -77,11 +82,15 @@ def list_indexes(folder: Path) -> list[Listed]:
     found = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else []:
         if is_index(path) and not path.name.startswith("."):
-            try:
-                found.append(Listed(path, size_of(path), Manifest.read(path)))
-            except IndexUnusableError as error:
-                found.append(Listed(path, size_of(path), None, error.message))
+            found.append(read_steadily(path, functools.partial(_listed, path)))
     return found
+
+
+def _listed(path: Path) -> Listed:
+    try:
+        return Listed(path, size_of(path), Manifest.read(path))
+    except IndexUnusableError as error:
+        return Listed(path, size_of(path), None, error.message)
 
 
 def _most(histogram: dict[str, int]) -> dict[str, int]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import functools
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +18,7 @@ from citerec.corpus.store import Counts, PaperStore, SearchableCitance, Searchab
 from citerec.errors import IndexUnusableError, SourceError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import Journal, forget
-from citerec.groundwork.writing import beside, exchange
+from citerec.groundwork.writing import beside, exchange, remove
 from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperDocument
@@ -27,7 +28,9 @@ from citerec.retrieve.manifest import IndexCounts, Manifest, is_index
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE
 from citerec.retrieve.staging import STORE, disk_failures, followed, locked, plan_of, staging_of
+from citerec.retrieve.staging import open_store as open_store
 from citerec.retrieve.staging import recover as recover
+from citerec.retrieve.verify import store_faults
 from citerec.version import __version__
 
 QUARANTINE = "quarantine.jsonl"
@@ -87,7 +90,7 @@ def add_to_index(
     The old index is kept until the new one is complete. Other errors are those of `build_index`.
 
     Raises:
-        IndexUnusableError: There is no index to add to.
+        IndexUnusableError: There is no index to add to, or it is damaged.
     """
     options = options or BuildOptions()
     index = followed(index)
@@ -96,7 +99,7 @@ def add_to_index(
     shards = find_shards(sources, options.format_name, options.citances)
     if options.dense is None and has_vectors(index / DENSE):
         options = replace(options, dense=renewal(index / DENSE))
-    with staging_of(index, plan_of(shards, f"add to {before.fingerprint}"), copy_from=index) as journal:
+    with staging_of(index, plan_of(shards, f"add to {before.fingerprint}"), functools.partial(_copy, index)) as journal:
         return _fill(journal, shards, options, index / DENSE, on_progress)
 
 
@@ -135,15 +138,18 @@ def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_
     return made
 
 
-def open_store(index: Path) -> SqliteStore:
-    """The paper store of an index directory, to read; raises IndexUnusableError if it cannot be read."""
-    try:
-        return SqliteStore(index / STORE, read_only=True)
-    except sqlite3.Error as error:
+def _copy(index: Path, staging: Path) -> None:
+    """Copies the index that is added to; raises IndexUnusableError if its paper store is damaged."""
+    if faults := store_faults(index, Manifest.read(index)):
+        remove(staging)
         raise IndexUnusableError(
-            f"the paper store of {index} cannot be read ({error})",
-            f"Build it again: citerec index build … --out {index}",
-        ) from error
+            f"{index} is damaged, and nothing was added to it: {faults[0]}",
+            "Build it again from its sources; the existing index was not changed.",
+        )
+    shutil.copy2(index / STORE, staging / STORE)
+    # Lucene never changes a file that it has written, so links are enough.
+    shutil.rmtree(staging / LUCENE, ignore_errors=True)
+    shutil.copytree(index / LUCENE, staging / LUCENE, copy_function=os.link)
 
 
 def _fill(
@@ -202,7 +208,7 @@ def _check_lucene(staging: Path, counts: Counts) -> None:
     for name, expected in (("papers", counts.papers), ("citances", counts.citances)):
         found = count_documents(staging / LUCENE / name) if expected else 0
         if found != expected:
-            shutil.rmtree(staging)
+            remove(staging)
             raise IndexUnusableError(
                 f"Lucene has {found:,} {name} where the store has {expected:,}: the index was damaged before",
                 "Build it again from its sources; the existing index was not changed.",

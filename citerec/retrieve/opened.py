@@ -11,9 +11,9 @@ from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError, SearchError
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.base import Candidate
-from citerec.retrieve.index import open_store, recover
 from citerec.retrieve.manifest import Manifest
-from citerec.retrieve.staging import LUCENE
+from citerec.retrieve.staging import LUCENE, open_store
+from citerec.retrieve.steady import read_steadily
 
 if TYPE_CHECKING:
     from citerec.retrieve.lucene import LuceneRetriever
@@ -43,10 +43,13 @@ class OpenIndex:
             IndexUnusableError: There is none, or it is half built, broken, or of another version.
             JavaError: There is no Java runtime that can run Lucene.
         """
+        path = Path(index)
+        return read_steadily(path, lambda: cls._open(path, lucene_settings), cls.close)
+
+    @classmethod
+    def _open(cls, path: Path, lucene_settings: Any) -> Self:
         from citerec.retrieve.lucene import LuceneRetriever
 
-        path = Path(index)
-        recover(path)
         manifest = Manifest.read(path)
         store = open_store(path)
         try:

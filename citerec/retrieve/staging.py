@@ -2,10 +2,9 @@
 
 import contextlib
 import errno
-import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from citerec.corpus.ledger import ledger_of
@@ -15,7 +14,7 @@ from citerec.errors import BuildError
 from citerec.groundwork import writing
 from citerec.groundwork.hashing import identity
 from citerec.groundwork.resume import Journal, forget
-from citerec.groundwork.writing import alone, beside, exchange
+from citerec.groundwork.writing import alone, beside, exchange, remove
 
 STORE = "papers.sqlite"
 LUCENE = "lucene"
@@ -29,6 +28,11 @@ def recover(index: Path) -> None:
         writing.recover(index / DENSE, beside(index, "previous-vectors"))
 
 
+def open_store(index: Path) -> SqliteStore:
+    """The paper store of an index directory, to read; raises IndexUnusableError if it cannot be read."""
+    return SqliteStore(index / STORE, read_only=True)
+
+
 def followed(path: Path) -> Path:
     """A path with its link followed: the directory is replaced, not the link to it."""
     return path.resolve() if path.is_symlink() else path
@@ -40,18 +44,23 @@ def plan_of(shards: list[Shard], what: str) -> dict[str, object]:
 
 
 @contextlib.contextmanager
-def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = None) -> Iterator[Journal]:
+def staging_of(
+    index: Path, plan: dict[str, object], begin: Callable[[Path], None] = lambda _: None
+) -> Iterator[Journal]:
     """The journal of a directory beside the index, which replaces it at the end and takes over its rankers.
 
-    If interrupted, it waits for the same plan. The note `first_shard` is the number of the store's first new shard.
+    If interrupted, it waits for the same plan. The note `first_shard` is the number of the store's first new shard;
+    `begin` writes what is there before it.
     """
     with disk_failures(index), locked(index):
         recover(index)
-        shutil.rmtree(beside(index, "previous-vectors"), ignore_errors=True)
+        remove(beside(index, "previous-vectors"))
         journal = Journal(beside(index, "building"), plan)
         staging = journal.folder
         if journal.get("first_shard") is None:
-            journal.note(first_shard=_begun(staging, copy_from))
+            begin(staging)
+            with contextlib.closing(SqliteStore(staging / STORE)) as store:
+                journal.note(first_shard=ledger_of(store).next_shard())
         yield journal
         for folder in index.iterdir() if index.exists() else ():
             # Rankers trained for an index cost more than the index: they are kept.
@@ -61,17 +70,6 @@ def staging_of(index: Path, plan: dict[str, object], copy_from: Path | None = No
         exchange(staging, index)
         for folder in (index, index / DENSE):
             forget(folder)
-
-
-def _begun(staging: Path, copy_from: Path | None) -> int:
-    """Copies the index that is added to; returns the number of the first shard to read."""
-    if copy_from is not None:
-        shutil.copy2(copy_from / STORE, staging / STORE)
-        # Lucene never changes a file that it has written, so links are enough.
-        shutil.rmtree(staging / LUCENE, ignore_errors=True)
-        shutil.copytree(copy_from / LUCENE, staging / LUCENE, copy_function=os.link)
-    with contextlib.closing(SqliteStore(staging / STORE)) as store:
-        return ledger_of(store).next_shard()
 
 
 def locked(index: Path) -> contextlib.AbstractContextManager[None]:

@@ -1,7 +1,7 @@
 """Checks an index directory: every file is intact, and store, Lucene, vectors and manifest agree."""
 
+import contextlib
 import itertools
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from citerec.retrieve.dense.kinds import decoded, open_faiss
 from citerec.retrieve.dense.listing import paper_text, text_digest
 from citerec.retrieve.dense.manifest import FILES, DenseManifest
 from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.index import DENSE, LUCENE, open_store
 from citerec.retrieve.lucene.fields import ID, open_directory
 from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.staging import DENSE, LUCENE, open_store
+from citerec.retrieve.steady import read_steadily
 
 _SHOWN_IDS = 3
 _CHUNK = 1 << 16
@@ -29,15 +30,26 @@ def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
     Raises:
         IndexUnusableError: It is not an index, half built, or of another version.
     """
-    manifest = Manifest.read(index)
+    return read_steadily(index, lambda: _faults(index, on_progress))
+
+
+def store_faults(index: Path, manifest: Manifest) -> list[str]:
+    """The faults of the paper store of an index: its structure, its counts, its fingerprint."""
     try:
-        store = open_store(index)
+        with contextlib.closing(open_store(index)) as store:
+            faults = [f"the paper store: {fault}" for fault in store.integrity_faults()]
+            return faults or _counts_faults(store, manifest)
     except IndexUnusableError as error:
         return [error.message]
+
+
+def _faults(index: Path, on_progress: Progress) -> list[str]:
+    manifest = Manifest.read(index)
+    on_progress("checking the store", 0, 1)
+    if faults := store_faults(index, manifest):
+        return faults
+    store = open_store(index)
     try:
-        on_progress("checking the store", 0, 1)
-        faults = [f"the paper store: {fault}" for fault in store.integrity_faults()]
-        faults += _counts_faults(store, manifest)
         for name, expected in (("papers", manifest.counts.papers), ("citances", manifest.counts.citances)):
             on_progress(f"checking {name}", 0, 1)
             path = index / LUCENE / name
@@ -48,8 +60,6 @@ def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
         if (index / DENSE).exists():
             on_progress("checking vectors", 0, 1)
             faults += _dense_faults(index / DENSE, store, manifest.fingerprint)
-    except sqlite3.Error as error:
-        return [f"the paper store is damaged: {error}"]
     except IndexUnusableError as error:
         return [error.message]
     finally:

@@ -16,7 +16,7 @@ import orjson
 from citerec.errors import BuildError, SourceError
 from citerec.groundwork.hashing import file_digest
 from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import alone, beside, exchange, sync_entry
+from citerec.groundwork.writing import alone, beside, exchange, remove, sync_entry
 from citerec.retrieve.manifest import is_index
 
 _STATE = "state.json"
@@ -127,7 +127,7 @@ def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
         with alone(_beside(out, "lock"), *busy):
             folder = Journal(_beside(out, "training"), plan).folder
             yield folder
-            shutil.rmtree(folder)
+            remove(folder)
     except OSError as error:
         raise BuildError(
             f"cannot train {out}: {error.strerror or error}", "Make room, then run the same command: it continues."

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from citerec.diagnostics.sets import reviews_of
 from tests.conftest import DEMO, Citerec
 from tests.e2e.test_cli import one_line
 from tests.unit.test_review import built, everything, ids
@@ -36,7 +37,7 @@ def labelled(tmp_path: Path) -> Path:
 
 
 def lines(path: Path, reviewer: str = "ada") -> list[dict[str, Any]]:
-    text = (path / "reviews" / f"{reviewer}.jsonl").read_text(encoding="utf-8")
+    text = (reviews_of(path) / f"{reviewer}.jsonl").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -54,7 +55,7 @@ def test_a_context_is_shown_with_all_that_is_to_be_checked(citerec: Citerec, min
     assert re.search(r"7 \(2010\) cites \d", shown)
     assert "one whole sentence? just one citation" in shown
     assert all(len(line) <= 100 for line in shown.splitlines())
-    assert not (mine / "reviews").exists()
+    assert not reviews_of(mine).exists()
 
 
 def test_a_session_goes_on_where_it_stopped(citerec: Citerec, mine: Path) -> None:
@@ -105,7 +106,7 @@ def test_other_keys_do_nothing(citerec: Citerec, mine: Path) -> None:
     result = citerec("diagnostics", "review", "mine", "--reviewer", "ada", text="accept\n\nx\n?\nq\na\n")
     assert result.stdout.count("no such key: ? lists them") == 3
     assert "it is shown again in the next session" in result.stdout
-    assert not (mine / "reviews").exists()
+    assert not reviews_of(mine).exists()
 
 
 def test_a_sample_and_a_class(citerec: Citerec, labelled: Path) -> None:
@@ -174,7 +175,7 @@ def test_what_cannot_be_done_is_said_in_one_line(citerec: Citerec, mine: Path, t
     one_line(citerec(*review, "mine", "--reviewer", "../ada"), 2, "no reviewer's name")
     one_line(citerec(*review, "mine", "--status", "--apply"), 2, "not both")
     one_line(citerec(*review, "mine", "--apply", "--reviewer", "ada"), 2, "give them alone")
-    assert not list(tmp_path.rglob("reviews"))
+    assert not list(tmp_path.rglob("*reviews"))
 
 
 def test_the_login_name_is_the_reviewer(citerec: Citerec, mine: Path) -> None:

@@ -1,10 +1,13 @@
 """Index directories on real SQLite and real Lucene."""
 
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -192,6 +195,7 @@ def test_two_builders_of_one_index_do_not_meet(release: Path, tmp_path: Path) ->
 
 FULL_DISK = """
 import resource, sys
+from collections.abc import Callable
 from pathlib import Path
 from citerec.corpus.store import SearchableText
 from citerec.retrieve.lucene.jvm import java_failures, start
@@ -255,8 +259,6 @@ def test_verify_finds_damage(demo_index: Path, tmp_path: Path) -> None:
     assert "damaged" in verify(flipped)[0]
 
     edited = damaged("store")
-    import sqlite3
-
     with sqlite3.connect(edited / "papers.sqlite") as database:
         database.execute("UPDATE papers SET title = 'forged' WHERE paper_id = '900000001'")
     assert "fingerprint" in verify(edited)[0]
@@ -351,6 +353,82 @@ def test_a_damaged_store_is_told_apart(demo_index: Path, tmp_path: Path) -> None
     (index / "papers.sqlite").unlink()
     with pytest.raises(IndexUnusableError, match="paper store"):
         describe(index)
+
+
+def _truncated(store: Path) -> None:
+    os.truncate(store, store.stat().st_size // 2)
+
+
+def _garbage(store: Path) -> None:
+    """Every page but the first: opening does not notice it."""
+    data = store.read_bytes()
+    store.write_bytes(data[:4096] + b"\x5a" * (len(data) - 4096))
+
+
+def _without_citations(store: Path) -> None:
+    with contextlib.closing(sqlite3.connect(store)) as database:
+        database.execute("DROP TABLE citations")
+
+
+def _with_broken_json(store: Path) -> None:
+    with contextlib.closing(sqlite3.connect(store)) as database, database:
+        database.execute("UPDATE papers SET fields_of_study = '[\"Bio', authors = '[\"A'")
+
+
+DAMAGE = [
+    _truncated,
+    _garbage,
+    _without_citations,
+    _with_broken_json,
+    lambda store: store.write_bytes(b""),
+]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_of_the_store_is_said_in_one_line_whenever_it_shows(
+    demo_index: Path, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    index = tmp_path / "copy"
+    shutil.copytree(demo_index, index)
+    recommender = Recommender.open(index)  # and a search that began before
+    damage(index / "papers.sqlite")
+    for search in (
+        lambda: Recommender.open(index).search("the role of proteins in cells <REF>", k=100, explain=True),
+        lambda: recommender.search("the role of proteins in cells <REF>", k=100),
+    ):
+        with contextlib.suppress(IndexUnusableError):
+            search()
+    if damage is not _without_citations:
+        with pytest.raises(IndexUnusableError, match="paper store"):
+            describe(index)
+    assert verify(index)
+
+
+def test_a_sentence_that_the_store_has_lost_is_told(tmp_path: Path) -> None:
+    papers = [{"paper_id": "a", "title": "Okapi"}, {"paper_id": "b", "title": "Citing"}]
+    write_lines(tmp_path / "papers.jsonl", papers)
+    cited = {"context_id": "1", "text": "Giraffes do so <REF>.", "citing_id": "b", "cited_ids": ["a"]}
+    write_lines(tmp_path / "contexts.jsonl", [cited])
+    index = tmp_path / "index"
+    build_index([tmp_path / "papers.jsonl"], index, BuildOptions(citances=(tmp_path / "contexts.jsonl",)))
+    assert Recommender.open(index).search("giraffes <REF>")[0].citance
+    with contextlib.closing(sqlite3.connect(index / "papers.sqlite")) as database, database:
+        database.execute("UPDATE citations SET contexts = '[]'")
+    with pytest.raises(IndexUnusableError, match="lacks a sentence in which b cites a"):
+        Recommender.open(index).search("giraffes <REF>")
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_nothing_is_added_to_a_damaged_store(demo_index: Path, tmp_path: Path, damage: Callable[[Path], None]) -> None:
+    index = tmp_path / "copy"
+    shutil.copytree(demo_index, index)
+    damage(index / "papers.sqlite")
+    before = {path: path.read_bytes() for path in index.rglob("*") if path.is_file()}
+    more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "m", "title": "More"}])
+    with pytest.raises(IndexUnusableError, match="nothing was added to it"):
+        add_to_index([more], index)
+    assert {path: path.read_bytes() for path in index.rglob("*") if path.is_file()} == before
+    assert not list(tmp_path.glob(".copy.building*"))
 
 
 def test_other_files_beside_the_papers_are_passed_over(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """The manual check: verdicts kept and read back, agreement, and sets without what was rejected."""
 
 import csv
+import functools
 import json
 import shutil
 from collections import Counter
@@ -30,9 +31,10 @@ from citerec.diagnostics.review import (
     tally,
     wilson,
 )
-from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, read_set, write_set
+from citerec.diagnostics.sets import SET, FamilyOfSet, Sampling, SetFacts, place_for, read_set, reviews_of, write_set
 from citerec.errors import InputError
 from tests.conftest import DEMO, write_lines
+from tests.torture.crash_points import DIED, crashes
 
 SHORT, LONG = ("length", "short"), ("length", "long")
 
@@ -160,7 +162,7 @@ def test_later_lines_win_and_all_are_kept(mine: Path) -> None:
         ("s1", "reject", "über"),
     ]
     assert reviews["bob"]["s1"].verdict is None
-    lines = [json.loads(line) for line in (mine / "reviews" / "ada.jsonl").read_text(encoding="utf-8").splitlines()]
+    lines = [json.loads(line) for line in (reviews_of(mine) / "ada.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(lines) == 3
     assert set(lines[0]) == {"context_id", "verdict", "note", "when"}
     assert lines[0]["when"].endswith("+00:00")
@@ -176,7 +178,7 @@ def test_a_verdict_can_be_taken_back(mine: Path) -> None:
 @pytest.mark.parametrize("torn", ['{"context_id": "s2", "verd', '{"context_id": "s2", "note": "ü'.encode()[:-1], "{"])
 def test_a_torn_last_line_is_left_out_and_the_next_stands_alone(mine: Path, torn: str | bytes) -> None:
     record_verdict(mine, "ada", "s1", "accept")
-    with (mine / "reviews" / "ada.jsonl").open("ab") as file:
+    with (reviews_of(mine) / "ada.jsonl").open("ab") as file:
         file.write(torn if isinstance(torn, bytes) else torn.encode())
     assert list(read_reviews(mine)["ada"]) == ["s1"]
     record_verdict(mine, "ada", "s2", "reject")
@@ -184,8 +186,8 @@ def test_a_torn_last_line_is_left_out_and_the_next_stands_alone(mine: Path, torn
 
 
 def test_a_last_line_without_an_end_counts(mine: Path) -> None:
-    (mine / "reviews").mkdir()
-    (mine / "reviews" / "ada.jsonl").write_text('{"context_id": "s1", "verdict": "accept"}')
+    reviews_of(mine).mkdir()
+    (reviews_of(mine) / "ada.jsonl").write_text('{"context_id": "s1", "verdict": "accept"}')
     assert read_reviews(mine)["ada"]["s1"] == Review("s1", "accept", "", "")
     record_verdict(mine, "ada", "s2", "accept")
     assert list(read_reviews(mine)["ada"]) == ["s1", "s2"]
@@ -196,7 +198,7 @@ def test_a_last_line_without_an_end_counts(mine: Path) -> None:
 )
 def test_a_line_that_is_no_verdict_is_named(mine: Path, line: str) -> None:
     record_verdict(mine, "ada", "s1", "accept")
-    with (mine / "reviews" / "ada.jsonl").open("a") as file:
+    with (reviews_of(mine) / "ada.jsonl").open("a") as file:
         file.write(line + "\n")
     with pytest.raises(InputError, match=r"ada\.jsonl, line 2 is no verdict"):
         read_reviews(mine)
@@ -206,7 +208,7 @@ def test_a_line_that_is_no_verdict_is_named(mine: Path, line: str) -> None:
 def test_names_that_are_no_file_names_are_refused(mine: Path, name: str) -> None:
     with pytest.raises(InputError, match="is no reviewer's name"):
         record_verdict(mine, name, "s1", "accept")
-    assert not (mine / "reviews").exists()
+    assert not reviews_of(mine).exists()
 
 
 @pytest.mark.parametrize("name", ["ada", "Åsa", "ada.l", "a-b_c", "ada@example.org", "x" * 63])
@@ -219,7 +221,7 @@ def test_what_is_shipped_is_not_written_to(mine: Path, monkeypatch: pytest.Monke
         record_verdict(DEMO, "ada", "demo-001-1", "reject")
     with pytest.raises(InputError, match="comes with citerec"):
         apply_reviews(DEMO)
-    assert not (DEMO / "reviews").exists()
+    assert not (reviews_of(DEMO)).exists()
     check_may_review(mine)
     monkeypatch.setattr("citerec.diagnostics.review._PACKAGE", mine.parent)  # as in a wheel
     with pytest.raises(InputError, match="comes with citerec"):
@@ -343,14 +345,57 @@ def test_what_was_taken_out_still_counts(mine: Path) -> None:
     assert (after.accepted, after.rejected, after.left) == (2, 1, 2)  # the reserve waits
 
 
+# Where they are
+
+
+def test_reviews_in_the_set_itself_are_read_and_moved_beside_it(mine: Path) -> None:
+    """Older versions kept them inside."""
+    write_lines(mine / "reviews" / "ada.jsonl", [{"context_id": "s1", "verdict": "accept"}])
+    write_lines(mine / "reviews" / "bob.jsonl", [{"context_id": "s1", "verdict": "accept"}])
+    write_lines(reviews_of(mine) / "ada.jsonl", [{"context_id": "s1", "verdict": "reject"}])
+    assert {name: found["s1"].verdict for name, found in read_reviews(mine).items()} == {
+        "ada": "reject",
+        "bob": "accept",
+    }
+    apply_reviews(mine)
+    assert not (mine / "reviews").exists()
+    assert len(everything(reviews_of(mine))) == 2
+    assert [found["s1"].verdict for found in read_reviews(mine).values()] == ["reject", "accept"]
+
+
+@pytest.mark.parametrize("both", [False, True])
+def test_wherever_it_stops_no_verdict_is_lost_while_they_are_moved(tmp_path: Path, both: bool) -> None:
+    mine = tmp_path / "folder" / "mine"
+
+    def prepare() -> None:
+        shutil.rmtree(mine.parent, ignore_errors=True)
+        built(mine)
+        write_lines(mine / "reviews" / "ada.jsonl", [{"context_id": "s1", "verdict": "reject"}])
+        if both:
+            write_lines(reviews_of(mine) / "ada.jsonl", [{"context_id": "s2", "verdict": "accept"}])
+
+    for outcome in crashes(functools.partial(apply_reviews, mine), prepare):
+        assert outcome.code in (0, DIED), outcome.output
+        assert SET.is_at(mine)
+        assert list(read_reviews(mine)["ada"]) == ["s1", "s2"][: 1 + both]
+        assert ids(mine) in (["s1", "s2", "l1", "l2"], ["r-first", "s2", "l1", "l2"])
+    assert ids(mine) == ["r-first", "s2", "l1", "l2"]
+
+
+def test_a_set_cannot_be_named_like_the_reviews_of_another() -> None:
+    with pytest.raises(InputError, match="reviews of another set"):
+        place_for("mine.reviews")
+
+
 # Applying
 
 
 def test_a_reserve_of_the_same_class_and_cell_stands_in(mine: Path) -> None:
     record_verdict(mine, "ada", "s1", "reject", "no sentence")
     record_verdict(mine, "bob", "s1", "accept")
-    before = everything(mine)
+    before, verdicts = everything(mine), everything(reviews_of(mine))
     applied = apply_reviews(mine)
+    assert everything(reviews_of(mine)) == verdicts
     assert (applied.contexts, applied.rejected, applied.replacements) == (4, ("s1",), ("r-first",))
     assert ids(mine) == ["r-first", "s2", "l1", "l2"]  # r-used cites a paper of l1
     found = read_set(mine)
@@ -366,7 +411,7 @@ def test_a_reserve_of_the_same_class_and_cell_stands_in(mine: Path) -> None:
     (said,) = gone.record["rejected_by"]
     assert (said["reviewer"], said["why"]) == ("ada", "no sentence")
     after = everything(mine)
-    for name in ("cells.csv", "quarantine.jsonl", "figures/funnel.svg", "reviews/ada.jsonl", "reviews/bob.jsonl"):
+    for name in ("cells.csv", "quarantine.jsonl", "figures/funnel.svg"):
         assert after[name] == before[name], name
     assert items_of(mine)[0].slot == ("Art", "2001–2005", "0", "length", "short")
 
@@ -425,7 +470,7 @@ def test_applying_twice_does_nothing_more(mine: Path) -> None:
     again = apply_reviews(mine)
     assert (again.contexts, again.rejected, again.replacements) == (3, (), ())
     assert everything(mine) == once
-    assert sorted(path.name for path in mine.parent.iterdir()) == [".mine.lock", "mine"]
+    assert sorted(path.name for path in mine.parent.iterdir()) == [".mine.lock", "mine", "mine.reviews"]
 
 
 def test_a_labelled_set_only_loses_contexts(labelled: Path) -> None:

@@ -1,8 +1,8 @@
 """Directories and files are there whole, the old or the new, wherever the work ends."""
 
+import functools
 import os
-import subprocess
-import sys
+import shutil
 import threading
 from pathlib import Path
 
@@ -10,34 +10,12 @@ import orjson
 import pytest
 
 from citerec.errors import BuildError
+from citerec.groundwork import writing
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.writing import alone, beside, exchange, recover, write_json, writing_file
-from tests.conftest import ROOT
+from tests.torture.crash_points import DIED, crashes
 
 KIND = Kind("thing", "citerec-thing", "manifest.json", frozenset({"manifest.json", "values"}))
-
-_DYING = """
-import os, shutil, sys
-from pathlib import Path
-from citerec.groundwork import writing
-from tests.unit.groundwork.test_writing import KIND, write
-
-out, after = Path(sys.argv[1]), int(sys.argv[2])
-calls = 0
-
-def dying(step):
-    def counted(*arguments, **more):
-        global calls
-        calls += 1
-        if calls > after:
-            os._exit(9)
-        return step(*arguments, **more)
-    return counted
-
-Path.rename, writing.shutil.rmtree = dying(Path.rename), dying(shutil.rmtree)
-with KIND.writing(out) as folder:
-    write(folder, "new")
-"""
 
 
 def write(folder: Path, word: str) -> None:
@@ -52,28 +30,72 @@ def word_in(folder: Path) -> str:
     return word
 
 
-@pytest.mark.parametrize("after", range(7))
-def test_wherever_a_process_dies_the_old_or_the_new_stands(tmp_path: Path, after: int) -> None:
+def write_again(out: Path, word: str, steps: int) -> None:
+    """Replaces a directory, by an exchange in one step or in two."""
+    if steps == 2:
+        writing._swapped = lambda *_: False
+    with KIND.writing(out) as folder:
+        write(folder, word)
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_wherever_a_process_dies_the_old_or_the_new_is_there(tmp_path: Path, steps: int) -> None:
     out = tmp_path / "out"
-    write(out, "old")
-    code = subprocess.run([sys.executable, "-c", _DYING, out, str(after)], cwd=ROOT, check=False).returncode
-    assert code in (0, 9)
-    assert KIND.is_at(out)
-    assert word_in(out) == ("new" if code == 0 or after >= 4 else "old")
+    seen = []
+    for outcome in crashes(functools.partial(write_again, out, "new", steps), lambda: write(out, "old")):
+        assert outcome.code in (0, DIED), outcome.output
+        assert KIND.is_at(out)
+        seen.append(word_in(out))
+    assert seen == sorted(seen, reverse=True)  # old, then new
+    assert set(seen) == {"old", "new"}
     with KIND.writing(out) as folder:
         write(folder, "newest")
     assert word_in(out) == "newest"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-def test_readers_see_the_old_or_the_new_while_one_is_exchanged(tmp_path: Path) -> None:
-    """One that comes between the two renames puts the old one back; the new one takes its place all the same."""
+def test_half_a_removed_directory_is_never_put_back(tmp_path: Path) -> None:
+    """The old one is aside until the new one is there; then it is removed, and the place may be emptied by hand."""
+    out = tmp_path / "folder" / "out"
+
+    def prepare() -> None:
+        shutil.rmtree(out.parent, ignore_errors=True)
+        out.parent.mkdir()
+        write(out, "old")
+
+    for outcome in crashes(functools.partial(write_again, out, "new", 2), prepare):
+        assert outcome.code in (0, DIED), outcome.output
+        if KIND.is_at(out) and word_in(out) == "new":
+            shutil.rmtree(out)
+            recover(out)
+            assert not out.exists() or word_in(out) == "old"
+
+
+def test_an_empty_folder_in_the_place_does_not_cost_the_only_copy(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write(tmp_path / ".out.previous", "old")  # a crash between the two renames
+    out.mkdir()  # and someone who makes the missing folder again
+    with pytest.raises(KeyboardInterrupt), KIND.writing(out):
+        raise KeyboardInterrupt
+    assert word_in(out) == "old"
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_readers_see_the_old_or_the_new_while_one_is_exchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    """One that comes between two renames puts the old one back; the new one takes its place all the same."""
+    if steps == 2:
+        monkeypatch.setattr(writing, "_swapped", lambda *_: False)
     out, done = tmp_path / "out", threading.Event()
     write(out, "0")
+    missing = []
 
     def read() -> None:
         while not done.is_set():
             recover(out)
+            if steps == 1 and not out.exists():
+                missing.append(out)
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     for reader in readers:
@@ -87,6 +109,7 @@ def test_readers_see_the_old_or_the_new_while_one_is_exchanged(tmp_path: Path) -
         done.set()
         for reader in readers:
             reader.join()
+    assert not missing
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 

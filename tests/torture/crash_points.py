@@ -1,0 +1,158 @@
+"""Runs work in a process that dies right before its n-th rename, exchange or delete, or counts these points.
+
+The processes are forked from a clean one, so that neither Java nor threads of the caller are in them. Work must be
+picklable: a function of a module, or a partial of one.
+"""
+
+import functools
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from citerec.groundwork import writing
+
+Work = Callable[[], object]
+
+DIED = 86
+"""The exit code of a process that died at its point."""
+
+_STEPS = ("rename", "replace", "unlink", "remove", "rmdir")
+_PATIENCE = 300
+_ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a process ended.
+
+    Attributes:
+        code: Its exit code, or minus the signal that ended it; `DIED` if it died at its point.
+        points: How many renames and deletes it had begun.
+        output: What it wrote to standard output and standard error.
+    """
+
+    code: int
+    points: int
+    output: str
+
+    @property
+    def died(self) -> bool:
+        """Whether it died at its point: if not, the work ended before."""
+        return self.code == DIED
+
+
+def count_points(work: Work) -> int:
+    """How many points the work has; it is done by that."""
+    outcome = crash_at(work, None)
+    assert outcome.code == 0, outcome.output
+    return outcome.points
+
+
+def crash_at(work: Work, point: int | None) -> Outcome:
+    """Does the work in a process that dies right before its point of this number, from 1; never if it is None."""
+    server = _server()
+    assert server.stdin and server.stdout
+    with tempfile.NamedTemporaryFile(prefix="crash-") as output:
+        pickle.dump((work, point, output.name), server.stdin)
+        server.stdin.flush()
+        code, points = pickle.load(server.stdout)
+        return Outcome(code, points, output.read().decode(errors="replace"))
+
+
+def crashes(work: Work, prepare: Callable[[], object], points: Iterable[int] | None = None) -> Iterator[Outcome]:
+    """Does the work again and again, prepared anew each time, and lets it die at each of its points in turn."""
+    number = 0
+    for number in points if points is not None else range(1, sys.maxsize):
+        prepare()
+        outcome = crash_at(work, number)
+        yield outcome
+        if not outcome.died:
+            return
+
+
+def cli(folder: Path, *arguments: object) -> None:
+    """Runs `citerec` in a folder; to be used in a partial."""
+    from citerec.cli.main import main
+
+    os.chdir(folder)
+    sys.argv = ["citerec", *map(str, arguments)]
+    main()
+
+
+@functools.cache
+def _server() -> "subprocess.Popen[bytes]":
+    """The clean process, which ends when this one does."""
+    command = [sys.executable, "-m", "tests.torture.crash_points"]
+    return subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _serve() -> None:
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    while True:
+        try:
+            work, point, output = pickle.load(requests)
+        except EOFError:
+            return
+        here, there = os.pipe()
+        child = os.fork()
+        if not child:
+            _run(work, _Counter(point, there), output)
+        os.close(there)
+        _, status = os.waitpid(child, 0)
+        with os.fdopen(here, "rb") as counted:
+            pickle.dump((os.waitstatus_to_exitcode(status), len(counted.read())), answers)
+        answers.flush()
+
+
+def _run(work: Work, counter: "_Counter", output: str) -> None:
+    signal.alarm(_PATIENCE)
+    said = os.open(output, os.O_WRONLY | os.O_APPEND)
+    for standard in (1, 2):
+        os.dup2(said, standard)
+    for name in _STEPS:
+        setattr(os, name, counter.counted(getattr(os, name)))
+    writing._swapped = counter.counted(writing._swapped)  # a call of the C library
+    code = 0
+    try:
+        work()
+    except SystemExit as ended:
+        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    os._exit(code)
+
+
+class _Counter:
+    """Counts calls by a byte each in a pipe, and ends the process before one of them."""
+
+    def __init__(self, last: int | None, there: int) -> None:
+        self._points, self._last, self._there, self._process = 0, last, there, 0
+
+    def counted(self, step: Callable[..., Any]) -> Callable[..., Any]:
+        self._process = os.getpid()
+
+        def call(*arguments: Any, **more: Any) -> Any:
+            if os.getpid() == self._process:  # not in the workers that it starts
+                self._points += 1
+                os.write(self._there, b".")
+                if self._points == self._last:
+                    os._exit(DIED)
+            return step(*arguments, **more)
+
+        return call
+
+
+if __name__ == "__main__":
+    _serve()
