@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types imports unit docs docs-check demo-set bench results constraints clean
+.PHONY: help demo test lint types imports unit docs docs-check demo-set bench torture results constraints clean
 
 help:           ## Show the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
@@ -61,6 +61,11 @@ bench: $(READY)  ## Measure speed and memory (needs ../shared)
 	$(BIN)/python benchmarks/rouge.py
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/vectors.py
+
+SECONDS := 1200
+SEED := 0
+torture: $(READY)  ## Kill, crash, damage and exchange for 20 minutes: make torture SECONDS=60 SEED=1
+	$(BIN)/python -m tests.torture --seconds $(SECONDS) --seed $(SEED)
 
 results: $(READY)  ## Measure every system on every class: docs/results-tables.md (needs ../shared; hours)
 	$(BIN)/python benchmarks/results.py

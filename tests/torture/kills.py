@@ -1,4 +1,4 @@
-"""Commands that are killed: at random moments, or right before a rename or a delete. Nothing is lost, and they finish."""
+"""Commands that are killed at random moments, or right before a rename or a delete: nothing is lost, they finish."""
 
 import functools
 import os

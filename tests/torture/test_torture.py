@@ -1,0 +1,14 @@
+"""The short form of `make torture`."""
+
+from pathlib import Path
+
+from tests.torture.__main__ import PARTS, torture
+
+SECONDS = 100
+
+
+def test_nothing_is_lost_and_nothing_torn(tmp_path: Path) -> None:
+    tally = torture(SECONDS, 0, tmp_path, PARTS)
+    assert tally.sound, tally.faults
+    # Each part had a turn. A full disk needs the right to mount one.
+    assert {"kills", "crash points", "mutations", "opens", "exchanges"} <= tally.tried.keys()
