@@ -15,7 +15,8 @@ from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.verify import verify
 from tests.conftest import DEMO, write_lines
 from tests.datasets.conftest import ABSTRACTS
-from tests.e2e.test_data_cli import RECORDS, TEXT
+from tests.datasets.test_citebench import RECORDS
+from tests.e2e.test_data_cli import TEXT
 from tests.tiny_models import write_tiny_scibert
 
 CITEREC = Path(sys.executable).with_name("citerec")
