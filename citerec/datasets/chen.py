@@ -6,11 +6,11 @@ from typing import Any
 
 from citerec.corpus.json_lines import RecordError
 
-ANCHOR = re.compile(r"\[(\d+)\]")
+ANCHOR = re.compile(r"\[(\d{1,9})\]")
 _AT = re.compile(r"@cite_(\d+)")
 _GROUP = re.compile(r"\[(\d+(?:\s*[,;]\s*\d+)+)\]")
-_BEGINS = re.compile(r"\s*\[(\d+|x)\]\s*")
-_ANYWHERE = re.compile(r"(?:^|(?<=\s))\[(\d+|x)\]\s*")
+_BEGINS = re.compile(r"\s*\[(\d{1,9}|x)\]\s*")
+_ANYWHERE = re.compile(r"(?:^|(?<=\s))\[(\d{1,9}|x)\]\s*")
 _SENTENCE_ENDS = re.compile(r"[.!?][\"'”’)\]]*\s*$")
 _LOOKED_AT = 20  # characters before a marker
 
