@@ -64,8 +64,13 @@ class _Entry(NamedTuple):
 
 def _blocks(path: Path, text: str) -> list[_Block]:
     from bibtexparser.entrypoint import parse_string
-    from bibtexparser.model import DuplicateBlockKeyBlock, DuplicateFieldKeyBlock, Entry
-    from bibtexparser.model import ImplicitComment, ParsingFailedBlock
+    from bibtexparser.model import (
+        DuplicateBlockKeyBlock,
+        DuplicateFieldKeyBlock,
+        Entry,
+        ImplicitComment,
+        ParsingFailedBlock,
+    )
 
     # bibtexparser logs what it also returns as failed blocks: those go to the quarantine, once.
     logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)

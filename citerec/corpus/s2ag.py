@@ -96,7 +96,8 @@ def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
         return {}
     if not isinstance(ids, dict):
         raise RecordError(f"externalids is a {type(ids).__name__}: {ids!r:.60}")
-    return {printable(scheme): value for scheme in ids if scheme != "CorpusId" and (value := read_external_id(ids, scheme))}
+    found = {printable(scheme): read_external_id(ids, scheme) for scheme in ids if scheme != "CorpusId"}
+    return {scheme: value for scheme, value in found.items() if value}
 
 
 def known_intents(values: Any) -> tuple[str, ...]:

@@ -35,9 +35,7 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
         authors=read_strings(record, "authors"),
         fields_of_study=read_strings(record, "fields_of_study"),
         citation_count=read_count(record, "citation_count"),
-        external_ids={
-            printable(str(scheme)): printable(str(value)) for scheme, value in external_ids.items() if value
-        },
+        external_ids={printable(str(scheme)): printable(str(value)) for scheme, value in external_ids.items() if value},
         bibtex=record.get("bibtex") if isinstance(record.get("bibtex"), str) else None,
     )
     return searchable(paper)

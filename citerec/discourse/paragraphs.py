@@ -75,7 +75,8 @@ def parse_paragraph(record: dict[str, Any], default_id: str = "") -> Paragraph:
         raise RecordError("a sentence is blank")
     if not all(isinstance(label, str) and label.strip() for label in labels):
         raise RecordError("a label is missing or is no text")
-    return Paragraph(optional_id(record, "id") or default_id, sentences, tuple(printable(label).strip() for label in labels))
+    shown = tuple(printable(label).strip() for label in labels)
+    return Paragraph(optional_id(record, "id") or default_id, sentences, shown)
 
 
 def _of_corwa(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
