@@ -145,7 +145,7 @@ def test_too_many_bad_records_stop_the_build_and_leave_the_old_index(release: Pa
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"paper_id": 1, "title": "x"}\n' * 3 + "broken\n", encoding="utf-8")
     with pytest.raises(BuildError, match=r"1 of 4 records are bad.*line 4"):
-        build_index([bad], index)
+        build_index([bad], index, BuildOptions(max_bad=0))
     assert json_manifest(index)["fingerprint"] == before.fingerprint
     assert verify(index) == []
 
@@ -306,7 +306,7 @@ def test_what_was_refused_once_is_refused_again(tmp_path: Path) -> None:
     bad.write_text('{"paper_id": 1, "title": "x"}\nbroken\nbroken\n', encoding="utf-8")
     for _ in range(2):
         with pytest.raises(BuildError, match="2 of 3 records are bad"):
-            build_index([bad], tmp_path / "index")
+            build_index([bad], tmp_path / "index", BuildOptions(max_bad=0))
 
 
 def test_a_bad_beginning_does_not_stop_a_good_corpus(tmp_path: Path) -> None:
