@@ -17,7 +17,7 @@ COLUMNS = tuple(Paper.__dataclass_fields__)
 _LISTS = ("authors", "fields_of_study")
 _LIST_SEPARATOR = ";"
 _LONGEST_CELL = 10_000_000
-_OFTEN = 8
+_OFTEN = 8  # times that a file's lines are read again, at most
 
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
@@ -128,7 +128,7 @@ class _Lines:
             yield line.text
             # A row ends where it is longer than a cell may be. If lines were often read in vain, each is taken for a
             # row: no file, however made, takes more than time in proportion to its length.
-            if self._length > _LONGEST_CELL or self._read_again > _OFTEN * self._first_read + _LONGEST_CELL:
+            if self._length > _LONGEST_CELL or self._read_again > _OFTEN * self._first_read:
                 return
 
     def _next(self) -> _PhysicalLine | None:

@@ -111,7 +111,7 @@ def _sentence(value: Any) -> Sentence:
             tuple(printable(str(name)) for name in value.get("unknown", ())),
             tuple(map(int, value.get("unsupported", ()))),
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise RecordError("a sentence is not {text, drawn_from, unknown, unsupported}") from None
 
 
