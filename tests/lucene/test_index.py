@@ -150,6 +150,24 @@ def test_too_many_bad_records_stop_the_build_and_leave_the_old_index(release: Pa
     assert verify(index) == []
 
 
+def test_an_empty_first_shard_is_read_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "a.bib").touch()
+    good = write_lines(tmp_path / "b.jsonl", [{"paper_id": 1, "title": "One"}])
+    assert build_index([tmp_path / "a.bib", good], tmp_path / "index").counts.papers == 1
+    with pytest.raises(SourceError, match="hold no paper"):
+        build_index([tmp_path / "a.bib"], tmp_path / "empty")
+
+
+def test_one_bad_entry_does_not_stop_a_small_library(tmp_path: Path) -> None:
+    library = tmp_path / "mine.bib"
+    entries = [f"@book{{b{n}, title={{Book {n}}}}}" for n in range(4)]
+    library.write_text("\n".join([*entries[:2], "@book{bad, title={x", *entries[2:]]), encoding="utf-8")
+    counts = build_index([library], tmp_path / "index").counts
+    assert (counts.papers, counts.bad) == (4, 1)
+    (line,) = (tmp_path / "index" / "quarantine.jsonl").read_bytes().splitlines()
+    assert json.loads(line)["reason"].startswith("not BibTeX, line 3: Unexpected block start")
+
+
 def test_sources_without_a_paper_are_an_error(tmp_path: Path) -> None:
     source = write_lines(tmp_path / "abstracts" / "a.jsonl", [{"corpusid": 1, "abstract": "Of no paper."}])
     with pytest.raises(SourceError, match="hold no paper"):
