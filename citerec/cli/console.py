@@ -1,14 +1,20 @@
 """Output of the commands: answers and notes."""
 
+import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from citerec.groundwork.printable import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
     from citerec.records import Paper
+
+_OTHER_CONTROLS = re.compile(rb"\x7f|\xc2[\x80-\x9f]")
 
 
 def output() -> "Console":
@@ -40,15 +46,24 @@ def print_json(value: Any) -> None:
     """Prints a value as indented JSON."""
     import orjson
 
-    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2))
+    click.echo(json_bytes(value, orjson.OPT_INDENT_2))
+
+
+def json_bytes(value: Any, option: int = 0) -> bytes:
+    """A value as JSON, in which no control character stands unescaped."""
+    import orjson
+
+    # orjson escapes those of ASCII; a terminal may obey the others too.
+    return _OTHER_CONTROLS.sub(lambda match: rb"\u%04x" % ord(match[0].decode()), orjson.dumps(value, option=option))
 
 
 def print_bibtex(papers: "Iterable[Paper]") -> None:
     """Prints papers as BibTeX entries, each once."""
     from citerec.corpus.bibtex_writer import bibtex_entries
 
-    # As bytes: an author's own entry is printed unchanged, with its line ends.
-    click.echo("\n\n".join(bibtex_entries({paper.paper_id: paper for paper in papers}.values())).encode())
+    text = "\n\n".join(bibtex_entries({paper.paper_id: paper for paper in papers}.values()))
+    # As bytes: in a pipe an author's own entry is printed unchanged, with its line ends.
+    click.echo((printable(text) if sys.stdout.isatty() else text).encode())
 
 
 def show_counts(counts: Mapping[str, int]) -> None:

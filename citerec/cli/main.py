@@ -17,6 +17,7 @@ from citerec.cli.rate import rate
 from citerec.cli.recommend import recommend
 from citerec.cli.train import train
 from citerec.errors import CiterecError
+from citerec.groundwork.printable import one_line
 from citerec.version import __version__
 
 
@@ -72,5 +73,5 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _failed(message: str, code: int) -> int:
-    click.echo(f"citerec: {' '.join(message.split())}", err=True)
+    click.echo(f"citerec: {one_line(message)}", err=True)
     return code

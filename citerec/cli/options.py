@@ -73,7 +73,8 @@ def index_option(what: str) -> Option:
 
 def max_bad(what: str) -> Option:
     """`--max-bad`."""
-    return share("--max-bad", 0.05, f"Share of {what} above which the work stops.")
+    text = f"Share of {what} above which the work stops. 20 are always allowed, but not all; with 0, none is."
+    return share("--max-bad", 0.05, text)
 
 
 def with_options(options: Sequence[Option]) -> Option:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import note, print_bibtex, print_json, say
+from citerec.cli.console import json_bytes, note, print_bibtex, print_json, say
 from citerec.cli.options import index_option, one_of, path_option, refuse_without, settings_options, with_options
 from citerec.errors import InputError
 from citerec.records import MARKER
@@ -222,8 +222,6 @@ def _answer_contexts(
     trec: Path | None,
     options: dict[str, Any],
 ) -> None:
-    import orjson
-
     from citerec.contexts.leaks import LeakRules
     from citerec.contexts.read import read_contexts
     from citerec.recommend import SearchOptions
@@ -252,7 +250,7 @@ def _answer_contexts(
             cited += [hit.paper for hit in answer.hits]
         elif shape == "json":
             hits = _hits_json(answer.hits, tldr=options["tldr"])
-            click.echo(orjson.dumps({"context_id": answer.context.context_id, "hits": hits}))
+            click.echo(json_bytes({"context_id": answer.context.context_id, "hits": hits}))
         else:
             _show(recommender, answer, answer.context.context_id, tldr=options["tldr"])
     if shape == "bibtex":

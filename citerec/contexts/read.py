@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from citerec.contexts.split import segmenter
-from citerec.corpus.json_lines import RecordError, raw_lines
+from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_count, read_list, read_text, read_year
 from citerec.errors import InputError, QueryError, SourceError
+from citerec.groundwork.printable import printable
 from citerec.records import MARKER, Context
 
 _TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")
@@ -34,24 +34,25 @@ def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
     """
     seen: set[str] = set()
     for number, raw, _ in raw_lines(path):
-        try:
-            record = orjson.loads(raw)
-            if not isinstance(record, dict):
-                raise RecordError(f"a {type(record).__name__} where a JSON object should be")
-            context = parse_context(record, default_id=f"line-{number}")
-            if context.context_id in seen:
-                raise RecordError(f"context_id {context.context_id} occurs twice")
-            if cited and not context.cited_ids:
-                raise RecordError("cited_ids is missing or empty")
-        except (RecordError, orjson.JSONDecodeError) as error:
+        context = parsed(raw, partial(_checked_context, default_id=f"line-{number}", seen=seen, cited=cited))
+        if isinstance(context, BadRecord):
             raise InputError(
-                f"{path}, line {number}: {error}",
+                f"{path}, line {number}: {context.reason}",
                 'A context is {"context_id": …, "text": "… <REF> …", "cited_ids": […]}, one per line: docs/formats.md.',
-            ) from error
+            )
         seen.add(context.context_id)
         yield context
     if not seen:
         raise SourceError(f"{path} is empty", "Give a file with one context per line.")
+
+
+def _checked_context(record: dict[str, Any], default_id: str, seen: set[str], cited: bool) -> Context:
+    context = parse_context(record, default_id)
+    if context.context_id in seen:
+        raise RecordError(f"context_id {context.context_id} occurs twice")
+    if cited and not context.cited_ids:
+        raise RecordError("cited_ids is missing or empty")
+    return context
 
 
 class ContextFile:
@@ -118,7 +119,7 @@ def _read_labels(record: dict[str, Any]) -> dict[str, str]:
     labels = record.get("labels") or {}
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
         raise RecordError("labels is not an object of classes by family")
-    return labels
+    return {printable(family): printable(label) for family, label in labels.items()}
 
 
 def contexts_of_text(text: str) -> list[Context]:
@@ -129,6 +130,7 @@ def contexts_of_text(text: str) -> list[Context]:
     Raises:
         QueryError: The text is blank, or a sentence has no end.
     """
+    text = printable(text)
     if not text.strip():
         raise QueryError("the sentence is empty", 'Write one, for example: "… was shown by <REF> …"')
     if MARKER not in text:

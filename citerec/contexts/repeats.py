@@ -17,6 +17,7 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
 from citerec.errors import BuildError
 from citerec.groundwork.hashing import digest_of
+from citerec.groundwork.limits import too_many_bad
 from citerec.groundwork.resume import Result, Step, run_stage
 
 TEXT = b"\x02"
@@ -89,7 +90,7 @@ def run_over_texts(
     """Runs a step over shards of S2ORC; its parameter `repeated` is for `lost_lines`.
 
     Raises:
-        BuildError: More than `max_bad` of the texts are bad.
+        BuildError: Too many of the texts are bad, as for `too_many_bad`.
     """
     listed = run_stage(work, shards, LIST_TEXTS, {}, workers=workers, on_progress=lambda *_: on_progress(0, 1))
     lost = write_repeated(repeated(listed), work)
@@ -100,11 +101,8 @@ def run_over_texts(
         outcomes.update(result.counts[OUTCOMES])
         counts.update({name: value for name, value in result.counts.items() if name != OUTCOMES})
     bad, texts = counts["bad"], counts["texts"]
-    if bad > max_bad * (bad + texts):
-        raise BuildError(
-            f"{bad:,} of {bad + texts:,} texts are bad, more than {max_bad:.0%}",
-            "Are these shards of S2ORC? Allow more with --max-bad 0.5",
-        )
+    if fault := too_many_bad("texts", bad, bad + texts, max_bad):
+        raise BuildError(fault, "Are these shards of S2ORC? Allow more with --max-bad 0.5")
     names = {result.path.name for result in (*listed, *results)}
     return OfTexts(results, counts, outcomes, frozenset({*names, *(f"{name}.json" for name in names), lost.name}))
 

@@ -11,10 +11,12 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus.json_lines import BadRecord, RecordError, bad_record, raw_lines
+from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_id
 from citerec.errors import SourceError
+from citerec.groundwork.printable import printable
 
+_LONGEST_OFFSET = 18  # digits
 _SUFFIXES = (".jsonl", ".json", ".gz")
 
 
@@ -114,16 +116,7 @@ def read_s2orc(path: Path) -> Iterator[TextLine]:
         SourceError: The file cannot be opened, or its gzip stream is broken.
     """
     for number, raw, _ in raw_lines(path):
-        try:
-            value = orjson.loads(raw)
-            if not isinstance(value, dict):
-                raise RecordError(f"a {type(value).__name__} where a JSON object should be")
-            record: FullText | BadRecord = parse_full_text(value)
-        except orjson.JSONDecodeError as error:
-            record = bad_record(f"not JSON: {error.msg}", raw)
-        except RecordError as error:
-            record = bad_record(str(error), raw)
-        yield TextLine(number, record, raw[:200].decode("utf-8", "replace"))
+        yield TextLine(number, parsed(raw, parse_full_text), raw[:200].decode("utf-8", "replace"))
 
 
 def parse_full_text(record: Mapping[str, Any]) -> FullText:
@@ -165,7 +158,7 @@ class _Layers:
         layers = holder.get("annotations") or {}
         if not isinstance(layers, dict):
             raise RecordError(f"{part}.annotations is a {type(layers).__name__}")
-        self.part, self.text, self._layers = part, text or "", layers
+        self.part, self.text, self._layers = part, printable(text or ""), layers
 
     def has(self, name: str | None) -> bool:
         """Whether a layer exists and is not null."""
@@ -199,7 +192,7 @@ class _Layers:
 
 def _offset(item: Any, key: str) -> int | None:
     value = item.get(key) if isinstance(item, dict) else None
-    if isinstance(value, str) and value.isascii() and value.isdigit():
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _LONGEST_OFFSET:
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 

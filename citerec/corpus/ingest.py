@@ -14,6 +14,7 @@ from citerec.corpus.ledger import Ledger, ShardCounts, ledger_of
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, place_of
 from citerec.errors import BuildError
+from citerec.groundwork.limits import REMEDY, too_many_bad
 from citerec.groundwork.processes import outcomes_of
 from citerec.groundwork.progress import Progress
 from citerec.records import Abstract, Citation, Paper, Tldr
@@ -44,13 +45,13 @@ def ingest(
         shards: The shards to read, in order: later records win over earlier ones.
         store: The store to write to.
         first: Number of the first of these shards.
-        max_bad: Share of bad records, 0 to 1, above which the work stops.
+        max_bad: Share of bad records, 0 to 1, above which the work stops, as for `too_many_bad`.
         workers: Processes that read; by default as many as there are processors.
         on_progress: Called with bytes read.
 
     Raises:
         SourceError: A shard cannot be opened, or its gzip stream is broken.
-        BuildError: More than `max_bad` of the records are bad.
+        BuildError: Too many of the records are bad.
     """
     ledger = ledger_of(store)
     finished = ledger.finished_shards(first)
@@ -78,7 +79,7 @@ def ingest(
             done[batch.shard] = sizes[batch.shard] if batch.finished else batch.bytes_read
             _stop_if_mostly_bad(ledger, tally, max_bad, share_read=sum(done.values()) / max(1, sum(sizes.values())))
             on_progress("reading", sum(done.values()), sum(sizes.values()))
-    _stop_if_mostly_bad(ledger, tally, max_bad, share_read=1.0)
+    _stop_if_mostly_bad(ledger, tally, max_bad, share_read=None)
 
 
 def write_quarantine(ledger: Ledger, path: Path) -> int:
@@ -96,19 +97,20 @@ def write_quarantine(ledger: Ledger, path: Path) -> int:
     return count
 
 
-def _stop_if_mostly_bad(ledger: Ledger, tally: dict[int, ShardCounts], max_bad: float, *, share_read: float) -> None:
+def _stop_if_mostly_bad(
+    ledger: Ledger, tally: dict[int, ShardCounts], max_bad: float, *, share_read: float | None
+) -> None:
     """Raises an error at the end, or as soon as there are more bad records than a corpus of this size may have."""
     bad = sum(counts.bad for counts in tally.values())
     total = bad + sum(counts.read for counts in tally.values())
-    if bad > max_bad * total / share_read and (share_read == 1 or total >= _SOON):
+    if share_read is not None and (not share_read or total < _SOON):  # nothing is read of an empty first shard
+        return
+    whole = total / share_read if share_read else None
+    if fault := too_many_bad("records", bad, total, max_bad, whole=whole):
         worst = min(number for number, counts in tally.items() if counts.bad)
         first = ledger.first_bad(worst)
         assert first, "a shard is counted as bad after its bad records were set aside"
-        raise BuildError(
-            f"{bad:,} of {total:,} records are bad, more than {max_bad:.0%}; "
-            f"the first is {tally[worst].path}, line {first.line}: {first.reason}",
-            "Correct the source, or allow more with --max-bad 0.5",
-        )
+        raise BuildError(f"{fault}; the first is {tally[worst].path}, line {first.line}: {first.reason}", REMEDY)
 
 
 def _batches(task: tuple[int, Shard], encode: Callable[[Sequence[NumberedRecord]], Any]) -> Iterator[_Batch]:

@@ -11,7 +11,8 @@ from typing import Any, TypeVar, cast
 
 import orjson
 
-from citerec.errors import SourceError
+from citerec.errors import BuildError, SourceError
+from citerec.groundwork.printable import one_line
 from citerec.records import Record
 
 Parsed = TypeVar("Parsed")
@@ -101,18 +102,55 @@ def whole_lines(path: Path) -> int:
 
 def parsed(raw: bytes, parse: Callable[[dict[str, Any]], Parsed]) -> Parsed | BadRecord:
     """The result of a function for a JSON object, or what is wrong with the object."""
+    return tried(lambda: parse(json_object(orjson.loads(raw))), raw)
+
+
+def json_object(value: Any) -> dict[str, Any]:
+    """A JSON value that is an object; RecordError if it is another."""
+    if not isinstance(value, dict):
+        raise RecordError(f"a {type(value).__name__} where a JSON object should be")
+    return value
+
+
+def tried(parse: Callable[[], Parsed], raw: bytes | str) -> Parsed | BadRecord:
+    """The result of a function that reads one record. Whatever it raises is the record's fault, and becomes the reason.
+
+    Args:
+        parse: Reads the record, and nothing else.
+        raw: How the record is written.
+    """
     try:
-        value = orjson.loads(raw)
-        if not isinstance(value, dict):
-            raise RecordError(f"a {type(value).__name__} where a JSON object should be")
-        return parse(value)
-    except RecordError as error:
-        return bad_record(str(error), raw)
-    except orjson.JSONDecodeError as error:
-        return bad_record("not UTF-8" if "utf-8" in error.msg.lower() else f"not JSON: {error.msg}", raw)
+        return parse()
+    except MemoryError:
+        raise
+    except Exception as error:  # a record may be wrong in ways that nobody has thought of
+        return bad_record(_reason(error), raw)
+
+
+def _reason(error: Exception) -> str:
+    match error:
+        case RecordError():
+            return str(error)
+        case orjson.JSONDecodeError():
+            return "not UTF-8" if "utf-8" in error.msg.lower() else f"not JSON: {error.msg}"
+        case UnicodeError():
+            return "not UTF-8"
+        case RecursionError():
+            return "nested too deep"
+    return f"it cannot be read ({type(error).__name__}: {error})"
 
 
 def bad_record(reason: str, raw: bytes | str) -> BadRecord:
     """A bad record with the beginning of its text."""
-    beginning = raw[:_SHOWN_BYTES]
-    return BadRecord(reason, beginning if isinstance(beginning, str) else beginning.decode("utf-8", "replace").rstrip())
+    if isinstance(raw, str):
+        raw = raw[:_SHOWN_BYTES].encode("utf-8", "surrogateescape")
+    return BadRecord(one_line(reason), raw[:_SHOWN_BYTES].decode("utf-8", "replace").rstrip())
+
+
+def check_account(path: Path, whole: int, found: int, what: str) -> None:
+    """Raises a BuildError unless all lines or entries of a file are in its records, good or bad: none is lost."""
+    if whole != found:
+        raise BuildError(
+            f"{path} has {whole:,} {what}, but citerec read {found:,}: this is a fault of citerec",
+            "Report it, with the file if you can.",
+        )

@@ -18,10 +18,15 @@ def decoded(text: str) -> str:
 
 @functools.cache
 def _decoder() -> Callable[[str], str]:
-    from pylatexenc.latex2text import LatexNodes2Text
+    from pylatexenc.latex2text import LatexNodes2Text, MacroTextSpec, get_default_latex_context_db
 
+    # What pylatexenc leaves out, or reads as another character.
+    macros = {"textasciicircum": "^", "textbraceleft": "{", "textbraceright": "}"}
+    context = get_default_latex_context_db()
+    specs = [MacroTextSpec(name, character) for name, character in macros.items()]
+    context.add_context_category("citerec", macros=specs, prepend=True)
     logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
-    to_text = LatexNodes2Text(math_mode="verbatim", keep_comments=True).latex_to_text
+    to_text = LatexNodes2Text(context, math_mode="verbatim", keep_comments=True).latex_to_text
 
     def decode(text: str) -> str:
         # A bare % in a .bib field is a per cent sign, not a comment; \% is one already.

@@ -9,6 +9,7 @@ from typing import Any
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.latex import decoded
 from citerec.corpus.values import optional_id, read_count, read_external_id, read_id, read_list, read_text, read_year
+from citerec.groundwork.printable import one_line, printable
 from citerec.records import Abstract, Citation, Paper, Record, Tldr
 
 # SciCite and older releases name the same class of intent differently.
@@ -50,7 +51,7 @@ def parse_citation(record: Mapping[str, Any]) -> Citation:
         nested = [nested] * len(contexts)
     kept: list[tuple[str, tuple[str, ...]]] = []
     for position, context in enumerate(contexts):
-        if context and (text := " ".join(context.split())):
+        if context and (text := one_line(context)):
             kept.append((text, known_intents(nested[position] if position < len(nested) else None)))
     return Citation(
         citing_id=read_id(record, "citingcorpusid"),
@@ -86,7 +87,7 @@ def dataset_of(record: Mapping[str, Any]) -> str | None:
 
 def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
     names = (read_text(author, "name") for author in read_list(record, "authors", dict))
-    return tuple(decoded(name) if "\\" in name else name for name in names if name)
+    return tuple(one_line(decoded(name)) if "\\" in name else name for name in names if name)
 
 
 def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
@@ -95,7 +96,8 @@ def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
         return {}
     if not isinstance(ids, dict):
         raise RecordError(f"externalids is a {type(ids).__name__}: {ids!r:.60}")
-    return {scheme: value for scheme in ids if scheme != "CorpusId" and (value := read_external_id(ids, scheme))}
+    found = {printable(scheme): read_external_id(ids, scheme) for scheme in ids if scheme != "CorpusId"}
+    return {scheme: value for scheme, value in found.items() if value}
 
 
 def known_intents(values: Any) -> tuple[str, ...]:

@@ -3,16 +3,15 @@
 Each function raises RecordError if a value is of another type.
 """
 
-import re
 from collections.abc import Mapping
 from types import UnionType
 from typing import Any
 
 from citerec.corpus.json_lines import RecordError
+from citerec.groundwork.printable import one_line, printable
 
 LONGEST_ID = 512
 LAST_YEAR = 9999
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def _wrong(key: str, value: Any, wanted: str = "") -> RecordError:
@@ -29,7 +28,7 @@ def read_id(record: Mapping[str, Any], key: str) -> str:
 
 def optional_id(record: Mapping[str, Any], key: str) -> str | None:
     """An identifier of up to 512 characters, without white space and control characters; None if there is none."""
-    value = read_external_id(record, key)
+    value = _identifier(record, key)
     # White space would break the lines of a TREC file, and Lucene limits the length of terms.
     if value and (len(value) > LONGEST_ID or not value.isprintable() or " " in value):
         raise RecordError(f"{key} has white space, control characters or over {LONGEST_ID} characters: {value!r:.60}")
@@ -37,7 +36,12 @@ def optional_id(record: Mapping[str, Any], key: str) -> str | None:
 
 
 def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
-    """An identifier of another scheme, unchanged; None if the record has none."""
+    """An identifier of another scheme, without control characters; None if the record has none."""
+    value = _identifier(record, key)
+    return printable(value).strip() or None if value else None
+
+
+def _identifier(record: Mapping[str, Any], key: str) -> str | None:
     value = record.get(key)
     if value is None or value == "":
         return None
@@ -55,8 +59,7 @@ def read_text(record: Mapping[str, Any], key: str) -> str | None:
         return None
     if not isinstance(value, str):
         raise _wrong(key, value)
-    # A control character in a title could control the terminal that shows it.
-    return " ".join(_CONTROLS.sub(" ", value).split()) or None
+    return one_line(value) or None
 
 
 def read_year(record: Mapping[str, Any], key: str) -> int | None:
@@ -97,6 +100,6 @@ def read_list(record: Mapping[str, Any], key: str, of: type | UnionType = object
 
 
 def read_strings(record: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """The strings of a list, without nulls, blanks and repeats."""
-    items = (" ".join(item.split()) for item in read_list(record, key, str | None) if item)
+    """The strings of a list, each as `read_text` gives a text, without nulls, blanks and repeats."""
+    items = (one_line(item) for item in read_list(record, key, str | None) if item)
     return tuple(dict.fromkeys(filter(None, items)))

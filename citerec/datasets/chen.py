@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from citerec.corpus.json_lines import RecordError
+from citerec.groundwork.printable import one_line
 
-ANCHOR = re.compile(r"\[(\d+)\]")
+ANCHOR = re.compile(r"\[(\d{1,9})\]")
 _AT = re.compile(r"@cite_(\d+)")
 _GROUP = re.compile(r"\[(\d+(?:\s*[,;]\s*\d+)+)\]")
-_BEGINS = re.compile(r"\s*\[(\d+|x)\]\s*")
-_ANYWHERE = re.compile(r"(?:^|(?<=\s))\[(\d+|x)\]\s*")
+_BEGINS = re.compile(r"\s*\[(\d{1,9}|x)\]\s*")
+_ANYWHERE = re.compile(r"(?:^|(?<=\s))\[(\d{1,9}|x)\]\s*")
 _SENTENCE_ENDS = re.compile(r"[.!?][\"'”’)\]]*\s*$")
 _LOOKED_AT = 20  # characters before a marker
 
@@ -28,7 +29,7 @@ def documents(value: Any) -> tuple[list[str], list[str]]:
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise RecordError("multi_doc is neither a text nor a list of texts")
     marked = [_BEGINS.match(text) for text in value]
-    texts = [" ".join(text[mark.end() if mark else 0 :].split()) for text, mark in zip(value, marked, strict=True)]
+    texts = [one_line(text[mark.end() if mark else 0 :]) for text, mark in zip(value, marked, strict=True)]
     names = [mark[1] for mark in marked if mark and mark[1] != "x"]
     return (names if len(set(names)) == len(texts) else []), texts
 

@@ -1,21 +1,20 @@
 """Four data sets of citation texts as one: CiteBench's unification (Funkquist et al., appendix A.1)."""
 
-import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from citerec.contexts.callouts import find_callouts
-from citerec.corpus.json_lines import BadRecord, RecordError, bad_record, raw_lines
+from citerec.corpus.json_lines import BadRecord, RecordError, raw_lines, tried
 from citerec.corpus.values import optional_id, read_list, read_text
 from citerec.datasets import chen
 from citerec.datasets.anchors import positions, unified
 from citerec.datasets.json_records import REMEDY, JsonRecord, json_records
 from citerec.errors import SourceError
+from citerec.groundwork.printable import one_line
 from citerec.texts.tasks import Source, TextTask
 
 _MULTI_XSCIENCE = re.compile(r"@cite_\d+")
@@ -57,13 +56,9 @@ def read_source(path: Path, format_name: str | None = None, *, as_published: boo
     _, parse = FORMATS[format_name]
     if format_name == CHEN:
         counted = chen.first_number(each.record for each in json_records(path) if isinstance(each.record, dict))
-        parse = functools.partial(_chen, first=counted)
-    for line, record in itertools.chain(beginning, records):
-        task: TextTask | BadRecord
-        try:
-            task = record if isinstance(record, BadRecord) else _checked(parse(record, as_published))
-        except RecordError as error:
-            task = bad_record(str(error), orjson.dumps(record))
+        parse = partial(_chen, first=counted)
+    for line, record, raw in itertools.chain(beginning, records):
+        task = record if isinstance(record, BadRecord) else tried(partial(_usable, parse, record, as_published), raw)
         yield Item(line, format_name, task)
 
 
@@ -100,6 +95,10 @@ def _recognised(record: Mapping[str, Any], path: Path) -> str:
             return name
     known_keys = "; ".join(f"{name} has {', '.join(keys)}" for name, (keys, _) in FORMATS.items())
     raise SourceError(f"{path} is none of the four data sets", f"Of these, {known_keys}.")
+
+
+def _usable(parse: Parse, record: Mapping[str, Any], as_published: bool) -> TextTask:
+    return _checked(parse(record, as_published))
 
 
 def _checked(task: TextTask) -> TextTask:
@@ -172,11 +171,11 @@ def _pairs(sources: Path, targets: Path) -> Iterator[tuple[int, TextTask | BadRe
     for line, (source, target) in enumerate(numbered, 1):
         if source is None or target is None:
             raise SourceError(f"{sources} and {targets} differ in length: line {line}", "Their lines must match.")
-        try:
-            text, citation = (" ".join(raw.decode().split()) for _, raw, _ in (source, target))
-            yield line, _checked(_aburaed_task(text, citation))
-        except (UnicodeDecodeError, RecordError) as error:
-            yield line, bad_record("not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error), source[1])
+        yield line, tried(partial(_of_pair, source[1], target[1]), source[1])
+
+
+def _of_pair(source: bytes, target: bytes) -> TextTask:
+    return _checked(_aburaed_task(one_line(source.decode()), one_line(target.decode())))
 
 
 def _partner(path: Path) -> Path:

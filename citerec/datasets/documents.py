@@ -106,7 +106,7 @@ def _headers(raw: bytes, length: int) -> Iterator[tuple[int, int, str]]:
         except orjson.JSONDecodeError:
             return
     for header in layer if isinstance(layer, list) else ():
-        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError):
+        with contextlib.suppress(KeyError, TypeError, ValueError, AttributeError, OverflowError):
             start, end = int(header["start"]), int(header["end"])
             number = (header.get("attributes") or {}).get("n")
             if 0 <= start < end <= length:

@@ -220,7 +220,7 @@ def _number(parts: Sequence[str], roman: set[int]) -> Number:
     """A number from its parts; empty if it is invalid."""
     number = []
     for at, part in enumerate(parts):
-        if part.isascii() and part.isdigit() and 0 < int(part) < 100:
+        if part.isascii() and part.isdigit() and len(part) < 10 and 0 < int(part) < 100:
             number.append(Part("arabic", int(part)))
         elif at in roman and part in _ROMAN:
             number.append(Part("roman", _ROMAN.index(part)))

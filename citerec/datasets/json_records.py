@@ -2,6 +2,7 @@
 
 import codecs
 import gzip
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,10 +16,11 @@ REMEDY = "Give JSON Lines, or one list of objects."
 
 
 class JsonRecord(NamedTuple):
-    """An object of a file: its place (its line, or its number in the list, from 1), or what is wrong with it."""
+    """An object of a file or what is wrong with it, its place (its line, or its number in the list), and as written."""
 
     number: int
     record: dict[str, Any] | BadRecord
+    raw: bytes
 
 
 def json_records(path: Path) -> Iterator[JsonRecord]:
@@ -32,7 +34,7 @@ def json_records(path: Path) -> Iterator[JsonRecord]:
     else:
         numbered = ((number, text.encode()) for number, text in enumerate(_values(path), 1))
     for number, raw in numbered:
-        yield JsonRecord(number, parsed(raw, dict))
+        yield JsonRecord(number, parsed(raw, dict), raw)
 
 
 def _is_list(path: Path) -> bool:
@@ -42,13 +44,16 @@ def _is_list(path: Path) -> bool:
 
 def _values(path: Path) -> Iterator[str]:
     """The values of a list, each as it is written."""
-    decoder, pieces = json.JSONDecoder(), _pieces(path)
+    # Only the ends of values count here: a number may be longer than Python would read.
+    decoder, pieces = json.JSONDecoder(parse_int=len, parse_float=len), _pieces(path)
     buffer, at, asked = next(pieces, "").lstrip().removeprefix("["), 0, _PIECE
     while True:
         # Between values there are white space and a comma; the list's own bracket ends it.
         while at < len(buffer) and (buffer[at].isspace() or buffer[at] == ","):
             at += 1
         if buffer[at : at + 1] == "]":
+            if any(rest and not rest.isspace() for rest in itertools.chain([buffer[at + 1 :]], pieces)):
+                raise SourceError(f"{path}: more follows the end of its list", REMEDY)
             return
         try:
             _, end = decoder.raw_decode(buffer, at)

@@ -11,6 +11,7 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import quarantine_line, quarantine_of, writing_records
 from citerec.datasets.citebench import files_read, read_source
 from citerec.errors import BuildError, InputError, SourceError
+from citerec.groundwork.limits import too_many_bad
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.writing import write_failures
 from citerec.texts.write import task_record
@@ -79,11 +80,10 @@ def unify(
                 write(orjson.dumps(task_record(task)))
         if not seen:
             raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
-        if bad > max_bad * seen:
+        if fault := too_many_bad("records", bad, seen, max_bad):
             shown = orjson.loads(first)
             raise BuildError(
-                f"{bad:,} of {seen:,} records are bad, more than {max_bad:.0%}, such as {shown['shard']}, "
-                f"line {shown['line']}: {shown['reason']}",
+                f"{fault}, such as {shown['shard']}, line {shown['line']}: {shown['reason']}",
                 "Is the format right? Allow more with --max-bad 0.5",
             )
     return Unified(dict(counts), bad, quarantine if bad else None)

@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import orjson
-
-from citerec.corpus.json_lines import RecordError, raw_lines
+from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_list, read_text
 from citerec.errors import InputError, SourceError
+from citerec.groundwork.printable import printable
 
 SCHEMES = {
     "scicite": frozenset({"background", "method", "result"}),
@@ -50,13 +50,9 @@ def read_paragraphs(path: Path) -> Iterator[Paragraph]:
     """
     empty = True
     for number, raw, _ in raw_lines(path):
-        try:
-            record = orjson.loads(raw)
-            if not isinstance(record, dict):
-                raise RecordError(f"a {type(record).__name__} where a JSON object should be")
-            paragraph = parse_paragraph(record, default_id=f"line-{number}")
-        except (RecordError, orjson.JSONDecodeError) as error:
-            raise InputError(f"{path}, line {number}: {error}", _REMEDY) from error
+        paragraph = parsed(raw, partial(parse_paragraph, default_id=f"line-{number}"))
+        if isinstance(paragraph, BadRecord):
+            raise InputError(f"{path}, line {number}: {paragraph.reason}", _REMEDY)
         empty = False
         yield paragraph
     if empty:
@@ -79,7 +75,8 @@ def parse_paragraph(record: dict[str, Any], default_id: str = "") -> Paragraph:
         raise RecordError("a sentence is blank")
     if not all(isinstance(label, str) and label.strip() for label in labels):
         raise RecordError("a label is missing or is no text")
-    return Paragraph(optional_id(record, "id") or default_id, sentences, tuple(label.strip() for label in labels))
+    shown = tuple(printable(label).strip() for label in labels)
+    return Paragraph(optional_id(record, "id") or default_id, sentences, shown)
 
 
 def _of_corwa(record: dict[str, Any]) -> tuple[tuple[str, ...], tuple[Any, ...]]:

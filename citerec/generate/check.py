@@ -7,6 +7,7 @@ sources that they cite.
 from collections.abc import Callable, Iterator, Sequence
 
 from citerec.generate.mentions import Mention, as_unknown, mentions, rewritten
+from citerec.groundwork.printable import printable
 from citerec.texts.sentences import content_terms, said_by, sentences_of
 from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
@@ -23,6 +24,7 @@ def traced(task: TextTask, text: str, writer: str) -> Prediction:
     than `SUPPORTED` of its content words. Without citations, they are the sources that have most of these words, if at
     least `DRAWN`.
     """
+    text = printable(text)  # a server may send anything
     share_in = _shares(task.sources)
     sentences = tuple(_traced(sentence, task.sources, share_in) for sentence in sentences_of(text))
     return Prediction(task, text, writer, sentences)

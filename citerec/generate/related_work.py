@@ -10,6 +10,7 @@ from citerec.contexts.sections import is_introduction, is_related_work
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError, SourceError
+from citerec.groundwork.printable import printable
 from citerec.groundwork.progress import Note, no_note
 from citerec.records import Paper
 from citerec.texts.tasks import Source, TextTask
@@ -122,6 +123,6 @@ def _is_file(name: str) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return printable(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read {path}: {error}", "Give a text file in UTF-8.") from error

@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import orjson
 
-from citerec.corpus.json_lines import RecordError, raw_lines
+from citerec.corpus.json_lines import BadRecord, RecordError, json_object, raw_lines, tried
 from citerec.corpus.values import optional_id, read_list, read_strings, read_text
 from citerec.errors import InputError, SourceError
+from citerec.groundwork.printable import printable
 from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
 Made = TypeVar("Made")
@@ -92,7 +94,7 @@ def parse_prediction(record: dict[str, Any], default_id: str = "") -> Prediction
         raise RecordError("settings is no object")
     return Prediction(
         task=parse_task(record, default_id, sources_needed=False),
-        text=record["prediction"],
+        text=printable(record["prediction"]),
         writer=read_text(record, "writer") or "",
         sentences=tuple(map(_sentence, read_list(record, "sentences"))),
         is_oracle=record.get("knows_target") is True,
@@ -104,12 +106,12 @@ def parse_prediction(record: dict[str, Any], default_id: str = "") -> Prediction
 def _sentence(value: Any) -> Sentence:
     try:
         return Sentence(
-            str(value["text"]),
+            printable(str(value["text"])),
             tuple(map(int, value["drawn_from"])),
-            tuple(map(str, value.get("unknown", ()))),
+            tuple(printable(str(name)) for name in value.get("unknown", ())),
             tuple(map(int, value.get("unsupported", ()))),
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         raise RecordError("a sentence is not {text, drawn_from, unknown, unsupported}") from None
 
 
@@ -122,7 +124,7 @@ def _texts(record: dict[str, Any], name: str) -> list[str]:
     values = [] if value is None else [value] if isinstance(value, str) else value
     if not isinstance(values, list) or not all(isinstance(text, str) for text in values):
         raise RecordError(f"{name} is neither a text nor a list of texts")
-    return values
+    return [printable(text) for text in values]
 
 
 def _read(
@@ -130,19 +132,19 @@ def _read(
 ) -> Iterator[Made]:
     seen: set[tuple[str, ...]] = set()
     for place, raw in _records(path):
-        try:
-            record = orjson.loads(raw) if isinstance(raw, bytes) else raw
-            if not isinstance(record, dict):
-                raise RecordError(f"a {type(record).__name__} where a JSON object should be")
-            made = parse(record, place.replace(" ", "-"))
-            if (called := name(made)) in seen:
-                raise RecordError(f"{' '.join(filter(None, called))} appears twice")
-        except (RecordError, orjson.JSONDecodeError) as error:
-            raise InputError(f"{path}, {place}: {error}", remedy) from error
+        made = tried(partial(_made, raw, parse, place.replace(" ", "-")), "")
+        if isinstance(made, BadRecord):
+            raise InputError(f"{path}, {place}: {made.reason}", remedy)
+        if (called := name(made)) in seen:
+            raise InputError(f"{path}, {place}: {' '.join(filter(None, called))} appears twice", remedy)
         seen.add(called)
         yield made
     if not seen:
         raise SourceError(f"{path} is empty", "Give a file with one record per line.")
+
+
+def _made(raw: Any, parse: Callable[[dict[str, Any], str], Made], default_id: str) -> Made:
+    return parse(json_object(orjson.loads(raw) if isinstance(raw, bytes) else raw), default_id)
 
 
 def _records(path: Path) -> Iterator[tuple[str, Any]]:

@@ -154,7 +154,7 @@ def test_too_many_bad_texts_leave_what_stood_there(corpus: tuple[Path, Path], tm
     build(corpus, tmp_path / "set")
     before = (tmp_path / "set" / "train.jsonl").read_bytes()
     with pytest.raises(BuildError, match="1 of 4 texts are bad"):
-        build(corpus, tmp_path / "set", max_bad=0.1)
+        build(corpus, tmp_path / "set", max_bad=0)
     assert (tmp_path / "set" / "train.jsonl").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == [".set.work", "set"]
 

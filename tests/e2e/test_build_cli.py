@@ -242,7 +242,7 @@ TEXTS, PAPERS = ["--s2orc", "texts"], ["--papers", "papers"]
         (["--papers", "art/papers", *TEXTS], 2, ["the corpus has 0", "of one release?"]),
         ([*PAPERS, "--from", "strangers.jsonl"], 2, ["of 1 papers that the texts cite, the corpus has 0"]),
         ([*PAPERS, "--from", "contexts.jsonl"], 2, ["contexts.jsonl, line 1", "<REF>"]),
-        ([*PAPERS, *TEXTS, "--max-bad", "0.001"], 1, ["are bad, more than", "--max-bad"]),
+        ([*PAPERS, *TEXTS, "--max-bad", "0"], 1, ["are bad, more than", "--max-bad"]),
         ([*PAPERS, "--s2orc", "papers"], 1, ["texts are bad"]),
         ([*PAPERS, *TEXTS, "--max-bad", "2"], 2, ["--max-bad"]),
         ([*PAPERS, "--s2orc", "torn"], 2, ["the gzip stream is broken"]),

@@ -197,7 +197,7 @@ def test_no_index_and_several(citerec: Citerec, tmp_path: Path) -> None:
     [
         (None, 2, ["does not exist"]),
         (b"", 2, ["no format that citerec recognises", "--format"]),
-        (b'{"paper_id": 1, "title": "x"}\n{"paper_id": 2, "ti', 1, ["1 of 2 records are bad", "line 2", "--max-bad"]),
+        (b'{"paper_id": 1}\n{"paper_id": 2, "ti', 1, ["2 of 2 records are bad: none is good", "line 1", "--max-bad"]),
         (b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03broken", 2, ["gzip stream is broken", "zcat"]),
     ],
 )

@@ -561,3 +561,13 @@ def test_wrong_arguments(endpoint: Endpoint, monkeypatch: pytest.MonkeyPatch, tm
         with pytest.raises(InputError, match="the key in CITEREC_CHAT_KEY has signs that no key has") as error:
             ChatWriter.from_environment()
         assert "secret" not in str(error.value)
+
+
+def test_no_control_character_of_an_answer_or_a_complaint_gets_through(endpoint: Endpoint) -> None:
+    answers = [completion("Trees\x1b]0;x\x07 grow [0].\n\nMore\x9b31m."), failure(400, "no\x1b[2J\x9b")]
+    endpoint.answer = lambda _body, before: answers[before]
+    chat = writer(endpoint)
+    assert next(iter(chat.write_many([TASK]))).text == "Trees ]0;x  grow [0].\n\nMore 31m."
+    with pytest.raises(WriterError) as caught:
+        list(chat.write_many([TASK]))
+    assert str(caught.value).isprintable()

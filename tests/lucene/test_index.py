@@ -148,9 +148,27 @@ def test_too_many_bad_records_stop_the_build_and_leave_the_old_index(release: Pa
     bad = tmp_path / "bad.jsonl"
     bad.write_text('{"paper_id": 1, "title": "x"}\n' * 3 + "broken\n", encoding="utf-8")
     with pytest.raises(BuildError, match=r"1 of 4 records are bad.*line 4"):
-        build_index([bad], index)
+        build_index([bad], index, BuildOptions(max_bad=0))
     assert json_manifest(index)["fingerprint"] == before.fingerprint
     assert verify(index) == []
+
+
+def test_an_empty_first_shard_is_read_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "a.bib").touch()
+    good = write_lines(tmp_path / "b.jsonl", [{"paper_id": 1, "title": "One"}])
+    assert build_index([tmp_path / "a.bib", good], tmp_path / "index").counts.papers == 1
+    with pytest.raises(SourceError, match="hold no paper"):
+        build_index([tmp_path / "a.bib"], tmp_path / "empty")
+
+
+def test_one_bad_entry_does_not_stop_a_small_library(tmp_path: Path) -> None:
+    library = tmp_path / "mine.bib"
+    entries = [f"@book{{b{n}, title={{Book {n}}}}}" for n in range(4)]
+    library.write_text("\n".join([*entries[:2], "@book{bad, title={x", *entries[2:]]), encoding="utf-8")
+    counts = build_index([library], tmp_path / "index").counts
+    assert (counts.papers, counts.bad) == (4, 1)
+    (line,) = (tmp_path / "index" / "quarantine.jsonl").read_bytes().splitlines()
+    assert json.loads(line)["reason"].startswith("not BibTeX, line 3: Unexpected block start")
 
 
 def test_sources_without_a_paper_are_an_error(tmp_path: Path) -> None:
@@ -308,7 +326,7 @@ def test_what_was_refused_once_is_refused_again(tmp_path: Path) -> None:
     bad.write_text('{"paper_id": 1, "title": "x"}\nbroken\nbroken\n', encoding="utf-8")
     for _ in range(2):
         with pytest.raises(BuildError, match="2 of 3 records are bad"):
-            build_index([bad], tmp_path / "index")
+            build_index([bad], tmp_path / "index", BuildOptions(max_bad=0))
 
 
 def test_a_bad_beginning_does_not_stop_a_good_corpus(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ from citerec.diagnostics.sentences import model_identity
 from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.groundwork.hashing import digest_of, identity
+from citerec.groundwork.limits import REMEDY, too_many_bad
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal, Result, Step, alone_in, run_stage
 from citerec.groundwork.writing import beside
@@ -348,13 +349,9 @@ class _Build:
     def _stop_if_mostly_bad(self, results: Sequence[Result], what: str) -> None:
         bad = sum(result.counts["bad"] for result in results)
         total = bad + sum(result.counts.get("texts", 0) + result.counts.get("rows", 0) for result in results)
-        if bad > self._options.max_bad * total:
+        if fault := too_many_bad(what, bad, total, self._options.max_bad):
             first = orjson.loads(next(survey.quarantine([result for result in results if result.counts["bad"]])))
-            raise BuildError(
-                f"{bad:,} of {total:,} {what} are bad, more than {self._options.max_bad:.0%}; "
-                f"the first is {first['shard']}, line {first['line']}: {first['reason']}",
-                "Correct the source, or allow more with --max-bad 0.5",
-            )
+            raise BuildError(f"{fault}; the first is {first['shard']}, line {first['line']}: {first['reason']}", REMEDY)
 
 
 def _fields(bounds: Bounds) -> tuple[str, ...]:

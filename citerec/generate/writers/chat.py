@@ -17,6 +17,7 @@ from citerec.generate.check import traced
 from citerec.generate.parallel import in_order
 from citerec.generate.writers.base import WRITERS, Kind, Writer, WriterPart, check_names, checked
 from citerec.generate.writers.prompts import answer_of, messages, prompt_digest
+from citerec.groundwork.printable import one_line
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Prediction, TextTask
 
@@ -272,7 +273,7 @@ class ChatWriter(Writer):
 
     def _told(self, error: Any) -> str:
         """The server's message, short, in one line, and without the key."""
-        words = " ".join(str(error.message).split())
+        words = one_line(str(error.message))
         if self._connection.key:
             words = words.replace(self._connection.key, "…")
         return words[:_SAID_LENGTH]

@@ -8,17 +8,18 @@ import contextlib
 import itertools
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from citerec.corpus.json_lines import RecordError, raw_lines
+from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.store import PaperStore
 from citerec.corpus.values import read_id
 from citerec.errors import BuildError, SourceError
+from citerec.groundwork.limits import REMEDY, too_many_bad
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of
@@ -89,7 +90,7 @@ def arrange_given(
 ) -> Given:
     """Writes ids and vectors of all papers of a store for which a vector is given; resumes an interrupted run.
 
-    Of several vectors of a paper the last one counts. More than `max_bad` (0 to 1) of them unusable stop the work.
+    Of several vectors of a paper the last one counts. Too many of them unusable stop the work (`max_bad`, 0 to 1).
 
     Raises:
         SourceError: A source cannot be read, or holds no vector of a paper of the store.
@@ -187,13 +188,11 @@ def _opened(path: Path, shape: tuple[int, ...], dtype: str, *, fresh: bool) -> A
 def _stop_if_mostly_bad(source: Path, tally: Counter[str], used: int, max_bad: float, *, at_end: bool) -> None:
     bad = sum(count for reason, count in tally.items() if reason != "of papers not in the index")
     whole = used + tally.total()
-    if bad > max_bad * whole and (at_end or whole >= _SOON):
+    if not at_end and whole < _SOON:
+        return
+    if fault := too_many_bad("vectors", bad, whole, max_bad, whole=None if at_end else whole):
         listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(tally.items()) if count)
-        raise BuildError(
-            f"{bad:,} of {whole:,} vectors cannot be used, more than {max_bad:.0%} ({listed}); "
-            f"the last read is {source}",
-            "Correct the source, or allow more with --max-bad 0.5",
-        )
+        raise BuildError(f"{fault} ({listed}); the last read is {source}", REMEDY)
 
 
 def _dimension(sources: Sequence[Path]) -> int:
@@ -202,10 +201,9 @@ def _dimension(sources: Sequence[Path]) -> int:
         if source.is_dir():
             return int(_arrays(source)[1].shape[1])
         for _, raw, _ in raw_lines(source):
-            try:
-                return len(_parsed(raw)[1])
-            except RecordError:
-                continue
+            found = parsed(raw, _vector)
+            if not isinstance(found, BadRecord):
+                return len(found[1])
     raise SourceError(f"{sources[0]} holds no vector", _FORMS)
 
 
@@ -251,11 +249,11 @@ def _line_batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
         rows: list[list[float]] = []
         faults: Counter[str] = Counter()
         for _, raw, _ in part:
-            try:
-                paper_id, vector = _parsed(raw)
-            except RecordError:
+            found = parsed(raw, _vector)
+            if isinstance(found, BadRecord):
                 faults["unreadable"] += 1
                 continue
+            paper_id, vector = found
             if len(vector) == dimension:
                 ids.append(paper_id)
                 rows.append(vector)
@@ -266,21 +264,16 @@ def _line_batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
         yield _Batch(*_usable(ids, vectors, faults), faults, number, read / size)
 
 
-def _parsed(raw: bytes) -> tuple[str, list[float]]:
-    """Id and vector of a line; the vector is a list, or JSON in a string.
+def _vector(record: Mapping[str, Any]) -> tuple[str, list[float]]:
+    """Id and vector of a record; the vector is a list, or JSON in a string.
 
     Raises:
         RecordError: It has none.
     """
-    try:
-        record = orjson.loads(raw)
-        paper_id = read_id(record, "corpusid")
-        vector = record["vector"]
-        values = orjson.loads(vector) if isinstance(vector, str) else vector
-        if not values or not all(isinstance(value, float | int) for value in values):
-            raise RecordError("no vector")
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise RecordError(str(error)) from error
+    paper_id, vector = read_id(record, "corpusid"), record.get("vector")
+    values = orjson.loads(vector) if isinstance(vector, str) else vector
+    if not isinstance(values, list) or not values or not all(isinstance(value, float | int) for value in values):
+        raise RecordError("no vector")
     return paper_id, values
 
 

@@ -155,3 +155,22 @@ def test_finding_shards(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with pytest.raises(SourceError, match="no shards"):
         find_texts([tmp_path / "empty"])
+
+
+@pytest.mark.parametrize("offset", ["9" * 5000, "9" * 19, 10**18, 1e400])
+def test_an_offset_of_many_digits_is_a_fault_of_its_annotation(offset: Any) -> None:
+    text = parse_full_text(version_2(paragraph=[annotation(0, offset), annotation(13, 67)]))
+    assert [(paragraph.start, paragraph.end) for paragraph in text.paragraphs] == [(13, 67)]
+    (fault,) = text.faults
+    assert "does not fit a text" in fault
+
+
+def test_a_line_whose_numbers_or_layers_nobody_can_read_is_a_bad_record(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    deep = "[" * 900 + "]" * 900
+    lines = [f'{{"corpusid": {"9" * 5000}}}', f'{{"corpusid": {deep}}}', json.dumps(version_1())]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    first, second, third = (line.record for line in read_s2orc(path))
+    assert isinstance(first, BadRecord)
+    assert isinstance(second, BadRecord)
+    assert isinstance(third, FullText)

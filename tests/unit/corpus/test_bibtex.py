@@ -1,8 +1,11 @@
 import gzip
+import string
 from pathlib import Path
 
+import bibtexparser
 import pytest
-from hypothesis import given
+from bibtexparser.middlewares import LatexDecodingMiddleware, SeparateCoAuthors
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from citerec.corpus.bibtex import read_bibtex
@@ -61,7 +64,9 @@ def test_of_two_entries_with_one_key_both_are_read_in_order(tmp_path: Path) -> N
 def test_a_broken_entry_is_set_aside_and_the_next_one_read(tmp_path: Path) -> None:
     broken, sound = read(tmp_path, "@article{a, title={no end \n@article{b, title={Sound}}\n")
     assert isinstance(broken, BadRecord)
-    assert broken.reason.startswith("not BibTeX")
+    assert broken.reason == (
+        "not BibTeX, line 1: Unexpected block start: `@article`. Was still looking for field-value closing `}`"
+    )
     assert isinstance(sound, Paper)
     assert sound.title == "Sound"
 
@@ -100,7 +105,7 @@ def test_an_entry_is_made_for_a_paper_from_elsewhere(tmp_path: Path) -> None:
 def test_no_text_breaks_the_reader(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     path = tmp_path_factory.getbasetemp() / "any.bib"
     path.write_text(text, encoding="utf-8")
-    for line in read_bibtex(path):
+    for line in read_bibtex(path):  # it checks itself that no entry is lost
         assert line.number >= 1
         assert isinstance(line.record, Paper | BadRecord)
 
@@ -135,3 +140,125 @@ def test_keys_never_repeat_and_are_never_empty(tmp_path: Path) -> None:
     entries = bibtex_entries([Paper(str(n), "题目", authors=("王伟",), year=2001) for n in range(60)])
     found = read(tmp_path, "\n".join(entries))
     assert len({paper.paper_id for paper in found if isinstance(paper, Paper)}) == 60
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("article{a, title={Lost}}", "not BibTeX: an entry must begin with @article{"),
+        ("% Mine\n article{a,\n title={Lost}}", "not BibTeX: an entry must begin with @article{"),
+        ("@article\n{a, title={Lost}}", "not BibTeX: an entry must begin with @article{"),
+        (
+            "@book{x, title={a}}, year={2001}}",
+            "not BibTeX: fields after the end of an entry: a brace closes it too early",
+        ),
+        ("@book{x, title={a} year={2001}}", "not BibTeX: expected a comma after the value of title"),
+        ("@book{x, title={a}, year {2001}}", "not BibTeX, line 2: Expected a `=` after entry key, but found `{`."),
+        (
+            "@book{x, title={a},\n year={20",
+            "not BibTeX, line 3: Unexpected block start: `@book`. Was still looking for field-value closing `}`",
+        ),
+        ('@string{v = "a" "b"}', "not BibTeX: expected a comma after the value of v"),
+    ],
+)
+def test_nothing_is_lost_in_silence(tmp_path: Path, text: str, reason: str) -> None:
+    found = read(tmp_path, f"@book{{first, title={{First}}}}\n{text}\n@book{{last, title={{Last}}}}")
+    assert [bad.reason for bad in found if isinstance(bad, BadRecord)] == [reason]
+    titles = [paper.title for paper in found if isinstance(paper, Paper)]
+    assert (titles[0], titles[-1]) == ("First", "Last")
+
+
+def test_what_stands_between_entries_is_a_comment(tmp_path: Path) -> None:
+    text = "My library (2001, revised): see @ home {below}.\n% a = b\n@comment{x{y, z = {1}}}\n@book{a, title={T}}\nend"
+    assert [record.title for record in read(tmp_path, text) if isinstance(record, Paper)] == ["T"]
+    assert len(read(tmp_path, text)) == 1
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            ["@a{k, t={x}}", "@a(k, t={x})", "@a{", "b{k, t={x", '@a{k, t="', "@string{m=", "\n", " }", '"', ")"]
+        )
+    )
+)
+def test_every_entry_that_begins_a_line_is_a_paper_or_bad(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "parts.bib"
+    text = "\n".join(parts)
+    path.write_text(text, encoding="utf-8")
+    lines = {line.number for line in read_bibtex(path)}
+    begun = {number for number, line in enumerate(text.split("\n"), 1) if line.startswith("@a")}
+    assert begun <= lines
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'@string{v = "caf\xe9"}\n@book{a, title={x}, journal = v}\n@book{b, title={tea}}\n',
+        b"@book{a, title={x}, crossref={p}}\n@book{b, title={tea}}\n@proceedings{p, title={caf\xe9}}\n",
+    ],
+)
+def test_bytes_that_come_from_elsewhere_and_are_not_utf8_are_set_aside(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "latin.bib"
+    path.write_bytes(text)
+    first, second, *_ = (line.record for line in read_bibtex(path))
+    assert isinstance(first, BadRecord)
+    assert first.reason == "not UTF-8"
+    assert isinstance(second, Paper)
+
+
+@pytest.mark.parametrize("field", ["title={%s}", "title={x}, author={%s}", "title={x}, journal={%s}"])
+def test_braces_that_are_nested_deep_are_one_bad_record(tmp_path: Path, field: str) -> None:
+    deep = field % ("{" * 3000 + "x" + "}" * 3000)
+    bad, sound = read(tmp_path, f"@book{{a, {deep}}}\n@book{{b, title={{Sound}}}}")
+    assert isinstance(bad, BadRecord)
+    assert bad.reason == "nested too deep"
+    assert isinstance(sound, Paper)
+
+
+def test_html_entities_are_decoded_and_the_entry_stays(tmp_path: Path) -> None:
+    entry = (
+        r"@article{a, title={P &lt; {Q} &amp; \&amp; R&eacute;my &foo; AT&T, $a & b$ &#27;&#x1b;}, "
+        r"journal={Research &amp; {D}evelopment}, author={S&#246;ren M&uuml;ller and {A&amp;B}}, "
+        r"doi={10.1/a&lt;b\_c--d}}"
+    )
+    (paper,) = read(tmp_path, entry)
+    assert isinstance(paper, Paper)
+    assert paper.title == "P < Q & & Rémy &foo; AT&T, $a & b$"
+    assert (paper.venue, paper.authors) == ("Research & Development", ("Sören Müller", "A&B"))
+    assert (dict(paper.external_ids), paper.bibtex) == ({"DOI": "10.1/a<b_c--d"}, entry)
+
+
+SHOWN = st.text(alphabet=string.printable + "éñüßÅøıł题–—“”’Ω", max_size=30)
+
+
+@given(SHOWN, st.lists(SHOWN, max_size=3), SHOWN, SHOWN, st.integers(1500, 2099))
+@example("A } B", ["Simon and Schuster", "Davis, Jr., Sammy", "others", "and", "{"], "a { b", r"10.1/a}\b", 2001)
+@example("-- \"quoted\" ``x'' ?`", ["~ \\ ^", "Foo and", "de la } X"], "50% of $x_1$ & #", "10.1/{x}", 1999)
+def test_what_is_written_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, title: str, authors: list[str], venue: str, doi: str, year: int
+) -> None:
+    title, venue, doi, *authors = (" ".join(text.split()) for text in ("T" + title, venue, doi, *authors))
+    names = tuple(filter(None, authors))
+    (entry,) = bibtex_entries(
+        [Paper("1", title, year=year, venue=venue or None, authors=names, external_ids={"DOI": doi})]
+    )
+    # BibTeX itself counts braces without regard to backslashes.
+    assert entry.count("{") == entry.count("}")
+    path = tmp_path_factory.getbasetemp() / "written.bib"
+    path.write_bytes(f"{entry}\n\n@book{{next, title={{Next}}}}".encode())
+    paper, following = (line.record for line in read_bibtex(path))
+    assert isinstance(paper, Paper)
+    assert isinstance(following, Paper)
+    assert (paper.title, paper.authors, paper.venue or "", paper.year) == (title, names, venue, year)
+    assert paper.external_ids.get("DOI", "") == doi
+    # bibtexparser's own reading: pylatexenc takes the name of ^ for another character.
+    library = bibtexparser.parse_string(entry, append_middleware=[SeparateCoAuthors(), LatexDecodingMiddleware()])
+    (found,) = library.entries
+    assert not library.failed_blocks
+    assert found["year"] == str(year)
+    for name, text in (("title", title), ("howpublished", venue)):
+        if text and not set(text) & set("^\ue000"):
+            assert " ".join(found[name].split()) == text
+    assert len(found["author"] if names else ()) == len(names)

@@ -1,11 +1,14 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.tabular import read_csv
 from citerec.errors import SourceError
 from citerec.records import Paper
+from tests.growth import assert_linear
 
 
 def test_csv_with_quoted_line_breaks_and_lists(tmp_path: Path) -> None:
@@ -42,13 +45,67 @@ def test_a_csv_needs_a_column_for_the_id(tmp_path: Path) -> None:
         list(read_csv(path))
 
 
-def test_a_quote_that_nobody_closes_is_no_cell(tmp_path: Path) -> None:
+def test_a_quote_that_nobody_closes_costs_its_own_row(tmp_path: Path) -> None:
+    rows = [f"{n},Title {n}\n" for n in range(1, 1001)]
+    rows[40] = '41,"Title 41\n'
     path = tmp_path / "papers.csv"
-    path.write_text('paper_id,title\n1,one\n2,"two\n' + "".join(f"{n},more\n" for n in range(3, 50)), encoding="utf-8")
-    first, last = [line.record for line in read_csv(path)]
-    assert isinstance(first, Paper)
-    assert isinstance(last, BadRecord)
-    assert last.reason.startswith("not CSV")
+    path.write_text("paper_id,title\n" + "".join(rows), encoding="utf-8")
+    lines = list(read_csv(path))
+    assert [line.number for line in lines] == list(range(2, 1002))
+    (bad,) = [line for line in lines if isinstance(line.record, BadRecord)]
+    assert isinstance(bad.record, BadRecord)
+    assert (bad.number, bad.record.beginning) == (42, '41,"Title 41')
+    assert bad.record.reason.startswith("a quote in this line is not closed")
+
+
+def test_a_quote_that_the_next_quoted_cell_closes_costs_its_own_row(tmp_path: Path) -> None:
+    path = tmp_path / "papers.csv"
+    path.write_text(
+        'paper_id,title,venue\n1,one,V\n2,"two,V\n3,three,V\n4,"four, and more",V\n5,"five\nin two",V\n',
+        encoding="utf-8",
+    )
+    assert [(line.number, getattr(line.record, "title", "bad")) for line in read_csv(path)] == [
+        (2, "one"),
+        (3, "bad"),
+        (4, "three"),
+        (5, "four, and more"),
+        (6, "five in two"),
+    ]
+
+
+@given(st.lists(st.text(alphabet='1,"a \n\r\x1b\0é', max_size=12), max_size=12), st.booleans())
+def test_every_line_is_in_a_record_or_bad_or_blank(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], ends: bool
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.csv"
+    body = "\n".join(texts) + "\n" * ends
+    path.write_bytes(b"paper_id,title\n" + body.encode())
+    rows = [number for number, line in enumerate(body.split("\n"), 2) if line.strip()]
+    found = [line.number for line in read_csv(path)]  # it counts the lines itself, and raises an error for a lost one
+    assert set(found) <= set(rows)
+    assert len(set(found)) == len(found)
+    sound = [number for number, line in enumerate(body.split("\n"), 2) if line.strip() and '"' not in body]
+    assert found == sound or '"' in body
+
+
+# Each opens a cell where a row begins, and closes one and opens the next within a row.
+@pytest.mark.parametrize("line", ['1,"x\n', 'x","c\n', '1,"a""\n', '"\n', "1,a\n", '1,"""\n'])
+def test_time_grows_as_the_file_does(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "papers.csv"
+
+    def read(text: str) -> None:
+        path.write_text(text, encoding="utf-8")
+        assert sum(1 for _ in read_csv(path)) > 0
+
+    assert_linear(read, lambda times: "paper_id,title\n" + line * times, 8000)
+
+
+@pytest.mark.parametrize("header", ['paper_id,"title\n1,one\n', 'paper_id,"ti"tle\n', '"paper_id,title'])
+def test_a_header_that_is_no_csv_is_one_line(tmp_path: Path, header: str) -> None:
+    path = tmp_path / "papers.csv"
+    path.write_text(header, encoding="utf-8")
+    with pytest.raises(SourceError, match=r"the header is not CSV, such as a quote that is not closed"):
+        list(read_csv(path))
 
 
 def test_whole_numbers_as_pandas_writes_them(tmp_path: Path) -> None:

@@ -1,0 +1,15 @@
+"""The one filter for text that is read: control characters could control the terminal that shows it."""
+
+import re
+
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def printable(text: str) -> str:
+    """A text with a space for each control character but tabs and line feeds. Its length, and so offsets, stay."""
+    return _CONTROLS.sub(" ", text)
+
+
+def one_line(text: str) -> str:
+    """A text without control characters, white space folded."""
+    return " ".join(printable(text).split())

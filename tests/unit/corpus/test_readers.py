@@ -1,0 +1,203 @@
+"""What holds of every reader: no line is lost, and whatever a record does to its reader is the record's fault."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.contexts.read import read_contexts
+from citerec.contexts.s2orc import read_s2orc
+from citerec.corpus.json_lines import BadRecord, Line, bad_record, check_account, tried
+from citerec.corpus.sources import READERS
+from citerec.datasets.json_records import json_records
+from citerec.discourse.paragraphs import read_paragraphs
+from citerec.errors import BuildError, InputError
+from citerec.texts.read import read_prediction_file, read_tasks
+from tests.conftest import s2ag_paper
+
+LINE_READERS = [name for name in READERS if name not in ("bibtex", "csv")]
+DEEP = "[" * 1000 + "]" * 1000
+LONG = "9" * 5000
+HOSTILE = "a\x1b]0;x\x07b\x9b31mc\x7fd"
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8) | st.just(LONG),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+KEYS = (
+    "paper_id corpusid title abstract year authors externalids external_ids contexts intents citingcorpusid text "
+    "cited_ids labels start fields_of_study citationcount s2fieldsofstudy journal tldr body content bibliography"
+).split()
+
+
+@st.composite
+def written_lines(draw: st.DrawFn) -> bytes:
+    record = st.dictionaries(st.sampled_from(KEYS), ANY_JSON, max_size=6).map(json.dumps)
+    text = record | st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=20) | st.just(DEEP)
+    lines = draw(
+        st.lists(text.map(str.encode) | st.binary(max_size=9).map(lambda data: data.replace(b"\n", b"")), max_size=9)
+    )
+    return b"\n".join(lines)
+
+
+@pytest.mark.parametrize("name", [*LINE_READERS, "s2orc"])
+@given(data=written_lines())
+def test_every_line_is_a_record_or_bad_or_blank(
+    tmp_path_factory: pytest.TempPathFactory, name: str, data: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"any-{name}"
+    path.write_bytes(data)
+    numbers = [number for number, line in enumerate(data.split(b"\n"), 1) if line and not line.isspace()]
+    if data[:2] == b"\x1f\x8b" or data[:3] == b"\xef\xbb\xbf":
+        return
+    reader = read_s2orc if name == "s2orc" else READERS[name]
+    lines = list(reader(path))
+    assert list(dict.fromkeys(line.number for line in lines)) == numbers
+    for line in lines:
+        # What is written to a database or a quarantine can be written.
+        repr(line.record).encode()
+        assert not isinstance(line.record, BadRecord) or (line.record.reason and orjson.dumps(line.record.reason))
+
+
+@pytest.mark.parametrize("reader", [read_contexts, read_tasks, read_prediction_file, read_paragraphs])
+@pytest.mark.parametrize(
+    "line",
+    [
+        DEEP,
+        f'{{"text": {DEEP}}}',
+        f'{{"input": {DEEP}, "prediction": "x"}}',
+        f'{{"text": "a <REF>", "start": {LONG}}}',
+        f'{{"text": "a <REF>", "citing_year": "{LONG}", "input": ["x"], "id": {DEEP}, "prediction": ""}}',
+        '{"text": "\\ud800", "input": ["\\ud800"], "prediction": ""}',
+    ],
+)
+def test_what_a_line_does_to_its_reader_is_told_with_its_place(tmp_path: Path, reader: Any, line: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(line, encoding="utf-8")
+    with pytest.raises(InputError, match=r"x\.jsonl, (line|record) 1: "):
+        list(reader(path))
+
+
+@pytest.mark.parametrize("number", ["1e400", f'"{LONG}"', "[]"])
+def test_the_numbers_of_a_prediction(tmp_path: Path, number: str) -> None:
+    sentence = f'{{"text": "y", "drawn_from": [{number}]}}'
+    path = tmp_path / "x.jsonl"
+    path.write_text(f'{{"input": ["x"], "prediction": "y", "sentences": [{sentence}]}}', encoding="utf-8")
+    with pytest.raises(InputError, match=r"x\.jsonl, line 1: "):
+        list(read_prediction_file(path))
+
+
+def test_whatever_is_raised_is_the_reason() -> None:
+    def failing(error: Exception) -> BadRecord:
+        def parse() -> None:
+            raise error
+
+        found = tried(parse, b"raw")
+        assert isinstance(found, BadRecord)
+        return found
+
+    assert failing(KeyError("x")).reason == "it cannot be read (KeyError: 'x')"
+    assert failing(RecursionError()).reason == "nested too deep"
+    assert failing(OverflowError("too\n large")).reason == "it cannot be read (OverflowError: too large)"
+    assert failing(UnicodeEncodeError("utf-8", "\ud800", 0, 1, "no")).reason == "not UTF-8"
+    with pytest.raises(MemoryError):
+        failing(MemoryError())
+    assert bad_record("ESC \x1b", "\udcff").beginning == "\ufffd"
+
+
+def test_a_line_that_got_lost_is_a_fault_of_ours() -> None:
+    with pytest.raises(BuildError, match=r"papers.csv has 3 lines, but citerec read 2: this is a fault of citerec"):
+        check_account(Path("papers.csv"), 3, 2, "lines")
+
+
+def test_a_list_is_followed_by_nothing_and_its_numbers_may_be_long(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(f'[{{"a": {LONG}}}, {{"a": 1}}]\n ', encoding="utf-8")
+    first, second = json_records(path)
+    assert isinstance(first.record, BadRecord)
+    assert second.record == {"a": 1}
+    path.write_text('[{"a": 1}]\n[{"a": 2}]', encoding="utf-8")
+    with pytest.raises(InputError, match="more follows the end of its list"):
+        list(json_records(path))
+
+
+def texts_of(value: Any) -> str:
+    """All texts in a record but the author's own entry."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        return "".join(texts_of(part) for pair in value.items() for part in pair)
+    if isinstance(value, list | tuple):
+        return "".join(map(texts_of, value))
+    return ""
+
+
+def csv_of(**cells: str) -> str:
+    output = io.StringIO()
+    writer = csv.DictWriter(output, list(cells))
+    writer.writeheader()
+    writer.writerow(cells)
+    return output.getvalue()
+
+
+TEXTS = dict.fromkeys(("title", "abstract", "tldr", "venue"), HOSTILE)
+LISTS = ("authors", "fields_of_study")
+FIELDS = ("title", "author", "journal", "abstract", "doi")
+NAMES = [{"name": HOSTILE}, {"name": "{\\'e}" + HOSTILE}]
+S2AG = {"authors": NAMES, "venue": HOSTILE, "externalids": {"DOI": HOSTILE, HOSTILE: "x"}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "jsonl",
+            json.dumps({"paper_id": 1, "external_ids": {HOSTILE: HOSTILE}, **TEXTS, **{x: [HOSTILE] for x in LISTS}}),
+        ),
+        ("csv", csv_of(paper_id="1", external_ids=f"{HOSTILE}:{HOSTILE}", **TEXTS, **dict.fromkeys(LISTS, HOSTILE))),
+        ("bibtex", f"@book{{a, {', '.join(f'{field}={{{HOSTILE}}}' for field in FIELDS)}}}"),
+        ("s2ag-papers", json.dumps(s2ag_paper(1, HOSTILE, **S2AG, s2fieldsofstudy=[{"category": HOSTILE}]))),
+        ("s2ag-abstracts", json.dumps({"corpusid": 1, "abstract": HOSTILE})),
+        ("s2ag-tldrs", json.dumps({"corpusid": 1, "text": HOSTILE})),
+        ("s2ag-citations", json.dumps({"citingcorpusid": 1, "citedcorpusid": 2, "contexts": [HOSTILE]})),
+        ("contexts", json.dumps({"text": f"{HOSTILE} <REF>", "citing_id": 1, "cited_ids": [2]})),
+    ],
+)
+def test_no_reader_of_papers_lets_a_control_character_through(tmp_path: Path, name: str, text: str) -> None:
+    path = tmp_path / "hostile"
+    path.write_text(text, encoding="utf-8", newline="")
+    (line,) = READERS[name](path)
+    assert isinstance(line, Line)
+    assert not isinstance(line.record, BadRecord), line.record.reason
+    shown = {field: getattr(line.record, field) for field in line.record.__dataclass_fields__ if field != "bibtex"}
+    assert "a ]0;x b" in texts_of(shown)
+    assert texts_of(shown).isprintable()
+
+
+def test_nor_does_a_reader_of_contexts_tasks_and_full_texts(tmp_path: Path) -> None:
+    fields = ("before", "after", "citing_key", "section", "source", "intent", "marker", "style", "citing_title")
+    context = {"text": f"{HOSTILE} <REF>", "labels": {HOSTILE: HOSTILE}, **dict.fromkeys(fields, HOSTILE)}
+    task = {"input": [f"<abs> {HOSTILE}\n\nb </abs>", HOSTILE], "target": HOSTILE, "prediction": f"{HOSTILE}\n\nb"}
+    task |= {"sources": [{"title": HOSTILE, "authors": [HOSTILE]}], "writer": HOSTILE, "dataset": HOSTILE}
+    task |= {"sentences": [{"text": HOSTILE, "drawn_from": [0], "unknown": [HOSTILE]}]}
+    paths = [tmp_path / name for name in ("context", "task")]
+    for path, record in zip(paths, (context, task), strict=True):
+        path.write_text(json.dumps(record), encoding="utf-8")
+    (read,) = read_contexts(paths[0])
+    (prediction,) = read_prediction_file(paths[1])
+    assert prediction.text.endswith("d\n\nb")
+    assert prediction.task.citing.endswith("d\n\nb")
+    for made in (read, prediction):
+        assert "\\x1b" not in repr(made)
+        assert "\\x9b" not in repr(made)
+    text = {"corpusid": 1, "body": {"text": f"{HOSTILE}\n\nb"}}
+    paths[0].write_text(json.dumps(text), encoding="utf-8")
+    (line,) = read_s2orc(paths[0])
+    assert not isinstance(line.record, BadRecord)
+    assert line.record.text == "a ]0;x b 31mc d\n\nb"

@@ -1,0 +1,19 @@
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.groundwork.printable import one_line, printable
+
+
+@given(st.text())
+def test_no_control_character_is_left_and_offsets_stay(text: str) -> None:
+    shown = printable(text)
+    assert len(shown) == len(text)
+    assert not any(unicodedata.category(character) == "Cc" for character in shown if character not in "\t\n")
+    assert all(old == new for old, new in zip(text, shown, strict=True) if unicodedata.category(old) != "Cc")
+
+
+def test_paragraphs_stay_and_one_line_has_none() -> None:
+    assert printable("a\n\nb\x1b]0;x\x07\x9b31m") == "a\n\nb ]0;x  31m"
+    assert one_line(" a\r\nb\x85c ") == "a b c"
