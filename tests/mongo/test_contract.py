@@ -515,9 +515,9 @@ def test_unknown_collections_are_refused(store: PaperStore, call: Callable[[Docu
         ({"id": 7}, "needs an id"),
         ({"id": "1", "cited_id": ["2"]}, "cited_id of document '1'"),
         ({"id": "1", "_id": "2"}, "_id"),
-        ({"id": "1", "set": {1}}, "no JSON"),
-        ({"id": "1", "x": "\ud800"}, "no JSON"),
-        ({"id": "1", "x": 2**70}, "no JSON"),
+        ({"id": "1", "set": {1}}, "not JSON"),
+        ({"id": "1", "x": "\ud800"}, "not JSON"),
+        ({"id": "1", "x": 2**70}, "not JSON"),
     ],
 )
 def test_documents_that_are_none_are_refused(store: PaperStore, document: dict[str, Any], message: str) -> None:
