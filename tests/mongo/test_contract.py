@@ -366,6 +366,7 @@ def test_ingest_of_a_release(store: PaperStore, release: Path, tmp_path: Path) -
 
 def test_two_processes_make_the_same_store(new_store: NewStore, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone, together = new_store(), new_store()
+    others = set(multiprocessing.active_children())  # tests before this one may keep some
     run(alone, find_shards([release]))
     monkeypatch.setattr(ingest_module, "_SMALL_BYTES", 0)
     run(together, find_shards([release]), workers=2)
@@ -373,7 +374,7 @@ def test_two_processes_make_the_same_store(new_store: NewStore, release: Path, m
     assert together.counts() == alone.counts()
     assert ledger_of(together).finished_shards() == ledger_of(alone).finished_shards()
     assert list(ledger_of(together).quarantine()) == list(ledger_of(alone).quarantine())
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= others
 
 
 def test_ingest_goes_on_after_the_last_finished_shard(
