@@ -62,12 +62,14 @@ def main() -> None:
     parser.add_argument("--contexts", type=Path, required=True)
     parser.add_argument("--system", default="hybrid")
     parser.add_argument("--work", type=Path, default=Path("heldout"))
+    parser.add_argument("--limit", type=int, help="contexts to tune on, at most; by default all of one half")
     arguments = parser.parse_args()
     split_contexts(arguments.contexts, arguments.work, dev=0.0, test=0.5, seed=0)
     to_tune, held_out = (load_contexts(arguments.work / f"{name}.jsonl") for name in ("train", "test"))
-    found, reached = tuned(arguments.index, arguments.system, list(to_tune))
+    tuned_on = list(to_tune)[: arguments.limit]
+    found, reached = tuned(arguments.index, arguments.system, tuned_on)
     recipe = arguments.work / "tuned.toml"
-    Recipe.load(arguments.system, found).write(recipe, f"Chosen on {len(to_tune)} contexts: {reached:.4f}.")
+    Recipe.load(arguments.system, found).write(recipe, f"Chosen on {len(tuned_on)} contexts: {reached:.4f}.")
     systems = {"default": arguments.system, "tuned": str(recipe), "bm25": "bm25"}
     results = evaluate(systems, list(held_out), index=arguments.index, metrics="recall@10,recall@100,mrr@10")
     for name, system in results.systems.items():

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -19,6 +20,10 @@ from hypothesis import HealthCheck, settings
 # Machines of CI are slow and noisy: no test of ours is about time.
 settings.register_profile("citerec", deadline=None, suppress_health_check=list(HealthCheck))
 settings.load_profile("citerec")
+
+# A shell starts background jobs deaf to Ctrl-C, and their children inherit that: tests of Ctrl-C need the default.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 DEMO = ROOT / "diagnostics" / "demo"

@@ -262,8 +262,6 @@ def test_a_build_stopped_at_any_moment_goes_on(citerec: Citerec, tmp_path: Path,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            # A parent that ignores Ctrl-C (a background job of a shell) would hand that on.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
         time.sleep(delay)
         process.send_signal(how)
@@ -293,8 +291,6 @@ def test_ctrl_c_is_answered_in_one_line(citerec: Citerec, tmp_path: Path) -> Non
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         text=True,
-        # A parent that ignores Ctrl-C (a background job of a shell) would hand that on.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     while process.poll() is None and not (tmp_path / ".x.building" / "papers.sqlite").exists():
         time.sleep(0.02)

@@ -81,7 +81,7 @@ def test_what_was_done_is_told(extracted: tuple[Path, str], world: World) -> Non
     assert f"{texts:,} texts" in said
     assert re.search(rf"^ *{len(lines_of(path)):,} +usable *$", said, re.MULTILINE)
     bad = sum(world.traps["bad_records"]["s2orc_v2"].values())
-    assert f"Set aside: {bad:,} lines that are no full text" in said
+    assert f"Set aside: {bad:,} lines that are not full texts" in said
 
 
 def test_the_quarantine_has_the_faults_that_were_planted(

@@ -85,7 +85,7 @@ def test_whatever_a_library_raises_becomes_one_line(error: Exception) -> None:
 
 
 def test_remote_code_is_refused_by_name() -> None:
-    with pytest.raises(ModelError, match="code of its own"), model_failures("owner/model"):
+    with pytest.raises(ModelError, match="needs its own code"), model_failures("owner/model"):
         raise ValueError("Please pass the argument `trust_remote_code=True`")
 
 

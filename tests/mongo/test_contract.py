@@ -366,6 +366,7 @@ def test_ingest_of_a_release(store: PaperStore, release: Path, tmp_path: Path) -
 
 def test_two_processes_make_the_same_store(new_store: NewStore, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone, together = new_store(), new_store()
+    others = set(multiprocessing.active_children())  # tests before this one may keep some
     run(alone, find_shards([release]))
     monkeypatch.setattr(ingest_module, "_SMALL_BYTES", 0)
     run(together, find_shards([release]), workers=2)
@@ -373,7 +374,7 @@ def test_two_processes_make_the_same_store(new_store: NewStore, release: Path, m
     assert together.counts() == alone.counts()
     assert ledger_of(together).finished_shards() == ledger_of(alone).finished_shards()
     assert list(ledger_of(together).quarantine()) == list(ledger_of(alone).quarantine())
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= others
 
 
 def test_ingest_goes_on_after_the_last_finished_shard(
@@ -515,9 +516,9 @@ def test_unknown_collections_are_refused(store: PaperStore, call: Callable[[Docu
         ({"id": 7}, "needs an id"),
         ({"id": "1", "cited_id": ["2"]}, "cited_id of document '1'"),
         ({"id": "1", "_id": "2"}, "_id"),
-        ({"id": "1", "set": {1}}, "no JSON"),
-        ({"id": "1", "x": "\ud800"}, "no JSON"),
-        ({"id": "1", "x": 2**70}, "no JSON"),
+        ({"id": "1", "set": {1}}, "not JSON"),
+        ({"id": "1", "x": "\ud800"}, "not JSON"),
+        ({"id": "1", "x": 2**70}, "not JSON"),
     ],
 )
 def test_documents_that_are_none_are_refused(store: PaperStore, document: dict[str, Any], message: str) -> None:
