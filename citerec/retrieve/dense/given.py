@@ -101,7 +101,7 @@ def arrange_given(
     if journal.get("arranged") is None:
         if journal.get("listed") is None:
             whole.mkdir(exist_ok=True)
-            list_papers(whole, store, lambda _: True, papers, on_progress)
+            list_papers(whole, store.searchable_texts, lambda _: True, papers, on_progress)
             journal.note(listed=True)
         _scatter(whole, sources, max_bad, journal, on_progress)
         journal.note(arranged=_draw_together(whole, folder, on_progress))
