@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from citerec.errors import IndexUnusableError
+from citerec.evaluation.evaluate import evaluate
+from citerec.groundwork.writing import exchange
 from citerec.recommend import Recommender
-from citerec.records import NO_FILTERS
+from citerec.records import NO_FILTERS, Context
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.dense.retriever import DenseRetriever
 from citerec.retrieve.describe import describe
@@ -81,3 +84,15 @@ def test_all_that_is_opened_belongs_to_one_index(tmp_path: Path, steps: int) -> 
     assert writer.returncode == 0
     print(f"{exchanges} exchanges, {opens} opens")
     assert min(*opens.values(), exchanges) > 10
+
+
+def test_systems_of_an_evaluation_search_one_index(tmp_path: Path) -> None:
+    first, second = index_of(tmp_path, "a"), index_of(tmp_path, "b")
+    contexts = [Context(context_id=str(number), text="Okapi <REF>", cited_ids=("a1",)) for number in range(3)]
+
+    def replace(doing: str, _done: float, _whole: float) -> None:
+        if doing == "labelling" and second.exists():
+            exchange(second, first)
+
+    with pytest.raises(IndexUnusableError, match="was replaced while it was searched"):
+        evaluate(["bm25"], contexts, index=first, families="length", on_progress=replace)
