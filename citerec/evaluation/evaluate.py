@@ -30,9 +30,9 @@ from citerec.groundwork.progress_bar import progress_bar
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.describe import size_of
+from citerec.retrieve.manifest import Manifest, find_index
 from citerec.retrieve.staging import recover
 from citerec.retrieve.steady import manifest_and_store
-from citerec.retrieve.manifest import Manifest, find_index
 from citerec.systems import default_system
 
 DEFAULT_K = 100
