@@ -95,4 +95,4 @@ def test_systems_of_an_evaluation_search_one_index(tmp_path: Path) -> None:
             exchange(second, first)
 
     with pytest.raises(IndexUnusableError, match="was replaced while it was searched"):
-        evaluate(["bm25"], contexts, index=first, families="length", on_progress=replace)
+        evaluate(["bm25"], contexts, index=first, metrics="mrr@5", on_progress=replace)
