@@ -94,19 +94,19 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     from citerec.diagnostics.sets import SET, place_for, write_labelled
     from citerec.errors import InputError
     from citerec.groundwork.progress_bar import progress_bar
-    from citerec.retrieve.index import open_store
-    from citerec.retrieve.manifest import Manifest, find_index
+    from citerec.retrieve.manifest import find_index
+    from citerec.retrieve.steady import manifest_and_store
 
     place = place_for(out)
     SET.check_place(place)
     index = find_index(index_path)
-    manifest = Manifest.read(index)
+    manifest, store = manifest_and_store(index)
     read = list(read_contexts(contexts, cited=True))
     model = _tagger(spacy_model)
     with progress_bar() as on_progress:
         labelled = label_contexts(
             read,
-            open_store(index),
+            store,
             model=model,
             on_progress=lambda done: on_progress("labelling", done, len(read)),
             **options,

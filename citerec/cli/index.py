@@ -19,6 +19,7 @@ from citerec.cli.options import (
     workers,
 )
 from citerec.groundwork.places import INDEXES
+from citerec.groundwork.tables import counted
 
 if TYPE_CHECKING:
     from citerec.retrieve.dense.build import DenseOptions
@@ -116,11 +117,14 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
 @click.argument("sources", nargs=-1, type=PATH)
 @index_option("The index to add to")
 @with_options(_build_options)
+@with_options(_vector_options)
 def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
     """Add the papers of SOURCES to an index, or update them.
 
     Papers are matched by id; of two records the later one counts. The result is that of a build
-    from all sources together. If the index has vectors, new and changed papers are encoded as the rest was.
+    from all sources together. If the index has vectors, new and changed papers are encoded as the
+    rest was; if its vectors were given, by the model that made them, unless --vectors has more of
+    that model. --model with another model makes all vectors anew.
     """
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
@@ -130,11 +134,12 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     from citerec.retrieve.manifest import find_index
 
     path = find_index(index_path)
+    dense = _dense_options(options, wanted=bool(_given_names()), before=path / DENSE)
     with progress_bar() as on_progress:
-        manifest = add_to_index(sources, path, BuildOptions(**options), on_progress)
+        manifest = add_to_index(sources, path, BuildOptions(**options, dense=dense), on_progress)
     _tell(path, manifest, "brought up to date")
     if has_vectors(path / DENSE):
-        _tell_vectors(path / DENSE)
+        _tell_vectors(path / DENSE, added=True)
 
 
 @index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
@@ -225,26 +230,40 @@ def _papers_before(path: Path) -> int:
         return 0
 
 
-def _dense_options(options: dict[str, Any], *, wanted: bool) -> "DenseOptions | None":
-    """Removes the options about vectors and returns them; None if no vectors are wanted."""
-    context = click.get_current_context()
-    names = ("model", "vectors", "kind", "max_tokens", "backend")
-    taken = {name: options.pop(name) for name in names}
-    given = [name for name in names if context.get_parameter_source(name) == click.core.ParameterSource.COMMANDLINE]
+_VECTOR_NAMES = ("model", "vectors", "kind", "max_tokens", "backend")
+
+
+def _given_names() -> list[str]:
+    """The options about vectors that are on the command line."""
+    context, given = click.get_current_context(), click.core.ParameterSource.COMMANDLINE
+    return [name for name in _VECTOR_NAMES if context.get_parameter_source(name) == given]
+
+
+def _dense_options(options: dict[str, Any], *, wanted: bool, before: Path | None = None) -> "DenseOptions | None":
+    """Removes the options about vectors and returns them; None if no vectors are wanted.
+
+    If vectors of the same model are there `before`, their options are the defaults.
+    """
+    from citerec.models.find import DEFAULT_ENCODER
+    from citerec.retrieve.dense.build import DenseOptions, renewal
+    from citerec.retrieve.dense.manifest import has_vectors
+
+    taken = {name: options.pop(name) for name in _VECTOR_NAMES}
+    given = _given_names()
     if not wanted:
         if given:
             raise click.UsageError(f"--{given[0].replace('_', '-')} is about vectors: add --engine faiss.")
         return None
+    old = renewal(before) if before and has_vectors(before) else None
+    if old and taken["model"] in (None, old.model):
+        taken |= {name: getattr(old, name) for name in _VECTOR_NAMES if name not in (*given, "vectors")}
     if taken["vectors"] and not taken["model"]:
         raise click.UsageError("--vectors needs --model: name what made them, for it has to encode the queries.")
-    from citerec.models.find import DEFAULT_ENCODER
-    from citerec.retrieve.dense.build import DenseOptions
-
     taken["model"] = taken["model"] or DEFAULT_ENCODER
     return DenseOptions(**taken, max_bad=options["max_bad"])
 
 
-def _tell_vectors(folder: Path) -> None:
+def _tell_vectors(folder: Path, *, added: bool = False) -> None:
     from citerec.retrieve.dense.kinds import RECALL
     from citerec.retrieve.dense.manifest import DenseManifest
 
@@ -255,9 +274,14 @@ def _tell_vectors(folder: Path) -> None:
         f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); "
         f"FAISS {faiss.kind}, {found}."
     )
-    if manifest.without_vector:
-        why = "none was given" if manifest.given else "no text"
-        note(f"Papers without a vector, {why}: {manifest.without_vector:,}.")
+    if manifest.without_vector and manifest.given:
+        why = f"none was given{f', and {manifest.model} did not encode them' * added}"
+        note(
+            f"{counted(manifest.without_vector, 'paper')} cannot be found by vector: {why}. Give more: "
+            f"citerec index encode {folder.parent} --model {manifest.model} --vectors {folder} --vectors PATH"
+        )
+    elif manifest.without_vector:
+        note(f"Papers without a vector, no text: {manifest.without_vector:,}.")
     for reason, count in manifest.faults.items():
         note(f"Given vectors left out, {reason}: {count:,}.")
     if faiss.recall < RECALL:

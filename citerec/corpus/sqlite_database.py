@@ -51,7 +51,8 @@ class SqliteDatabase:
     def stream(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """The rows that a query finds, one by one."""
         with self.reading():
-            yield from self._connection.execute(query, parameters)
+            # In a chain: a generator that is left early would close the cursor, perhaps of a closed database.
+            yield from itertools.chain(self._connection.execute(query, parameters))
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[None]:

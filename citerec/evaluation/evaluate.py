@@ -23,15 +23,16 @@ from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcome
 from citerec.evaluation.results import Results
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Floats
-from citerec.evaluation.systems import Answered, Conditions, System, answer, check, learnt_by, named
+from citerec.evaluation.systems import Answered, Conditions, System, answer, check, learnt_by, named, replaced
 from citerec.evaluation.topics import Topics, select_topics
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.progress_bar import progress_bar
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.describe import size_of
-from citerec.retrieve.index import open_store, recover
 from citerec.retrieve.manifest import Manifest, find_index
+from citerec.retrieve.staging import recover
+from citerec.retrieve.steady import manifest_and_store
 from citerec.systems import default_system
 
 DEFAULT_K = 100
@@ -129,8 +130,10 @@ def evaluate(
         raise InputError(f"-k {k:,} is not between 1 and the {papers:,} papers of the index", "Choose another.")
     metrics = parse_metrics(chosen.metrics, k)
     check(given)
-    store = open_store(path)
+    manifest_then, store = manifest_and_store(path)
     try:
+        if manifest_then != manifest:
+            raise replaced(path)
         material = load_material(
             source,
             store,
@@ -151,7 +154,9 @@ def evaluate(
                 f"Give the index of the corpus that they cite: --index{_hint(source)}",
             )
         rules = Rules(chosen.exclude_citing, chosen.as_of_year, chosen.missing)
-        conditions = Conditions(path, size_of(path), store.years, rules, k, chosen.threads, on_progress)
+        conditions = Conditions(
+            path, manifest.fingerprint, size_of(path), store.years, rules, k, chosen.threads, on_progress
+        )
         evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen, overlap)
         load(metrics)  # here, so that it does not count as time and memory of a system
         # Runs first, to report their errors before other systems search for minutes.

@@ -5,6 +5,7 @@ authors wrote, from 1 to 5; the texts of all systems mixed; some texts rated by 
 agree.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -124,16 +125,28 @@ def write_sheets(
     names = [f"T{number + 1:0{len(str(len(drawn)))}}" for number in random.permutation(len(drawn))]
     key = Key(dict(zip(names, (item for item, _ in drawn), strict=True)), predictions.oracles, seed)
     texts = dict(zip(names, (text for _, text in drawn), strict=True))
+    head = {"kind": _KIND, "version": _VERSION, "seed": seed, "upper_bounds": sorted(key.oracles)}
+    # The key first: a sheet without a key could be filled in, and never be read.
+    content = {
+        files[-1]: orjson.dumps({**head, "items": key.items}, option=orjson.OPT_INDENT_2),
+        files[-2]: _instructions().encode(),
+    }
+    for number, sheet in enumerate(sheets, 1):
+        mine = [name for name, item in key.items.items() if item.rater in (None, number)]
+        order = random.permutation(len(mine))
+        content[sheet] = _sheet({mine[place]: texts[mine[place]] for place in order}).encode("utf-8-sig")
+    begun: list[Path] = []
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        for number, sheet in enumerate(sheets, 1):
-            mine = [name for name, item in key.items.items() if item.rater in (None, number)]
-            order = random.permutation(len(mine))
-            sheet.write_text(_sheet({mine[place]: texts[mine[place]] for place in order}), "utf-8-sig", newline="")
-        files[-2].write_text(_instructions(), encoding="utf-8")
-        head = {"kind": _KIND, "version": _VERSION, "seed": seed, "upper_bounds": sorted(key.oracles)}
-        files[-1].write_bytes(orjson.dumps({**head, "items": key.items}, option=orjson.OPT_INDENT_2))
+        for path, data in content.items():
+            with path.open("xb") as file:  # never in place of a sheet that somebody has filled in
+                begun.append(path)
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
     except OSError as error:
+        for path in begun:
+            path.unlink()
         raise BuildError(
             f"cannot write {error.filename or out}: {error.strerror or error}", "Make room, or give another --out."
         ) from error

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.contexts.learnt import NOTHING, Learnt
-from citerec.errors import InputError, SystemFailedError
+from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Meter
 from citerec.evaluation.rank import Rules
 from citerec.evaluation.run import PooledRun, YearsOf, collect_run, read_run
@@ -41,6 +41,7 @@ class Conditions:
     """Conditions for all systems: the index that is the pool, leak rules, how many papers for each context."""
 
     index: Path
+    fingerprint: str
     index_bytes: int
     years_of: YearsOf
     rules: Rules
@@ -72,6 +73,8 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
             return Answered(_of_mapping(name, system, topics, conditions.years_of), "run")
         case str():
             with Recommender.open(conditions.index, system) as recommender:
+                if recommender.manifest.fingerprint != conditions.fingerprint:
+                    raise replaced(conditions.index)
                 return _of_recommender(name, recommender, topics, conditions)
         case Recommender():
             return _of_recommender(name, system, topics, conditions)
@@ -81,6 +84,11 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
         f"{name} is a {type(system).__name__}, no system",
         "Give a name, the path of a run, a Recommender, a function of a context and k, or a run as a mapping.",
     )
+
+
+def replaced(index: Path) -> IndexUnusableError:
+    """The error that an index was replaced during an evaluation, whose systems must search the same papers."""
+    return IndexUnusableError(f"{index} was replaced while it was searched", "Run the same command again.")
 
 
 def learnt_by(system: System, index: Path) -> Learnt:

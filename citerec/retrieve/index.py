@@ -19,7 +19,7 @@ from citerec.errors import IndexUnusableError, SourceError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import Journal, forget
 from citerec.groundwork.writing import beside, exchange, remove
-from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
+from citerec.retrieve.dense.build import DenseOptions, build_dense, encode_changed, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperDocument
 from citerec.retrieve.lucene.jvm import java_class, java_failures
@@ -34,6 +34,7 @@ from citerec.retrieve.verify import store_faults
 from citerec.version import __version__
 
 QUARANTINE = "quarantine.jsonl"
+_ENCODED = ".encoded"
 _BESIDE_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "contexts")
 _COMMIT_EVERY = 100_000
 _PROGRESS_EVERY = 2000
@@ -49,7 +50,7 @@ class BuildOptions:
         max_bad: Share of bad records above which the build stops.
         citances: Files of contexts whose sentences become citances of the papers they cite.
         dense: How to make vectors beside the Lucene index. If None, a build makes none, and papers added to an index
-            with vectors are encoded as the rest was.
+            with vectors are encoded as the rest was, or by the model that the given vectors are from.
     """
 
     format_name: str | None = None
@@ -97,8 +98,8 @@ def add_to_index(
     recover(index)
     before = Manifest.read(index)
     shards = find_shards(sources, options.format_name, options.citances)
-    if options.dense is None and has_vectors(index / DENSE):
-        options = replace(options, dense=renewal(index / DENSE))
+    if has_vectors(index / DENSE):
+        options = replace(options, dense=renewal(index / DENSE, options.dense))
     with staging_of(index, plan_of(shards, f"add to {before.fingerprint}"), functools.partial(_copy, index)) as journal:
         return _fill(journal, shards, options, index / DENSE, on_progress)
 
@@ -170,15 +171,19 @@ def _fill(
         if options.dense is None:
             shutil.rmtree(staging / DENSE, ignore_errors=True)
         else:
+            dense = options.dense
+            if first > 1 and dense.vectors == (vectors_before,):
+                dense = encode_changed(staging / _ENCODED, store, place_of(first), dense, on_progress)
             build_dense(
                 staging / DENSE,
                 store,
                 fingerprint,
                 counts.papers,
-                options.dense,
+                dense,
                 previous=vectors_before,
                 on_progress=on_progress,
             )
+            shutil.rmtree(staging / _ENCODED, ignore_errors=True)
         ledger = ledger_of(store)
         sources = list(ledger.finished_shards().values())
         read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)

@@ -7,9 +7,10 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
+from citerec.corpus.sqlite_store import SqliteStore
 from citerec.errors import IndexUnusableError
-from citerec.retrieve.manifest import FILE_NAME
-from citerec.retrieve.staging import recover
+from citerec.retrieve.manifest import FILE_NAME, Manifest
+from citerec.retrieve.staging import open_store, recover
 
 _TRIES = 200
 _PAUSE = 0.005
@@ -45,6 +46,11 @@ def read_steadily(index: Path, read: Callable[[], Found], close: Callable[[Found
                 close(found)
         time.sleep(min(_PAUSE * attempt, _LONGEST_PAUSE))
     raise IndexUnusableError(f"{index} is being replaced again and again", "Wait until the builds are done.")
+
+
+def manifest_and_store(index: Path) -> tuple[Manifest, SqliteStore]:
+    """The manifest of an index and its paper store, to read; errors as for both."""
+    return read_steadily(index, lambda: (Manifest.read(index), open_store(index)), lambda found: found[1].close())
 
 
 _Identity = list[tuple[str, int, int, bytes]]

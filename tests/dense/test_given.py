@@ -1,16 +1,21 @@
 """Vectors that were made elsewhere."""
 
 import json
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from citerec.errors import BuildError, CiterecError, SourceError
+from citerec.groundwork.progress import no_progress
 from citerec.records import Paper
 from citerec.retrieve.dense import given as given_module
 from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
-from tests.conftest import write_lines
+from citerec.retrieve.dense.kinds import build_faiss
+from tests.conftest import ROOT, write_lines
 from tests.dense.conftest import StoreOf, build, unit_vectors, write_arrays
 
 D = 24
@@ -164,3 +169,53 @@ def test_given_vectors_stay_with_their_papers(tmp_path: Path, store_of: StoreOf)
     new = build(tmp_path / "new", store, renewal(tmp_path / "old"), previous=tmp_path / "old")
     np.testing.assert_array_equal(new.values[:], old.values[1:])
     assert new.manifest.without_vector == 1
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of 1 MB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", place], check=False, capture_output=True
+    )
+    if mounted.returncode:
+        pytest.skip(f"no small disk can be mounted here: {mounted.stderr.decode().strip()}")
+    yield place
+    subprocess.run(["umount", place], check=True)
+
+
+_ENCODING = """
+import sys
+from pathlib import Path
+from citerec.corpus.sqlite_store import SqliteStore
+from citerec.errors import BuildError
+from citerec.groundwork.progress import no_progress
+from citerec.retrieve.dense.build import DenseOptions, build_dense
+
+store, folder, given = SqliteStore(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])
+try:
+    build_dense(folder, store, "print", store.counts().papers, DenseOptions("m", (given,)), on_progress=no_progress)
+except BuildError as error:
+    sys.exit(str(error))
+"""
+
+
+def test_a_full_disk_is_told_before_a_mapped_file_kills_the_process(
+    small_disk: Path, tmp_path: Path, store_of: StoreOf
+) -> None:
+    store_of([Paper(f"{number:03}", "title") for number in range(240)]).close()
+    ids = np.array([f"{number:03}" for number in range(240)])
+    given = write_arrays(tmp_path / "given", ids, unit_vectors(240, 4096).astype(np.float16))
+    command = [sys.executable, "-c", _ENCODING, tmp_path / "store-0.sqlite", small_disk / "dense", given]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
+    assert ended.returncode == 1, ended
+    assert f"no space left for {small_disk}/dense/given/rows.npy, which needs 1,966,080 bytes" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (small_disk / "dense" / "given" / "rows.npy").exists()
+
+
+def test_a_full_disk_is_told_when_faiss_writes(small_disk: Path) -> None:
+    np.save(small_disk / "vectors.npy", unit_vectors(240, 1200).astype(np.float16))
+    with pytest.raises(BuildError, match=r"FAISS cannot write .*index\.faiss"):
+        build_faiss(small_disk, "flat", no_progress)

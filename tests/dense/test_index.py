@@ -23,6 +23,7 @@ from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.staging import beside
 from citerec.retrieve.verify import verify
 from tests.conftest import DEMO, Citerec, write_lines
+from tests.dense.conftest import unit_vectors, write_arrays
 
 RECORDS = [
     {"paper_id": f"p{number}", "title": f"graph kernel number {number}", "abstract": "A dense corpus.", "year": 2000}
@@ -174,7 +175,89 @@ def test_given_vectors_from_the_command_line(index: Path, citerec: Citerec, mode
     encoded = citerec("index", "encode", index, "--vectors", given, "--model", model, "--kind", "hnsw")
     assert encoded.returncode == 0, encoded.stderr
     assert "29 papers have a vector of 3 numbers" in encoded.stdout
-    assert "none was given: 1" in encoded.stderr
+    assert "1 paper cannot be found by vector: none was given." in encoded.stderr
     assert "not in the index: 1" in encoded.stderr
     found = json.loads(citerec("index", "info", index, "--json").stdout)["vectors"]
     assert (found["faiss"]["kind"], found["dimension"], found["given"]) == ("hnsw", 3, True)
+
+
+@pytest.fixture
+def given(tmp_path: Path, model: str) -> Path:
+    """An index whose vectors that model made elsewhere."""
+    texts = [f"{record['title']}. {record['abstract']}" for record in RECORDS]
+    ids = np.array([str(record["paper_id"]) for record in RECORDS])
+    made = write_arrays(tmp_path / "made", ids, Encoder.open(model).encode(texts))
+    papers = write_lines(tmp_path / "papers.jsonl", RECORDS)
+    build_index([papers], tmp_path / "index", BuildOptions(dense=DenseOptions(model, vectors=(made,))))
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def more(tmp_path: Path) -> Path:
+    """A new paper, a changed one, and one that is as it was."""
+    return write_lines(
+        tmp_path / "more.jsonl",
+        [{"paper_id": "q", "title": "neural lexical query"}, {**RECORDS[3], "title": "entity"}, RECORDS[4]],
+    )
+
+
+def test_papers_added_to_given_vectors_are_encoded_by_their_model(given: Path, more: Path, model: str) -> None:
+    before = Vectors(given / DENSE)
+    add_to_index([more], given)
+    after = Vectors(given / DENSE)
+    assert (len(after), after.manifest.without_vector, after.manifest.given) == (31, 0, True)
+    made = Encoder.open(model).encode(["neural lexical query", "entity. A dense corpus."])
+    np.testing.assert_allclose(after.values[after.rows(["q", "p3"])], made, atol=2e-3)
+    same = [str(record["paper_id"]) for record in RECORDS if record["paper_id"] != "p3"]
+    np.testing.assert_array_equal(after.values[after.rows(same)], before.values[before.rows(same)])
+    assert sorted(path.name for path in given.iterdir() if path.is_dir()) == ["dense", "lucene"]
+    assert verify(given) == []
+
+
+@pytest.mark.parametrize("fault", ["gone", "another"])
+def test_papers_that_cannot_be_found_by_vector_are_told(
+    given: Path, more: Path, model: str, tmp_path: Path, citerec: Citerec, fault: str
+) -> None:
+    """The model is no longer there, or is not what made the vectors."""
+    ids = np.array([str(record["paper_id"]) for record in RECORDS])
+    if fault == "gone":
+        shutil.copytree(model, tmp_path / "copy")
+        encode_index(given, DenseOptions(str(tmp_path / "copy"), vectors=(tmp_path / "made",)))
+        shutil.rmtree(tmp_path / "copy")
+    else:
+        made = Encoder.open(model).encode(["x"])
+        other = write_arrays(tmp_path / "other", ids, unit_vectors(len(ids), made.shape[1]))
+        encode_index(given, DenseOptions(model, vectors=(other,)))
+    added = citerec("index", "add", more, "--index", given)
+    assert added.returncode == 0, added.stderr
+    assert "1 paper cannot be found by vector: none was given, and" in added.stderr
+    assert f"citerec index encode {given} --model" in added.stderr
+    assert len(Vectors(given / DENSE)) == 30
+
+
+def test_more_vectors_are_given_to_what_is_added(
+    given: Path, more: Path, tmp_path: Path, citerec: Citerec, model: str
+) -> None:
+    before = Vectors(given / DENSE)
+    vector = unit_vectors(1, before.manifest.dimension)
+    another = write_arrays(tmp_path / "another", np.array(["q"]), vector)
+    added = citerec("index", "add", more, "--index", given, "--vectors", another)
+    assert added.returncode == 0, added.stderr
+    after = Vectors(given / DENSE)
+    assert after.manifest.model == before.manifest.model
+    np.testing.assert_allclose(after.values[after.rows(["q"])], vector, atol=2e-3)
+    np.testing.assert_array_equal(after.values[after.rows(["p3"])], before.values[before.rows(["p3"])])
+    encode_index(given, DenseOptions(model))
+    refused = citerec("index", "add", more, "--index", given, "--vectors", another)
+    assert refused.returncode == 2
+    assert "Leave --vectors out" in refused.stderr
+
+
+def test_an_index_without_vectors_gets_them_with_what_is_added(
+    tmp_path: Path, more: Path, model: str, citerec: Citerec
+) -> None:
+    build_index([write_lines(tmp_path / "papers.jsonl", RECORDS)], tmp_path / "index")
+    added = citerec("index", "add", more, "--index", "index", "--model", model, "--kind", "hnsw")
+    assert added.returncode == 0, added.stderr
+    manifest = DenseManifest.read(tmp_path / "index" / DENSE)
+    assert (manifest.count, manifest.faiss.kind) == (31, "hnsw")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.errors import InputError
+from citerec.errors import BuildError, InputError
 from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.ratings import agreement, read_ratings, read_sheet
 from citerec.evaluation.sheets import SCALES, read_key, write_sheets
@@ -89,6 +89,19 @@ def test_the_lot_decides_and_the_seed_the_lot(predictions: Predictions, tmp_path
     by_number = [key.items[item].system for item in sorted(key.items)]
     assert by_number != sorted(by_number, key=list(WRITTEN).index)
     assert [item.system for item in key.items.values()][:3] == list(WRITTEN)
+
+
+def test_a_sheet_that_appears_meanwhile_is_not_overwritten(
+    predictions: Predictions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "mine.csv"
+    out.write_text("ratings")
+    monkeypatch.setattr(Path, "exists", lambda path: path.is_dir())  # it was not there when that was checked
+    with pytest.raises(BuildError, match=r"cannot write .*mine\.csv: File exists"):
+        write_sheets(predictions, out, raters=1)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.suffix != ".jsonl"} == {
+        "mine.csv": "ratings"
+    }
 
 
 def test_one_rater_gets_one_sheet_and_nothing_is_overwritten(predictions: Predictions, tmp_path: Path) -> None:

@@ -61,9 +61,13 @@ def crash_at(work: Work, point: int | None) -> Outcome:
     server = _server()
     assert server.stdin and server.stdout
     with tempfile.NamedTemporaryFile(prefix="crash-") as output:
-        pickle.dump((work, point, output.name), server.stdin)
-        server.stdin.flush()
-        code, points = pickle.load(server.stdout)
+        try:
+            pickle.dump((work, point, output.name), server.stdin)
+            server.stdin.flush()
+            code, points = pickle.load(server.stdout)
+        except BaseException:  # such as a timeout of pytest: its answer must not be taken for that of the next
+            _server.cache_clear()
+            raise
         return Outcome(code, points, output.read().decode(errors="replace"))
 
 

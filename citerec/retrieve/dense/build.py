@@ -4,12 +4,12 @@ import itertools
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.corpus.store import PaperStore, SearchableText
-from citerec.errors import IndexUnusableError, SourceError
+from citerec.errors import BuildError, IndexUnusableError, InputError, ModelError, SourceError
 from citerec.groundwork.hashing import file_digest, identity
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
@@ -18,7 +18,7 @@ from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.given import arrange_given, find_given
 from citerec.retrieve.dense.kinds import FILE_NAME as FAISS
 from citerec.retrieve.dense.kinds import Asked, build_faiss, choose
-from citerec.retrieve.dense.listing import list_papers, paper_text
+from citerec.retrieve.dense.listing import Texts, list_papers, paper_text, text_digest
 from citerec.retrieve.dense.manifest import FILES, DenseManifest, FaissSettings, has_vectors
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.version import __version__
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 # A kill may cost two minutes of work on a slow processor; in smaller chunks, fewer texts have similar lengths.
 _CHUNK = 4096
 _PART = 512
+# Other models give unrelated vectors; other rounding, and somewhat different texts, give nearly the same.
+_SAME = 0.9
+_COMPARED, _SAMPLED = 16, 1000
 _INPUTS = ("ids.npy", "vectors.npy")
 
 
@@ -93,7 +96,7 @@ def build_dense(
     else:
         same = old if old and _same_model(old.manifest, encoder, options) else None
         dimension = encoder.dimension
-        left_out = encode_papers(folder, store, encoder, same, papers, journal, on_progress)
+        left_out = encode_papers(folder, store.searchable_texts, encoder, same, papers, journal, on_progress)
     count = papers - left_out
     if not count:
         raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
@@ -118,16 +121,81 @@ def build_dense(
     return manifest
 
 
-def renewal(previous: Path) -> DenseOptions:
-    """The options that update vectors: those they were made with. Given vectors stay; newer papers get none."""
+def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
+    """The options that update vectors: those they were made with, or those that are asked for.
+
+    Given vectors stay if others of the same model are added to them.
+
+    Raises:
+        InputError: Vectors are given for papers whose vectors were encoded here by the same model.
+    """
     manifest = DenseManifest.read(previous)
-    return DenseOptions(
-        model=manifest.model,
-        vectors=(previous,) if manifest.given else (),
-        kind=manifest.faiss.asked,
-        max_tokens=manifest.max_tokens,
-        backend=manifest.backend,
-    )
+    if asked is None:
+        return DenseOptions(
+            model=manifest.model,
+            vectors=(previous,) if manifest.given else (),
+            kind=manifest.faiss.asked,
+            max_tokens=manifest.max_tokens,
+            backend=manifest.backend,
+        )
+    if not asked.vectors or _lasting(asked.model) != manifest.model:
+        return asked
+    if not manifest.given:
+        raise InputError(
+            f"the vectors of {previous.parent} were encoded from its texts by this model",
+            "Leave --vectors out: new papers are encoded as the rest was.",
+        )
+    return replace(asked, vectors=(previous, *asked.vectors))
+
+
+def encode_changed(
+    folder: Path, store: PaperStore, since: int, options: DenseOptions, on_progress: Progress
+) -> DenseOptions:
+    """Encodes papers that changed, or were added, after vectors were given for the others.
+
+    Args:
+        folder: Where the vectors are written; a call with the same arguments resumes an interrupted one.
+        store: All papers.
+        since: The place in the store from which on papers are new or changed.
+        options: The options of `renewal`; their model encodes the papers.
+        on_progress: Called as the work goes on.
+
+    Returns:
+        The options with these vectors too; unchanged if the model cannot be loaded, or did not make the given vectors.
+    """
+    old = Vectors(options.vectors[0])
+    try:
+        encoder = Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens)
+    except (ModelError, BuildError):
+        return options
+
+    def is_new(paper: SearchableText) -> bool:
+        row = int(old.rows([paper.paper_id])[0])
+        return row < 0 or int(old.digests[row]) != text_digest(paper_text(paper))
+
+    def changed(after: str) -> Iterator[SearchableText]:
+        return filter(is_new, store.searchable_texts(after, since))
+
+    sample = [paper for paper in itertools.islice(store.searchable_texts(), _SAMPLED) if not is_new(paper)]
+    if not _has_made(encoder, old, sample[:_COMPARED]) or not any(map(_has_text, changed(""))):
+        return options
+    plan = {"encoder": encoder.identity, "max_tokens": encoder.max_tokens, "backend": options.backend}
+    count = sum(1 for _ in changed(""))
+    encode_papers(folder, changed, encoder, None, count, Journal(folder, plan), on_progress)
+    return replace(options, vectors=(*options.vectors, folder))
+
+
+def _has_made(encoder: Encoder, vectors: Vectors, papers: Sequence[SearchableText]) -> bool:
+    """Whether given vectors of some papers are about those that the encoder makes."""
+    import numpy as np
+
+    if encoder.dimension != vectors.manifest.dimension:
+        return False
+    if not papers:
+        return True
+    given = vectors.values[vectors.rows([paper.paper_id for paper in papers])].astype(np.float32)
+    made = encoder.encode([paper_text(paper) for paper in papers])
+    return bool(np.mean(np.sum(given * made, axis=1)) >= _SAME)
 
 
 def _files(source: Path) -> Sequence[Path]:
@@ -181,25 +249,25 @@ def _lasting(model: str) -> str:
 
 def encode_papers(
     folder: Path,
-    store: PaperStore,
+    texts: Texts,
     encoder: Encoder,
     previous: Vectors | None,
     papers: int,
     journal: Journal,
     on_progress: Progress,
 ) -> int:
-    """Writes ids and vectors of all papers with a text; returns how many papers have none.
+    """Writes ids and vectors of some papers, if they have a text; returns how many have none.
 
     Continues after the last chunk in the journal. `previous` holds vectors of the same model: those of unchanged
     texts are copied.
     """
     if journal.get("left_out") is None:
-        journal.note(left_out=list_papers(folder, store, _has_text, papers, on_progress))
+        journal.note(left_out=list_papers(folder, texts, _has_text, papers, on_progress))
     ids, digests = mapped(folder / "ids.npy"), mapped(folder / "digests.npy")
     done = int(journal.get("rows") or 0)
     after = ids[done - 1].decode() if done else ""
     with ArrayWriter(folder / "vectors.npy", "<f2", (encoder.dimension,), done) as vectors:
-        remaining = filter(_has_text, store.searchable_texts(after))
+        remaining = filter(_has_text, texts(after))
         while chunk := list(itertools.islice(remaining, _CHUNK)):
             rows = slice(vectors.rows, vectors.rows + len(chunk))
             made = _Chunk(chunk, digests[rows], encoder)

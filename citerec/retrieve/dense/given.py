@@ -1,11 +1,13 @@
 """Vectors that were made elsewhere: arrays with ids, or the `embeddings-specter_v2` of S2AG (docs/storage.md).
 
 They come in any order and are put into place by a binary search for their id. They are neither sorted nor held in
-memory: a sparse array has a row for every paper of the store, and is compacted at the end.
+memory: a memory-mapped array has a row for every paper of the store, and is compacted at the end.
 """
 
 import contextlib
+import errno
 import itertools
+import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -100,7 +102,7 @@ def arrange_given(
     if journal.get("arranged") is None:
         if journal.get("listed") is None:
             whole.mkdir(exist_ok=True)
-            list_papers(whole, store, lambda _: True, papers, on_progress)
+            list_papers(whole, store.searchable_texts, lambda _: True, papers, on_progress)
             journal.note(listed=True)
         _scatter(whole, sources, max_bad, journal, on_progress)
         journal.note(arranged=_draw_together(whole, folder, on_progress))
@@ -177,12 +179,35 @@ def _draw_together(whole: Path, folder: Path, on_progress: Progress) -> tuple[in
 
 
 def _opened(path: Path, shape: tuple[int, ...], dtype: str, *, fresh: bool) -> Any:
-    """A memory-mapped array to write to: sparse on disk until it is filled."""
+    """A memory-mapped array to write to."""
     import numpy as np
 
-    if fresh:
-        return np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
-    return np.load(path, mmap_mode="r+", allow_pickle=False)
+    if not fresh:
+        return np.load(path, mmap_mode="r+", allow_pickle=False)
+    try:
+        array = np.lib.format.open_memmap(path, mode="w+", dtype=np.dtype(dtype), shape=shape)
+        _reserve(path)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        if error.errno not in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+            raise
+        size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
+        raise BuildError(
+            f"no space left for {path}, which needs {size:,} bytes; nothing else was touched",
+            "Make room, then run the same command: it continues where it stopped.",
+        ) from error
+    return array
+
+
+def _reserve(path: Path) -> None:
+    """Reserves the space of a file: writing to a mapped file on a full disk would kill the process by a signal."""
+    with path.open("r+b") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+        except (AttributeError, OSError) as error:
+            # Not every system can reserve space.
+            if getattr(error, "errno", None) in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT):
+                raise
 
 
 def _stop_if_mostly_bad(source: Path, tally: Counter[str], used: int, max_bad: float, *, at_end: bool) -> None:

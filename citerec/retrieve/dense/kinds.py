@@ -78,7 +78,13 @@ def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSetti
     for begin in range(0, len(vectors), _CHUNK):
         index.add(decoded(vectors[begin : begin + _CHUNK]))
         on_progress(f"building {kind}", min(begin + _CHUNK, len(vectors)), len(vectors))
-    faiss.write_index(index, str(folder / FILE_NAME))
+    try:
+        faiss.write_index(index, str(folder / FILE_NAME))
+    except RuntimeError as error:
+        raise BuildError(
+            f"FAISS cannot write {folder / FILE_NAME} ({str(error)[-100:]})",
+            "Make room, then run the same command: it continues where it stopped.",
+        ) from error
     del index
     probe, recall = _probe(open_faiss(folder), kind, vectors, on_progress)
     return FaissSettings(kind=kind, asked=asked, build=build, probe=probe, recall=recall, faiss=faiss.__version__)

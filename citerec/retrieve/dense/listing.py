@@ -2,10 +2,10 @@
 
 import contextlib
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from citerec.corpus.store import PaperStore, SearchableText
+from citerec.corpus.store import SearchableText
 from citerec.groundwork.progress import Progress
 from citerec.records import Paper
 from citerec.retrieve.dense.files import ArrayWriter, write_ids
@@ -15,6 +15,9 @@ UNKNOWN = -1
 
 COLUMNS = {"digests.npy": "<u8", "years.npy": "<i4", "citations.npy": "<i4"}
 """Arrays with a number per paper, beside `ids.npy`, and their types."""
+
+Texts = Callable[[str], Iterator[SearchableText]]
+"""The papers with an id above the given one, in order of id, as `PaperStore.searchable_texts` has them."""
 
 _PART = 10_000
 
@@ -32,9 +35,9 @@ def text_digest(text: str) -> int:
 
 
 def list_papers(
-    folder: Path, store: PaperStore, listed: Callable[[SearchableText], bool], papers: int, on_progress: Progress
+    folder: Path, texts: Texts, listed: Callable[[SearchableText], bool], papers: int, on_progress: Progress
 ) -> int:
-    """Writes ids, digests of the texts, years and citation counts of the papers that are `listed`, in order of id.
+    """Writes ids, digests of the texts, years and citation counts of those papers that are `listed`, in order of id.
 
     Returns how many were left out.
     """
@@ -58,7 +61,7 @@ def list_papers(
                 column.append(np.array(numbers, dtype=column.dtype))
             part.clear()
 
-        for seen, paper in enumerate(store.searchable_texts(), 1):
+        for seen, paper in enumerate(texts(""), 1):
             if listed(paper):
                 part.append(paper)
             else:

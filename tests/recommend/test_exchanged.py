@@ -1,0 +1,98 @@
+"""Indexes that are replaced while they are opened: every open succeeds, and has all its parts from one index."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from citerec.errors import IndexUnusableError
+from citerec.evaluation.evaluate import evaluate
+from citerec.groundwork.writing import exchange
+from citerec.recommend import Recommender
+from citerec.records import NO_FILTERS, Context
+from citerec.retrieve.dense.build import DenseOptions
+from citerec.retrieve.dense.retriever import DenseRetriever
+from citerec.retrieve.describe import describe
+from citerec.retrieve.index import BuildOptions, build_index
+from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.verify import verify
+from tests.conftest import ROOT, write_lines
+from tests.dense.conftest import unit_vectors, write_arrays
+
+_WRITER = """
+import itertools, os, shutil, sys, time
+from pathlib import Path
+from citerec.groundwork import writing
+
+place, seconds, steps = Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
+if steps == "2":
+    writing._swapped = lambda *_: False
+end = time.monotonic() + seconds
+for number in itertools.count():
+    if time.monotonic() > end:
+        break
+    new = writing.beside(place, "new")
+    shutil.copytree(place.with_name("ba"[number % 2]), new, copy_function=os.link)
+    writing.exchange(new, place)
+print(number)
+"""
+
+
+def index_of(folder: Path, name: str) -> Path:
+    """An index of which each part tells whose it is."""
+    papers = [f"{name}{number}" for number in range(8)]
+    lines = [{"paper_id": paper, "title": f"Okapi {paper}", "venue": name} for paper in papers]
+    source = write_lines(folder / f"{name}.jsonl", lines)
+    vectors = write_arrays(folder / f"vectors-{name}", np.array(papers), unit_vectors(len(papers), 16))
+    dense = DenseOptions("any/model", vectors=(vectors,))
+    build_index([source], folder / name, BuildOptions(dense=dense))
+    return folder / name
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_all_that_is_opened_belongs_to_one_index(tmp_path: Path, steps: int) -> None:
+    prints = {name: Manifest.read(index_of(tmp_path, name)).fingerprint for name in "ab"}
+    place = tmp_path / "place"
+    shutil.copytree(tmp_path / "a", place, copy_function=os.link)
+    command = [sys.executable, "-c", _WRITER, str(place), "4", str(steps)]
+    opens: dict[str, int] = {"a": 0, "b": 0}
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as writer:
+        while writer.poll() is None:
+            with Recommender.from_parts(place, [LuceneRetriever, DenseRetriever]) as found:
+                name = {fingerprint: name for name, fingerprint in prints.items()}[found.manifest.fingerprint]
+                opens[name] += 1
+                time.sleep(0.001 * (opens[name] % 5))  # what is read after opening belongs to it too
+                assert found.store.fingerprint() == prints[name]
+                ids = [f"{name}{number}" for number in range(8)]
+                assert found._index.lucene.matching_ids(NO_FILTERS) == ids
+                (dense,) = (part for part in found._retrievers if isinstance(part, DenseRetriever))
+                assert dense.vectors.paper_ids(np.arange(8)) == ids
+                assert dense.vectors.manifest.store == prints[name]
+            if sum(opens.values()) % 10 == 0:
+                description = describe(place)
+                assert list(description.venues) == [
+                    name for name in "ab" if prints[name] == description.manifest.fingerprint
+                ]
+                assert verify(place) == []
+        exchanges = int(writer.stdout.read() if writer.stdout else 0)
+    assert writer.returncode == 0
+    print(f"{exchanges} exchanges, {opens} opens")
+    assert min(*opens.values(), exchanges) > 10
+
+
+def test_systems_of_an_evaluation_search_one_index(tmp_path: Path) -> None:
+    first, second = index_of(tmp_path, "a"), index_of(tmp_path, "b")
+    contexts = [Context(context_id=str(number), text="Okapi <REF>", cited_ids=("a1",)) for number in range(3)]
+
+    def replace(doing: str, _done: float, _whole: float) -> None:
+        if doing == "labelling" and second.exists():
+            exchange(second, first)
+
+    with pytest.raises(IndexUnusableError, match="was replaced while it was searched"):
+        evaluate(["bm25"], contexts, index=first, metrics="mrr@5", on_progress=replace)
