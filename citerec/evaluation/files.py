@@ -31,7 +31,7 @@ from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.rank import Ranking
 from citerec.evaluation.tables import csv_rows, items_table
 from citerec.groundwork.directories import Kind
-from citerec.groundwork.tables import Table, left, to_csv
+from citerec.groundwork.tables import Table, from_csv_cell, left, to_csv
 from citerec.retrieve.base import Candidate
 from citerec.retrieve.index import open_store
 from citerec.retrieve.run import write_run
@@ -204,7 +204,7 @@ def read_fields(folder: Path) -> dict[str, Any]:
         raise InputError(f"{folder} holds results of version {version}; this citerec reads version {reads}", again)
     try:
         fields = _texts(value, folder) if kind == TEXT_RESULTS.kind else _ranked(value, folder)
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OSError, csv.Error) as error:
         raise InputError(f"the results in {folder} are broken ({error})", again) from error
     name, whole = (SCORES, "compared") if kind == TEXT_RESULTS.kind else (CONTEXTS, "counted")
     if len(fields["items"]) != fields["set"][whole]:
@@ -299,7 +299,8 @@ def dataset_family(names: Sequence[str]) -> dict[str, FamilyInfo]:
 
 def _task_items(path: Path, systems: Sequence[str], columns: Sequence[str]) -> Items:
     with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+        heading, *cells = ([from_csv_cell(cell) for cell in row] for row in csv.reader(file) if row)
+    rows = [dict(zip(heading, row, strict=True)) for row in cells]
     by_system = {name: [row for row in rows if row["system"] == name] for name in systems}
     tasks = by_system[systems[0]]
     return Items(
