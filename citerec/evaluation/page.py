@@ -1,5 +1,7 @@
 """The page of results, of ranked lists or of texts: tables, charts, and examples to read."""
 
+import base64
+import hashlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,10 +32,14 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
     by_class = ranked and bool(results.families)
     pairs = list(itertools.combinations([name for name, one in results.systems.items() if not one.is_oracle], 2))
     shown = pairs[: _MOST_PAIRS if ranked else None] if results.comparisons else []
+    templates = _templates()
+    style = templates.get_template("style.css").render()
     page = (
-        _templates()
+        templates
         .get_template("page.html.j2")
         .render(
+            style=style,
+            policy=_policy(style),
             results=results,
             version=__version__,
             title=results.set["name"] if ranked else "Written texts",
@@ -67,6 +73,16 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
         )
     )
     path.write_text(page, encoding="utf-8")
+
+
+def _policy(style: str) -> str:
+    """The Content-Security-Policy of the page: no scripts, nothing from elsewhere, and no style sheet but its own.
+
+    Charts set their colours in attributes, which can load nothing under this policy.
+    """
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    allowed = f"style-src-elem 'sha256-{digest}'; style-src-attr 'unsafe-inline'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
 def _discourse(results: Figures, metric: str) -> Iterator[tuple[str, str]]:
