@@ -34,43 +34,36 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
     shown = pairs[: _MOST_PAIRS if ranked else None] if results.comparisons else []
     templates = _templates()
     style = templates.get_template("style.css").render()
-    page = (
-        templates
-        .get_template("page.html.j2")
-        .render(
-            style=style,
-            policy=_policy(style),
-            results=results,
-            version=__version__,
-            title=results.set["name"] if ranked else "Written texts",
-            legend=list(tables.legend(results, "long")),
-            part_colours=PART_COLOURS,
-            significant=SIGNIFICANT,
-            overall=tables.overall_table(results, "long") if ranked else None,
-            robustness=tables.robustness_table(results) if by_class else None,
-            blocks=[
-                (one, means_chart(results, one), tables.block_table(results, one, "long"))
-                for one in tables.blocks(results)
-            ],
-            discourse={name: list(_discourse(results, name)) for name in results.corpus_metrics},
-            discourse_tables={
-                name: tables.discourse_table(results, name, missing=True) for name in results.corpus_metrics
-            },
-            pairs=[
-                (*pair, against_chart(results, *pair) if by_class else "", tables.comparisons_table(results, *pair))
-                for pair in shown
-            ],
-            more_pairs=len(pairs) - len(shown) if results.comparisons else 0,
-            ranks=ranks_chart(results) if ranked else "",
-            outcomes=(outcomes_chart(results), tables.outcomes_table(results)) if ranked else None,
-            outcome_names=[outcome_names(results)[name] for name in OUTCOMES],
-            cost=tables.cost_table(results) if ranked else None,
-            hardest=hardest(results, titles_of, top_of) if ranked else [],
-            rules=list(tables.rules_text(results)) if ranked else [],
-            side_by_side=side_by_side(results),
-            settings=[] if ranked else [_settings(results), _writers(results)],
-            marker=MARKER,
-        )
+    page = templates.get_template("page.html.j2").render(
+        style=style,
+        policy=_policy(style),
+        results=results,
+        version=__version__,
+        title=results.set["name"] if ranked else "Written texts",
+        legend=list(tables.legend(results, "long")),
+        part_colours=PART_COLOURS,
+        significant=SIGNIFICANT,
+        overall=tables.overall_table(results, "long") if ranked else None,
+        robustness=tables.robustness_table(results) if by_class else None,
+        blocks=[
+            (one, means_chart(results, one), tables.block_table(results, one, "long")) for one in tables.blocks(results)
+        ],
+        discourse={name: list(_discourse(results, name)) for name in results.corpus_metrics},
+        discourse_tables={name: tables.discourse_table(results, name, missing=True) for name in results.corpus_metrics},
+        pairs=[
+            (*pair, against_chart(results, *pair) if by_class else "", tables.comparisons_table(results, *pair))
+            for pair in shown
+        ],
+        more_pairs=len(pairs) - len(shown) if results.comparisons else 0,
+        ranks=ranks_chart(results) if ranked else "",
+        outcomes=(outcomes_chart(results), tables.outcomes_table(results)) if ranked else None,
+        outcome_names=[outcome_names(results)[name] for name in OUTCOMES],
+        cost=tables.cost_table(results) if ranked else None,
+        hardest=hardest(results, titles_of, top_of) if ranked else [],
+        rules=list(tables.rules_text(results)) if ranked else [],
+        side_by_side=side_by_side(results),
+        settings=[] if ranked else [_settings(results), _writers(results)],
+        marker=MARKER,
     )
     path.write_text(page, encoding="utf-8")
 
