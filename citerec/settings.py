@@ -27,7 +27,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(f"cannot read the recipe {path}: {error.strerror}", "Give a TOML file.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no text, too long a number, or too deeply nested
         raise SettingsError(f"{path} is not TOML: {error}", "See docs/settings.md.") from error
 
 

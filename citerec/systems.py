@@ -262,7 +262,8 @@ def _values_of(system: str) -> dict[str, Any]:
 def _with_weights(names: Any) -> Any:
     """Retrievers and their weights: a list of names, or comma-separated names, have weights of 1."""
     names = names.split(",") if isinstance(names, str) else names
-    return dict.fromkeys(names, 1.0) if isinstance(names, list | tuple) else names
+    is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+    return dict.fromkeys(names, 1.0) if is_list else names
 
 
 def _section(name: str) -> str:

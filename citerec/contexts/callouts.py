@@ -36,6 +36,7 @@ _JOINT = re.compile(rf"\s?+[,;{DASH}]?\s?+")
 _YEAR = re.compile(r"(?:1[6-9]|20)\d\d[a-z]?")
 
 ALL_STYLES = frozenset(Style)
+_JOINABLE = (Style.NUMBERED_BRACKETS, Style.NUMBERED_PARENTHESES)
 
 
 def find_callouts(
@@ -263,33 +264,27 @@ def _without_enumerations(text: str, found: list[Callout], hinted: Spans) -> lis
 def _joined(text: str, found: list[Callout]) -> list[Callout]:
     """Brackets side by side as one callout: `[3], [4]`, `[3]–[6]`."""
     joined: list[Callout] = []
+    numbers: dict[int, list[int]] = {}  # of those that were joined; as tuples, each would be copied for each bracket
     for callout in found:
-        last = joined[-1] if joined else None
-        if (
-            last is not None
-            and last.style is callout.style
-            and callout.style in (Style.NUMBERED_BRACKETS, Style.NUMBERED_PARENTHESES)
-            and (gap := _JOINT.fullmatch(text, last.end, callout.start))
-        ):
-            between = gap.group().strip()
-            numbers = (*last.numbers, *callout.numbers)
-            if between and between in DASH and last.numbers and callout.numbers:
-                numbers = (
-                    *last.numbers[:-1],
-                    *number_range(last.numbers[-1], callout.numbers[0]),
-                    *callout.numbers[1:],
-                )
-            joined[-1] = replace(last, end=callout.end, works=len(numbers), numbers=numbers)
-        elif (
-            last is not None
-            and last.style is Style.NUMBERED_BRACKETS
-            and not callout.is_sound
-            and text[callout.start] == "["
-            and _JOINT.fullmatch(text, last.end, callout.start)
-        ):
-            joined[-1] = Callout(last.start, callout.end, Style.MANGLED, 0)
+        last, place = joined[-1] if joined else None, len(joined) - 1
+        gap = _JOINT.fullmatch(text, last.end, callout.start) if last is not None else None
+        if last is None or gap is None:
+            joined.append(callout)
+        elif last.style is callout.style and callout.style in _JOINABLE:
+            joined[place] = replace(last, end=callout.end)
+            listed = numbers.setdefault(place, list(last.numbers))
+            between, added = gap.group().strip(), callout.numbers
+            if between and between in DASH and listed and added:
+                listed[-1:] = number_range(listed[-1], added[0])
+                added = added[1:]
+            listed.extend(added)
+        elif last.style is Style.NUMBERED_BRACKETS and not callout.is_sound and text[callout.start] == "[":
+            joined[place] = Callout(last.start, callout.end, Style.MANGLED, 0)
+            numbers.pop(place, None)
         else:
             joined.append(callout)
+    for place, listed in numbers.items():
+        joined[place] = replace(joined[place], works=len(listed), numbers=tuple(listed))
     return joined
 
 
@@ -319,7 +314,13 @@ def _joined_superscripts(text: str, added: list[Callout]) -> list[Callout]:
     joined: list[Callout] = []
     for callout in sorted(added, key=lambda callout: callout.start):
         last = joined[-1] if joined else None
-        if last is not None and last.style is Style.SUPERSCRIPT and _JOINT.fullmatch(text, last.end, callout.start):
+        is_beside = (
+            last is not None
+            and last.style is Style.SUPERSCRIPT
+            and callout.end - last.start <= LONGEST
+            and _JOINT.fullmatch(text, last.end, callout.start)
+        )
+        if last is not None and is_beside:
             numbers = expanded(text[last.start : callout.end].translate(LOWERED))
             if numbers:
                 joined[-1] = replace(last, end=callout.end, works=len(numbers), numbers=numbers)

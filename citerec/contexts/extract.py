@@ -1,10 +1,11 @@
 """From full texts to contexts: each usable citing sentence, with `<REF>` for its citation (Maharjan 3.2.2)."""
 
 import functools
+import itertools
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,12 +102,16 @@ class _Document:
         last = bisect_left(self._starts, paragraph.end)
         return [ref for ref in self.text.bib_refs[first:last] if ref.end <= paragraph.end]
 
-    def papers_of(self, refs: Sequence[BibRef]) -> set[str]:
+    def papers_of(self, refs: Sequence[BibRef]) -> Set[str]:
         """The papers to which bib refs lead, including those of a range between two of them."""
-        found = {entry.paper_id for ref in refs if (entry := self.text.bib_entries.get(ref.entry_id or ""))}
         if any(character in self.text.text[ref.start : ref.end + 2] for ref in refs for character in "–—‐-−"):
-            found |= {entry.paper_id for entry in self.text.bib_entries.values()}
+            return self._papers
+        found = {entry.paper_id for ref in refs if (entry := self.text.bib_entries.get(ref.entry_id or ""))}
         return {paper_id for paper_id in found if paper_id}
+
+    @functools.cached_property
+    def _papers(self) -> Set[str]:
+        return {entry.paper_id for entry in self.text.bib_entries.values() if entry.paper_id}
 
     def entry_ids(self, callout: Callout, refs: Sequence[BibRef]) -> tuple[str, ...]:
         """The bib entries of a callout: those of its bib refs, and those within its range."""
@@ -148,6 +153,8 @@ class _Passage:
 
     def __init__(self, document: _Document, paragraph: Paragraph, refs: Sequence[BibRef], rules: Rules) -> None:
         self._document, self._paragraph, self._refs, self._rules = document, paragraph, refs, rules
+        self._starts = [ref.start for ref in refs]
+        self._reached = list(itertools.accumulate((ref.end for ref in refs), max))  # in order, as ends may not be
         self._whole = document.text.text[paragraph.start : paragraph.end]
         hints = [(ref.start - paragraph.start, ref.end - paragraph.start) for ref in refs]
         self._callouts = find_callouts(self._whole, hints, document.believed)
@@ -187,9 +194,8 @@ class _Passage:
         """The papers that a citation leads to, or why there are none."""
         text = self._document.text
         start, end = self._paragraph.start + callout.start, self._paragraph.start + callout.end
-        entry_ids = self._document.entry_ids(
-            callout, [ref for ref in self._refs if ref.start < end and start < ref.end]
-        )
+        near = self._refs[bisect_right(self._reached, start) : bisect_left(self._starts, end)]
+        entry_ids = self._document.entry_ids(callout, [ref for ref in near if start < ref.end])
         if self._rules.single and (callout.works > 1 or len(entry_ids) > 1):
             return Outcome.GROUP, ()
         if not entry_ids:

@@ -17,8 +17,9 @@ _RAISED = re.compile(
 )
 _FLATTENED = re.compile(
     rf"(?<=[.,;:?!”\"’])(?P<list>[1-9]\d{{0,2}}(?:,?[{DASH}]\d{{1,3}}(?!\d)|,\s?\d{{1,3}}(?!\d))*+)"
-    r"(?![\w%°)\]/–-]|[.,:]\d|\s?+(?:%|percent))"
 )
+# Apart from the list, which would be tried again from each of its numbers.
+_GOES_ON = re.compile(r"[\w%°)\]/–-]|[.,:]\d|\s?+(?:%|percent)")
 
 
 def raised(text: str) -> Iterator[Callout]:
@@ -50,6 +51,8 @@ def flattened(text: str, hints: Sequence[tuple[int, int]]) -> Iterator[Callout]:
     """Citations whose raised digits became plain, glued to punctuation: `as shown.12`. Hints are known citations."""
     starts = {start for start, _ in hints}
     for match in _FLATTENED.finditer(text):
+        if _GOES_ON.match(text, match.end()):
+            continue
         if not (match.start() in starts or _ends_a_clause(text[max(0, match.start() - 32) : match.start()])):
             continue
         numbers = expanded(match["list"])

@@ -154,16 +154,21 @@ def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
     position = marked.find(_SIGN)
     while position >= 0:
         first, last = max(0, position - _WINDOW_CHARACTERS), min(len(marked), position + 1 + _WINDOW_CHARACTERS)
-        window = marked[first:position].replace(_SIGN, "") + _SIGN + marked[position + 1 : last].replace(_SIGN, "")
-        sentences = _sentences(window)
-        at = next(number for number, sentence in enumerate(sentences) if _SIGN in sentence)
+        sentences = _sentences(marked[first:last])
+        places = [(at, nth) for at, sentence in enumerate(sentences) for nth in range(sentence.count(_SIGN))]
+        places = places[marked.count(_SIGN, first, position) :]  # those before have their contexts already
+        at = places[0][0]
         if (first > 0 and at == 0) or (last < len(marked) and at == len(sentences) - 1):
             raise QueryError(
                 f"the sentence around {MARKER} does not end within {_WINDOW_CHARACTERS:,} characters",
                 "Give the sentence itself, or a text with full stops.",
             )
-        yield _context(sentences, at, 0)
-        position = marked.find(_SIGN, position + 1)
+        # The window serves all markers that it shows with the whole sentence after theirs.
+        served = len(sentences) if last == len(marked) else max(at + 1, len(sentences) - 2)
+        for place in places:
+            if place[0] < served:
+                yield _context(sentences, *place)
+                position = marked.find(_SIGN, position + 1)
 
 
 def _context(sentences: list[str], at: int, nth: int) -> Context:

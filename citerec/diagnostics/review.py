@@ -320,13 +320,14 @@ def _replacements(
 def _cells(path: Path, lost: Mapping[tuple[str, ...] | None, int]) -> list[dict[str, str]]:
     """The rows of cells.csv without the contexts that were lost; none if a set has no cells."""
     file = path / sets.CELLS
-    rows = list(csv.DictReader(file.read_text(encoding="utf-8").split("\n"))) if file.exists() else []
     try:
+        rows = list(csv.DictReader(file.read_text(encoding="utf-8").split("\n"))) if file.exists() else []
         for row in rows:
+            _ = int(row["wanted"]), int(row["chosen"]), row["why"].split("; "), row["family"]  # for the datasheet
             if fewer := lost.get(tuple(row[name] for name in _CELL)):
                 row["chosen"] = str(int(row["chosen"]) - fewer)
                 row["why"] = "; ".join(dict.fromkeys([*filter(None, row["why"].split("; ")), _NO_RESERVE]))
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, AttributeError, csv.Error) as error:
         raise InputError(f"{file} is broken ({error})", "Fetch it again, or remove it from the set.") from error
     return rows
 

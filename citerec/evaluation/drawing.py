@@ -70,6 +70,8 @@ def svg(drawn: "Figure", title: str) -> str:
         drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
     page = file.getvalue()
     page = page[page.index("<svg") :]
+    # The page has this rule in its style sheet, the only one that it allows.
+    page = re.sub(r"\s*<defs>\s*<style[^>]*>[^<]*</style>\s*</defs>", "", page, count=1)
     attributes = f'role="img" aria-label="{html.escape(title)}"'
     page = re.sub(
         r'<svg [^>]*viewBox="([^"]*)"[^>]*>', lambda found: f'<svg viewBox="{found[1]}" {attributes}>', page, count=1

@@ -2,17 +2,17 @@
 
 import contextlib
 import csv
-import operator
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
+from pydantic import TypeAdapter, ValidationError
 
 from citerec.corpus.json_lines import raw_lines
 from citerec.diagnostics.sets import write_qrels
-from citerec.errors import CiterecError, InputError
+from citerec.errors import CiterecError, InputError, first_fault
 from citerec.evaluation.cost import Cost
 from citerec.evaluation.figures import (
     ALL,
@@ -29,9 +29,10 @@ from citerec.evaluation.items import Item, Items
 from citerec.evaluation.page import write_page
 from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.rank import Ranking
+from citerec.evaluation.stated import RankedResults, TextResults
 from citerec.evaluation.tables import csv_rows, items_table
 from citerec.groundwork.directories import Kind
-from citerec.groundwork.tables import Table, left, to_csv
+from citerec.groundwork.tables import Table, from_csv_cell, left, to_csv
 from citerec.retrieve.base import Candidate
 from citerec.retrieve.index import open_store
 from citerec.retrieve.run import write_run
@@ -54,8 +55,8 @@ TEXT_RESULTS = Kind(
 _VERSIONS = {RESULTS.kind: (1, 2), TEXT_RESULTS.kind: (1,)}
 """The versions that can be read; the last one is written. It rises when new code would misread older files."""
 
-_SET = ("name", "source", "counted", "contexts", "outside", "alike", "citing_papers_known", "without_citing_year")
 _FIRST = 3
+_ITEM = TypeAdapter(Item)
 _DECIMALS = 2
 
 
@@ -191,20 +192,24 @@ def read_fields(folder: Path) -> dict[str, Any]:
     """Reads results back as the fields of `Figures`, except runs and texts."""
     again = f"Evaluate again: citerec eval … --out {folder}"
     try:
-        value = orjson.loads((folder / FIGURES).read_bytes())
+        raw = (folder / FIGURES).read_bytes()
+        value = orjson.loads(raw)
         kind, version = value.get("kind"), value.get("version")
     except OSError as error:
         raise InputError(f"{folder} holds no results: it has no {FIGURES}", again) from error
     except (orjson.JSONDecodeError, AttributeError) as error:
         raise InputError(f"{folder / FIGURES} is broken ({error})", again) from error
-    if kind not in _VERSIONS:
+    if not isinstance(kind, str) or kind not in _VERSIONS:
         raise InputError(f"{folder} is a {kind}, not {RESULTS.kind}", again)
     if version not in _VERSIONS[kind]:
         reads = _VERSIONS[kind][-1]
         raise InputError(f"{folder} holds results of version {version}; this citerec reads version {reads}", again)
     try:
+        (TextResults if kind == TEXT_RESULTS.kind else RankedResults).model_validate_json(raw)
         fields = _texts(value, folder) if kind == TEXT_RESULTS.kind else _ranked(value, folder)
-    except (KeyError, TypeError, ValueError, AttributeError, OSError) as error:
+    except ValidationError as error:
+        raise InputError(f"the results in {folder} are broken ({first_fault(error)})", again) from None
+    except (ArithmeticError, LookupError, TypeError, ValueError, AttributeError, OSError, csv.Error) as error:
         raise InputError(f"the results in {folder} are broken ({error})", again) from error
     name, whole = (SCORES, "compared") if kind == TEXT_RESULTS.kind else (CONTEXTS, "counted")
     if len(fields["items"]) != fields["set"][whole]:
@@ -218,10 +223,9 @@ def read_fields(folder: Path) -> dict[str, Any]:
 
 def _ranked(value: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     metrics = tuple(value["metrics"])
-    operator.itemgetter(*_SET)(value["set"])  # fails where one is missing
     families = {name: FamilyInfo(**family) for name, family in value["families"].items()}
     systems = {name: _ranker(system, families, metrics) for name, system in value["systems"].items()}
-    items = [Item(**orjson.loads(raw)) for _, raw, _ in raw_lines(folder / CONTEXTS)]
+    items = [_ITEM.validate_json(raw, strict=True) for _, raw, _ in raw_lines(folder / CONTEXTS)]
     return {
         "columns": ranked_columns(metrics),
         **{key: value[key] for key in ("set", "index", "rules", "k")},
@@ -299,7 +303,8 @@ def dataset_family(names: Sequence[str]) -> dict[str, FamilyInfo]:
 
 def _task_items(path: Path, systems: Sequence[str], columns: Sequence[str]) -> Items:
     with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
+        heading, *cells = ([from_csv_cell(cell) for cell in row] for row in csv.reader(file) if row)
+    rows = [dict(zip(heading, row, strict=True)) for row in cells]
     by_system = {name: [row for row in rows if row["system"] == name] for name in systems}
     tasks = by_system[systems[0]]
     return Items(

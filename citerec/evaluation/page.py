@@ -1,5 +1,7 @@
 """The page of results, of ranked lists or of texts: tables, charts, and examples to read."""
 
+import base64
+import hashlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,43 +32,50 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
     by_class = ranked and bool(results.families)
     pairs = list(itertools.combinations([name for name, one in results.systems.items() if not one.is_oracle], 2))
     shown = pairs[: _MOST_PAIRS if ranked else None] if results.comparisons else []
-    page = (
-        _templates()
-        .get_template("page.html.j2")
-        .render(
-            results=results,
-            version=__version__,
-            title=results.set["name"] if ranked else "Written texts",
-            legend=list(tables.legend(results, "long")),
-            part_colours=PART_COLOURS,
-            significant=SIGNIFICANT,
-            overall=tables.overall_table(results, "long") if ranked else None,
-            robustness=tables.robustness_table(results) if by_class else None,
-            blocks=[
-                (one, means_chart(results, one), tables.block_table(results, one, "long"))
-                for one in tables.blocks(results)
-            ],
-            discourse={name: list(_discourse(results, name)) for name in results.corpus_metrics},
-            discourse_tables={
-                name: tables.discourse_table(results, name, missing=True) for name in results.corpus_metrics
-            },
-            pairs=[
-                (*pair, against_chart(results, *pair) if by_class else "", tables.comparisons_table(results, *pair))
-                for pair in shown
-            ],
-            more_pairs=len(pairs) - len(shown) if results.comparisons else 0,
-            ranks=ranks_chart(results) if ranked else "",
-            outcomes=(outcomes_chart(results), tables.outcomes_table(results)) if ranked else None,
-            outcome_names=[outcome_names(results)[name] for name in OUTCOMES],
-            cost=tables.cost_table(results) if ranked else None,
-            hardest=hardest(results, titles_of, top_of) if ranked else [],
-            rules=list(tables.rules_text(results)) if ranked else [],
-            side_by_side=side_by_side(results),
-            settings=[] if ranked else [_settings(results), _writers(results)],
-            marker=MARKER,
-        )
+    templates = _templates()
+    style = templates.get_template("style.css").render()
+    page = templates.get_template("page.html.j2").render(
+        style=style,
+        policy=_policy(style),
+        results=results,
+        version=__version__,
+        title=results.set["name"] if ranked else "Written texts",
+        legend=list(tables.legend(results, "long")),
+        part_colours=PART_COLOURS,
+        significant=SIGNIFICANT,
+        overall=tables.overall_table(results, "long") if ranked else None,
+        robustness=tables.robustness_table(results) if by_class else None,
+        blocks=[
+            (one, means_chart(results, one), tables.block_table(results, one, "long")) for one in tables.blocks(results)
+        ],
+        discourse={name: list(_discourse(results, name)) for name in results.corpus_metrics},
+        discourse_tables={name: tables.discourse_table(results, name, missing=True) for name in results.corpus_metrics},
+        pairs=[
+            (*pair, against_chart(results, *pair) if by_class else "", tables.comparisons_table(results, *pair))
+            for pair in shown
+        ],
+        more_pairs=len(pairs) - len(shown) if results.comparisons else 0,
+        ranks=ranks_chart(results) if ranked else "",
+        outcomes=(outcomes_chart(results), tables.outcomes_table(results)) if ranked else None,
+        outcome_names=[outcome_names(results)[name] for name in OUTCOMES],
+        cost=tables.cost_table(results) if ranked else None,
+        hardest=hardest(results, titles_of, top_of) if ranked else [],
+        rules=list(tables.rules_text(results)) if ranked else [],
+        side_by_side=side_by_side(results),
+        settings=[] if ranked else [_settings(results), _writers(results)],
+        marker=MARKER,
     )
     path.write_text(page, encoding="utf-8")
+
+
+def _policy(style: str) -> str:
+    """The Content-Security-Policy of the page: no scripts, nothing from elsewhere, and no style sheet but its own.
+
+    Charts set their colours in attributes, which can load nothing under this policy.
+    """
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    allowed = f"style-src-elem 'sha256-{digest}'; style-src-attr 'unsafe-inline'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
 
 
 def _discourse(results: Figures, metric: str) -> Iterator[tuple[str, str]]:

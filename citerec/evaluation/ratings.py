@@ -184,9 +184,9 @@ def _kappa(pairs: Sequence[tuple[int, int]]) -> float | None:
 
 def _rating(cell: str, place: str) -> int:
     # Some spreadsheets save whole numbers as "4.0" or "4,0".
-    whole = cell.replace(",", ".").removesuffix(".0")
-    if not (whole.isascii() and whole.isdecimal() and 1 <= int(whole) <= _HIGHEST):
-        raise InputError(f"{place}: {cell!r} is no rating", _ALLOWED)
+    whole = cell.replace(",", ".").removesuffix(".0").lstrip("0")
+    if whole not in map(str, range(1, _HIGHEST + 1)):
+        raise InputError(f"{place}: {cell!r:.60} is no rating", _ALLOWED)
     return int(whole)
 
 

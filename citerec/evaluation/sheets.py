@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import orjson
+from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
-from citerec.errors import BuildError, InputError
+from citerec.errors import BuildError, InputError, first_fault
 from citerec.evaluation.predictions import Predictions
 from citerec.groundwork.tables import Table, left, to_csv
 from citerec.texts.tasks import Prediction, TextTask
@@ -77,6 +78,16 @@ class Key:
     items: Mapping[str, Item]
     oracles: frozenset[str]
     seed: int
+
+
+class _KeyFile(BaseModel):
+    """The key as a file holds it."""
+
+    model_config = ConfigDict(strict=True)
+
+    seed: NonNegativeInt
+    upper_bounds: frozenset[str]
+    items: Mapping[str, Item]
 
 
 def write_sheets(
@@ -161,14 +172,17 @@ def read_key(path: Path) -> Key:
     """
     remedy = f"Give the file whose name ends in {KEY_ENDING}, as `citerec rate sheet` wrote it."
     try:
-        value = orjson.loads(path.read_bytes())
+        raw = path.read_bytes()
+        value = orjson.loads(raw)
         if (value["kind"], value["version"]) != (_KIND, _VERSION):
             raise InputError(f"{path} is a {value['kind']} of version {value['version']}", remedy)
-        items = {name: Item(**item) for name, item in value["items"].items()}
-        return Key(items, frozenset(value["upper_bounds"]), value["seed"])
+        stated = _KeyFile.model_validate_json(raw)
+        return Key(stated.items, stated.upper_bounds, stated.seed)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}", remedy) from error
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+    except ValidationError as error:
+        raise InputError(f"{path} is no key of sheets ({first_fault(error)})", remedy) from None
+    except (orjson.JSONDecodeError, KeyError, TypeError) as error:
         raise InputError(f"{path} is no key of sheets ({error})", remedy) from error
 
 

@@ -15,7 +15,7 @@ _STYLES = ALL_STYLES - {Style.SUPERSCRIPT, Style.MANGLED}
 _BY_NAME = {Style.AUTHOR_YEAR_PARENTHESES, Style.AUTHOR_YEAR_TEXT}
 # LaTeX, pandoc, and anything with a number in brackets, except intervals of decimals.
 _UNREADABLE = re.compile(
-    r"\\cite\w*\{[^{}]*\}|\[@[^\[\]]*\]|[\[【](?![^\[\]【】]*\d\.\d)[^\[\]【】]*\d[^\[\]【】]*[\]】]"
+    r"\\cite\w*\{[^{}]*\}|\[@[^\[\]]*\]|[\[【](?![^\[\]【】]*\d\.\d)(?=[^\[\]【】\d]*+\d)[^\[\]【】]*+[\]】]"
 )
 
 
@@ -42,14 +42,16 @@ def mentions(text: str, sources: Sequence[Source]) -> list[Mention]:
     A name with a year cites the sources of which it names an author, or no source if there is none.
     """
     found = [_by_anchor(text, anchor, sources) for anchor in anchors_of(text)]
-    places = [(one.start, one.end, one.style in _BY_NAME) for one in find_callouts(text, believed=_STYLES)]
-    places += [(*one.span(), False) for one in _UNREADABLE.finditer(text)]
-    for start, end, by_name in places:
-        if not Spans((mention.start, mention.end) for mention in found)(start, end):
-            printed = text[start:end]
-            named = _authored(printed, sources) if by_name else ()
-            shown = printed if named else as_unknown(printed)
-            found.append(Mention(start, end, named, () if named else (printed,), shown))
+    callouts = [(one.start, one.end, one.style in _BY_NAME) for one in find_callouts(text, believed=_STYLES)]
+    unreadable = [(*one.span(), False) for one in _UNREADABLE.finditer(text)]
+    for places in (callouts, unreadable):  # none overlaps another of its kind
+        taken = Spans((mention.start, mention.end) for mention in found)
+        for start, end, by_name in places:
+            if not taken(start, end):
+                printed = text[start:end]
+                named = _authored(printed, sources) if by_name else ()
+                shown = printed if named else as_unknown(printed)
+                found.append(Mention(start, end, named, () if named else (printed,), shown))
     return sorted(found, key=lambda mention: mention.start)
 
 

@@ -121,8 +121,9 @@ def run_stage(
     for number, (shard, name) in enumerate(zip(shards, names, strict=True)):
         receipt, path = _read(folder / f"{name}.json") or {}, folder / name
         with contextlib.suppress(OSError):
-            if receipt and receipt.get("checksum") == file_digest(path):
-                results[number] = Result(shard, path, receipt["counts"])
+            counts = receipt.get("counts")
+            if isinstance(counts, dict) and receipt.get("checksum") == file_digest(path):
+                results[number] = Result(shard, path, counts)
     todo = [number for number in range(len(shards)) if number not in results]
     on_progress(sum(sizes[number] for number in results), sum(sizes))
     tasks = [(shards[number], names[number]) for number in todo]

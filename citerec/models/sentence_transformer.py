@@ -3,8 +3,19 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import orjson
+
+from citerec.errors import ModelError
 from citerec.models.base import ENCODERS, Backend, Opened, Reading
-from citerec.models.find import DEFAULT_ENCODER, find_model, model_failures, model_identity, only_local, quiet_libraries
+from citerec.models.find import (
+    DEFAULT_ENCODER,
+    bare_name,
+    find_model,
+    model_failures,
+    model_identity,
+    only_local,
+    quiet_libraries,
+)
 from citerec.models.loading import aligned, torch_device
 
 if TYPE_CHECKING:
@@ -32,6 +43,7 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
         from sentence_transformers import SentenceTransformer
         from sentence_transformers.sentence_transformer.modules import Pooling
 
+        _check_modules(Path(found))
         model = SentenceTransformer(
             found,
             device=device,
@@ -47,7 +59,23 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
 
 def takes_cls(name: str, found: str) -> bool:
     """Whether citerec sets the pooling of an encoder to [CLS], because its own files do not say."""
-    return name in _CLS_POOLED and not (Path(found) / "modules.json").is_file()
+    return bare_name(name) in _CLS_POOLED and not (Path(found) / "modules.json").is_file()
+
+
+def _check_modules(folder: Path) -> None:
+    """Raises ModelError if a module of a local model is code of its own, or has its weights in a pickle only."""
+    listed = folder / "modules.json"
+    for module in orjson.loads(listed.read_bytes()) if listed.is_file() else ():
+        if not module["type"].startswith("sentence_transformers."):
+            raise ModelError(
+                f"the model {folder} needs its own code ({module['type']}), which is never run", "Use another."
+            )
+        inside = folder / module["path"]
+        pickles = [*inside.glob("*.bin"), *inside.glob("*.pt")] if inside.is_dir() else []
+        if pickles and not any(inside.glob("*.safetensors")):
+            raise ModelError(
+                f"{pickles[0]} is a pickle, which is never read", "Use a model with weights in model.safetensors."
+            )
 
 
 class TorchNetwork:

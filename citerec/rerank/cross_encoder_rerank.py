@@ -61,7 +61,7 @@ class CrossEncoderReranker(Reranker):
             return bool(float(orjson.loads((folder / MANIFEST).read_bytes()).get("weight", 1)))
         except OSError:
             return False
-        except (ValueError, AttributeError):
+        except (ValueError, TypeError, AttributeError):
             return True  # broken: opening it raises the error
 
     def __init__(self, path: str | Path, settings: CrossEncoderSettings | None = None) -> None:

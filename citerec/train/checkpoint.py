@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from pydantic import TypeAdapter
 
 from citerec.errors import BuildError, SourceError
 from citerec.groundwork.hashing import file_digest
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import alone, beside, exchange, remove, sync_entry
+from citerec.models.find import first_line
 from citerec.retrieve.manifest import is_index
 
 _STATE = "state.json"
@@ -45,6 +47,9 @@ class State:
     def facts(self) -> dict[str, Any]:
         """The fields of a manifest about the state."""
         return {"steps": self.step, "best_step": self.best_step, "dev_values": self.values, "losses": self.losses}
+
+
+_STATES = TypeAdapter(State)
 
 
 class Checkpoints:
@@ -77,22 +82,31 @@ class Checkpoints:
                 path.unlink()
 
     def load(self, model: Any, optimizer: Any) -> State:
-        """Loads the last checkpoint into model and optimizer; returns a fresh state if there is none."""
+        """Loads the last checkpoint into model and optimizer; returns a fresh state if there is none.
+
+        Raises:
+            BuildError: It is broken.
+        """
+        from safetensors import SafetensorError
         from safetensors.torch import load_file, load_model
 
         standing = self._all()
         if not standing:
             return State()
         last = standing[-1]
-        load_model(model, last / _MODEL)
-        moments: dict[int, dict[str, Any]] = {}
-        for key, value in load_file(last / _OPTIMIZER).items():
-            parameter, _, name = key.partition(".")
-            moments.setdefault(int(parameter), {})[name] = value
-        groups = optimizer.state_dict()["param_groups"]
-        optimizer.load_state_dict({"state": moments, "param_groups": groups})
-        values = orjson.loads((last / _STATE).read_bytes())
-        return State(**{**values, "running": tuple(values["running"])})
+        try:
+            load_model(model, last / _MODEL)
+            moments: dict[int, dict[str, Any]] = {}
+            for key, value in load_file(last / _OPTIMIZER).items():
+                parameter, _, name = key.partition(".")
+                moments.setdefault(int(parameter), {})[name] = value
+            groups = optimizer.state_dict()["param_groups"]
+            optimizer.load_state_dict({"state": moments, "param_groups": groups})
+            return _STATES.validate_json((last / _STATE).read_bytes(), strict=True)
+        except (SafetensorError, RuntimeError, ValueError, KeyError, OSError) as error:
+            raise BuildError(
+                f"the checkpoint {last} is broken ({first_line(error)})", f"Remove {self._folder}, and train again."
+            ) from error
 
     def keep_best(self, model: Any, step: int) -> None:
         """Saves the current weights as the best. The earlier best ones are removed by the next checkpoint."""

@@ -1,5 +1,6 @@
 """Human evaluation: sheets that hide who wrote what, and ratings read back."""
 
+import contextlib
 import csv
 import io
 import json
@@ -8,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,6 +19,7 @@ from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.ratings import agreement, read_ratings, read_sheet
 from citerec.evaluation.sheets import SCALES, read_key, write_sheets
 from tests.conftest import write_lines
+from tests.damage import damaged
 from tests.evaluation_texts.conftest import TARGETS, WRITTEN, record
 
 Row = dict[str, str]
@@ -235,12 +238,12 @@ def test_what_is_wrong_in_a_sheet_is_told_with_its_row_and_column(predictions: P
     sheet, _, key_path = write_sheets(predictions, tmp_path / "sheet.csv", raters=1)
     key = read_key(key_path)
     fourth = rows_of(sheet)[2]["item"]
-    for bad in ("6", "0", "good", "3.5", "-1", "²"):
+    for bad in ("6", "0", "good", "3.5", "-1", "²", "9" * 5000):
         broken = filled(sheet, "sheet-anna.csv", lambda row, bad=bad: ("4", bad if row["item"] == fourth else "2"))
         with pytest.raises(InputError) as raised:
             read_sheet(broken, key)
         assert str(raised.value) == (
-            f"{broken}, row 4, column consistency: {bad!r} is no rating. "
+            f"{broken}, row 4, column consistency: {bad!r:.60} is no rating. "
             "Write 1, 2, 3, 4 or 5, or leave the cell empty."
         )
     text = sheet.read_text(encoding="utf-8-sig")
@@ -263,6 +266,19 @@ def test_what_is_wrong_in_a_sheet_is_told_with_its_row_and_column(predictions: P
     done = filled(sheet, "sheet-anna.csv", lambda _: ("4", "4"))
     with pytest.raises(InputError, match="two sheets of anna"):
         read_ratings([done, done], key_path)
+
+
+def test_a_damaged_key_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "sheet.key.json"
+    item = {"system": "lead", "dataset": "", "task_id": "t", "rater": None, "compared": True}
+    key = {"kind": "citerec-rating-key", "version": 1, "seed": 0, "upper_bounds": ["a"], "items": {"T1": item}}
+    for raw in damaged(orjson.dumps(key), 300):
+        path.write_bytes(raw)
+        with contextlib.suppress(InputError):
+            hash(next(iter(read_key(path).items.values()), None))
+    path.write_bytes(orjson.dumps({**key, "items": {"T1": {**item, "system": {"a": 1}}}}))
+    with pytest.raises(InputError, match=r"is no key of sheets \(items\.T1\.system"):
+        read_key(path)
 
 
 def test_what_is_no_key_is_told(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -40,6 +41,7 @@ class Endpoint:
     """
 
     url: str = ""
+    location: str = ""
     answer: Callable[[dict[str, Any], int], Answer] = lambda _body, _before: completion("A text [0].")
     asked: list[dict[str, Any]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
@@ -73,6 +75,8 @@ def endpoint() -> Iterator[Endpoint]:
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("retry-after-ms", "10")
+                if seen.location:
+                    self.send_header("Location", seen.location)
                 self.end_headers()
                 self.wfile.write(text.encode())
             except ConnectionError:
@@ -204,6 +208,88 @@ def test_what_is_wrong_is_said_without_the_key(
     assert KEY not in str(error.value)
     assert "\n" not in str(error.value)
     assert len(endpoint.asked) == times
+
+
+def everything_of(error: BaseException, logged: str) -> str:
+    """All that a user, a log or a traceback could show of an error."""
+    return "".join(traceback.format_exception(error)) + str(error) + repr(error) + logged
+
+
+ECHO = {
+    "the header": f"Authorization: Bearer {KEY}",
+    "its end": f"Bearer …{KEY[3:]}",
+    "split": f"Bearer {KEY[:9]} {KEY[9:]}",
+    "in capitals, after much else": "x " * 90 + KEY.upper(),
+}
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 200, 302])
+@pytest.mark.parametrize("said", ECHO.values(), ids=ECHO)
+def test_no_answer_of_a_server_brings_the_key_to_light(
+    endpoint: Endpoint, caplog: pytest.LogCaptureFixture, status: int, said: str
+) -> None:
+    """No server needs to be trusted to keep the key out of its errors."""
+    caplog.set_level(logging.DEBUG)
+    for body in (json.dumps({"error": {"message": said, "code": said}}), f"<html>{said}", f'{{"choices": "{said}'):
+        endpoint.answer = lambda *_, body=body: (status, body)  # type: ignore[misc]
+        with pytest.raises(WriterError) as error:
+            writer(endpoint, key=KEY, retries=0).write(TASK)
+        shown = everything_of(error.value, caplog.text)
+        assert KEY[3:12] not in shown.replace(" ", "").lower()
+
+
+def test_a_redirect_does_not_take_the_key_to_another_server(endpoint: Endpoint, tmp_path: Path) -> None:
+    taken: list[str | None] = []
+
+    class Other(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            taken.append(self.headers["Authorization"])
+            self.send_response(500)
+            self.end_headers()
+
+        do_GET = do_POST  # noqa: N815 - the name that the server calls
+
+        def log_message(self, format: str, *arguments: object) -> None:
+            pass
+
+    other = ThreadingHTTPServer(("127.0.0.1", 0), Other)
+    threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        for status in (301, 302, 307, 308):
+            endpoint.location = f"http://localhost:{other.server_port}/v1/chat/completions"
+            endpoint.answer = lambda *_, status=status: (status, "")  # type: ignore[misc]
+            with pytest.raises(WriterError):
+                writer(endpoint, key=KEY, retries=0).write(TASK)
+    finally:
+        other.shutdown()
+        other.server_close()
+    assert not any(taken)
+
+
+def test_no_file_of_a_stopped_run_holds_the_key(endpoint: Endpoint, tmp_path: Path) -> None:
+    endpoint.answer = lambda _body, before: completion("A text [0].") if before == 0 else failure(500, f"Bearer {KEY}")
+    tasks = write_lines(tmp_path / "tasks.jsonl", [{"id": str(number), "input": ["A text."]} for number in range(3)])
+    environment = {"CITEREC_CHAT_URL": endpoint.url, "CITEREC_CHAT_KEY": KEY, "CITEREC_CHAT_MODEL": "tiny"}
+    command = ["generate", "batch", str(tasks), "--writer", "chat", "--out", str(tmp_path / "texts.jsonl")]
+    done = subprocess.run(
+        [Path(sys.executable).with_name("citerec"), *command, "--option", "retries=0", "--option", "threads=1"],
+        env={**os.environ, **environment}, capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    assert "fails with 500" in done.stderr
+    assert KEY not in done.stdout + done.stderr
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [f"http://user:{KEY}@h/v1", f"http://{KEY}@h/v1", f"http://h/v1?key={KEY}", f"http://h/#{KEY}", f"no {KEY}"],
+)
+def test_a_key_in_the_address_is_refused_and_not_shown(url: str) -> None:
+    with pytest.raises(InputError) as error:
+        Connection(url)
+    assert KEY not in everything_of(error.value, "")
 
 
 def test_an_endpoint_that_hangs_is_not_waited_for(endpoint: Endpoint) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from citerec.groundwork.tables import Cell, Column, Table, left, marked, right, show, to_csv, to_html
+from citerec.groundwork.tables import Cell, Column, Table, from_csv_cell, left, marked, right, show, to_csv, to_html
 
 EVIL = "<script>alert('x')</script> & [red]\\d, \"quoted\""
 
@@ -80,10 +80,19 @@ def test_csv_has_values_and_nothing_where_there_is_none(table: Table) -> None:
     assert rows == [["system <b>", "n", "recall"], ["bm25", "1234", "0.5"], [EVIL, "", "0.25"]]
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r")), min_size=1, max_size=4))
-def test_any_text_comes_back_from_csv(texts: list[str]) -> None:
+CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r"))
+
+
+@given(st.lists(CELLS | st.text("'=+-@\t1a", max_size=4), min_size=1, max_size=4))
+def test_any_text_comes_back_from_csv_and_none_is_a_formula(texts: list[str]) -> None:
     written = to_csv(Table([Column(str(number)) for number in range(len(texts))], [texts]))
-    assert list(csv.reader(io.StringIO(written, newline="")))[1:] == [texts]
+    (_, row) = csv.reader(io.StringIO(written, newline=""))
+    assert [from_csv_cell(cell) for cell in row] == texts
+    assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in row)
+
+
+def test_numbers_stay_numbers_in_csv() -> None:
+    assert to_csv(Table(left("-a", "b"), [[-0.5, None]])) == "'-a,b\n-0.5,\n"
 
 
 def test_a_spreadsheet_runs_nothing_and_cuts_nothing_silently() -> None:

@@ -638,6 +638,24 @@ def test_mongodb_gives_the_same_bytes(built: Built, bench: Bench, nx_server: str
     assert digests(bench.build().path) == digests(built.path)  # and back to a file
 
 
+def test_a_second_build_on_mongodb_agrees_and_no_file_tells_more_of_the_address(
+    built: Built, bench: Bench, nx_server: str
+) -> None:
+    """Options of an address may be secrets: one stands for them, since the server of the tests takes no passwords."""
+    address = f"{nx_server}/citerec_twice?appName=swordfish"
+    counts = []
+    for _ in range(2):
+        made = bench.build(store=address)
+        assert digests(made.path) == digests(built.path)
+        assert made.manifest.corpus_papers == built.manifest.corpus_papers
+        with contextlib.closing(open_store(address)) as store:
+            assert store.counts().papers == made.manifest.corpus_papers
+            counts.append((store.counts(), {name: kept_by(store).count(name) for name in COLLECTIONS}))
+    assert counts[0] == counts[1]
+    told = [path for path in bench.folder.rglob("*") if path.is_file() and b"swordfish" in path.read_bytes()]
+    assert not told
+
+
 def write_papers(folder: Path) -> Path:
     papers = [
         s2ag_paper(

@@ -24,9 +24,11 @@ from citerec.evaluation.figures import Mean, Scores, robustness
 from citerec.evaluation.files import ranked_columns, write_figures
 from citerec.evaluation.merge import merge
 from citerec.evaluation.results import Results
+from citerec.groundwork.tables import to_html
 from citerec.records import Context
 from citerec.retrieve.index import open_store
 from tests.conftest import DEMO
+from tests.damage import damaged
 
 METRICS = ("recall@10", "mrr@10", "ndcg@10")
 
@@ -254,7 +256,7 @@ def test_results_json_has_the_documented_shape(results: Results) -> None:
         ({"version": 7}, "holds results of version 7; this citerec reads version 2"),
         ({"kind": "x"}, "is a x, not citerec-results"),
         ({"systems": {"bm25": {}}}, "are broken"),
-        ({"set": {"counted": 9}}, r"are broken \('name'\)"),
+        ({"set": {"counted": 9}}, r"are broken \(set\.name: Field required"),
         ({"families": {"x": {"title": "", "conditions": [], "classes": ["y"]}}}, r"are broken \('x'\)"),
     ],
 )
@@ -263,6 +265,43 @@ def test_broken_results_are_refused(results: Results, tmp_path: Path, change: di
     path = tmp_path / "out" / "results.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(InputError, match=message):
+        Results.read(tmp_path / "out")
+
+
+def test_damaged_results_are_refused_or_shown(results: Results, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_figures(results, out)
+    read = 0
+    for name, times in (("results.json", 250), ("contexts.jsonl", 60)):
+        whole = (out / name).read_bytes()
+        for raw in damaged(whole if name == "results.json" else whole.partition(b"\n")[0], times):
+            (out / name).write_bytes(raw if name == "results.json" else raw + b"\n" + whole.partition(b"\n")[2])
+            with contextlib.suppress(InputError):
+                back = Results.read(out)
+                back.to_frame()
+                text_of(back)
+                read += 1
+        (out / name).write_bytes(whole)
+    assert read > 20  # what is in no figure may change
+
+
+def text_of(results: Results) -> str:
+    """All that the terminal and the page show, without charts."""
+    from citerec.evaluation import tables
+
+    shown = [tables.overall_table(results, "long"), tables.robustness_table(results), tables.cost_table(results)]
+    shown += [tables.block_table(results, one, "long") for one in tables.blocks(results)]
+    shown += [tables.outcomes_table(results)]
+    return "".join(map(to_html, shown)) + "".join(line for line, _ in tables.rules_text(results))
+
+
+def test_an_interval_of_one_number_is_told_with_its_place(results: Results, tmp_path: Path) -> None:
+    write_figures(results, tmp_path / "out")
+    path = tmp_path / "out" / "results.json"
+    value = json.loads(path.read_text())
+    value["systems"]["bm25"]["overall"]["ci"]["mrr@10"] = [0.5]
+    path.write_text(json.dumps(value))
+    with pytest.raises(InputError, match=r"are broken \(systems\.bm25\.overall\.ci\.mrr@10"):
         Results.read(tmp_path / "out")
 
 

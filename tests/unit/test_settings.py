@@ -32,6 +32,35 @@ def test_what_is_wrong_is_said(assignment: str, message: str) -> None:
         Recipe.load(None, [assignment])
 
 
+NO_RECIPES = {
+    "a number of 5,000 digits": "k = " + "9" * 5000,
+    "nested too deeply": "k = " + "[" * 5000,
+    "no UTF-8": b"\xff",
+    "a list for retrievers": "retrievers = [[1]]",
+    "a number for retrievers": "retrievers = 1",
+    "a table in retrievers": "[retrievers.lucene]\nx = 1",
+    "no weight": "retrievers = {lucene = 'x'}",
+    "NaN": "retrievers = {lucene = nan}",
+    "endless": "retrievers = {lucene = inf}",
+    "no name": "retrievers = ['']",
+    "numbers for rerankers": "rerankers = [1]",
+    "a table for rerankers": "rerankers = {a = 1}",
+    "a date": "fusion = 2001-01-01",
+    "a list for a part": "lucene = [1]",
+    "a table for a number": "[lucene.bm25.k1]\nx = 1",
+    "a huge number": "lucene.bm25.k1 = 1e999",
+    "a table for a name": "[tuned_on]\nx = 1",
+}
+
+
+@pytest.mark.parametrize("content", NO_RECIPES.values(), ids=NO_RECIPES)
+def test_whatever_is_wrong_with_a_recipe_is_an_error_of_settings(tmp_path: Path, content: str | bytes) -> None:
+    (recipe := tmp_path / "r.toml").write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(SettingsError) as error:
+        Recipe.load(recipe)
+    assert "\n" not in str(error.value)
+
+
 def test_a_recipe_that_is_no_toml(tmp_path: Path) -> None:
     (recipe := tmp_path / "r.toml").write_text("k1: 3", encoding="utf-8")
     with pytest.raises(SettingsError, match="is not TOML"):

@@ -26,6 +26,7 @@ _EXAMPLE_URL = "http://localhost:8000/v1"
 # Room for an answer, and for the reasoning of some models before it: ours.
 _MAX_TOKENS: Mapping[Kind, int] = {"citation": 1024, "tldr": 512, "related-work": 4096}
 _SAID_LENGTH = 200
+_PART_OF_KEY = 8  # characters that are not shown together
 _ANSWER = ("temperature", "seed", "max_tokens")
 _PATIENCE = ("timeout", "retries", "threads")
 _EXAMPLES = "examples"
@@ -245,12 +246,10 @@ class ChatWriter(Writer):
                 model=self.name, messages=asked, **self._asked
             )
             return str(answer.text)
-        except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
-            # Its message may contain the key.
-            refused = f"{self._connection.place} refuses the key ({error.status_code})"
-            raise WriterError(refused, f"Set {KEY} to one that it takes.") from None
         except (openai.APIConnectionError, openai.APIStatusError) as error:
-            raise WriterError(*self._failure(error)) from error
+            failure = self._failure(error)
+        # Not from the error: what a server said may hold the key, and a traceback shows the whole of it.
+        raise WriterError(*failure)
 
     def _failure(self, error: Any) -> tuple[str, str]:
         """What went wrong, and the remedy."""
@@ -259,6 +258,8 @@ class ChatWriter(Writer):
         where, retries = self._connection.place, self._connection.retries
         asked = f"asked {retries + 1} times" if retries else "asked once"
         match error:
+            case openai.AuthenticationError() | openai.PermissionDeniedError():
+                return f"{where} refuses the key ({error.status_code})", f"Set {KEY} to one that it takes."
             case openai.APITimeoutError():
                 late = f"{where} did not answer within {self._connection.timeout:g} s, {asked}"
                 return late, "Give it more time, or fewer threads."
@@ -272,11 +273,11 @@ class ChatWriter(Writer):
         return f"{where} fails with {error.status_code}: {self._told(error)}", remedy
 
     def _told(self, error: Any) -> str:
-        """The server's message, short, in one line, and without the key."""
-        words = one_line(str(error.message))
-        if self._connection.key:
-            words = words.replace(self._connection.key, "…")
-        return words[:_SAID_LENGTH]
+        """The server's message, short and in one line; withheld if it holds a part of the key."""
+        words, key = one_line(str(error.message)), self._connection.key.lower()
+        whole = words.replace(" ", "").lower()
+        parts = {key[start : start + _PART_OF_KEY] for start in range(max(1, len(key) - _PART_OF_KEY + 1))} - {""}
+        return "its words hold the key" if any(part in whole for part in parts) else words[:_SAID_LENGTH]
 
 
 def _split(url: str) -> SplitResult:

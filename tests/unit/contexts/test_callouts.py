@@ -135,6 +135,36 @@ def test_nesting_does_not_make_it_stand_still(unit: str) -> None:
     assert_linear(find_callouts, lambda times: unit * times + ")" * times, 20_000)
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(
+            "[1]",
+            "[1] ",
+            "[1–200]–",
+            "(12), ",
+            "[1], [2–4] ",
+            "¹², ",
+            "word^{1}",
+            "<sup>1</sup>",
+            ",1",
+            "–1,2",
+            "[CLR90] ",
+        ),
+        *("Lee and ", "Lee et al. (1997) ", "(Lee, 1997; ", "[[1]] ", "([", "]", "\t", "1 ", "[?, ", "in "),
+    ],
+)
+def test_repeats_of_any_kind_are_read_in_linear_time(unit: str) -> None:
+    assert_linear(find_callouts, lambda times: "as shown." + unit * times + "%", 64_000 // len(unit))
+
+
+def test_raised_numbers_side_by_side_are_joined_in_linear_time() -> None:
+    def read(text: str) -> None:
+        find_callouts(text, [(place, place + 3) for place in range(4, len(text), 4)])
+
+    assert_linear(read, lambda times: "word" + "12, " * times, 20_000)
+
+
 @given(st.integers(1, 400), st.integers(0, 5))
 def test_ranges_are_expanded(first: int, more: int) -> None:
     numbers = find_callouts(f"as shown [{first}–{first + more}].")[0].numbers

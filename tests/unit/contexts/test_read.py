@@ -44,6 +44,18 @@ def test_a_long_text_with_sentences_is_no_error() -> None:
     assert [context.text for context in contexts] == ["The one <REF>."]
 
 
+def test_many_markers_in_a_long_paragraph_have_one_context_each() -> None:
+    """A window of text was split for each of them: 24,000 characters took minutes."""
+    text = " ".join(f"Here is sentence {number} with <REF> and then <REF>." for number in range(1, 801))
+    contexts = contexts_of_text(text)
+    shown = ["with <REF> and then .", "with and then <REF>."]
+    assert [context.text for context in contexts] == [
+        f"Here is sentence {number} {nth}" for number in range(1, 801) for nth in shown
+    ]
+    assert contexts[400].before.startswith("Here is sentence 200 ")
+    assert contexts[400].after.startswith("Here is sentence 202 ")
+
+
 def lines(path: Path, *records: object) -> Path:
     path.write_bytes(gzip.compress("".join(json.dumps(record) + "\n" for record in records).encode()))
     return path
