@@ -98,7 +98,7 @@ def _index_outcome(folder: Path) -> object:
     if faults := verify(index):
         raise ValueError("; ".join(faults))
     dense = index / "dense" / "manifest.json"
-    return [Manifest.read(index).fingerprint, json.loads(dense.read_bytes())["dimensions"] if dense.exists() else 0]
+    return [Manifest.read(index).fingerprint, json.loads(dense.read_bytes())["dimension"] if dense.exists() else 0]
 
 
 def _ranker(folder: Path) -> object:
