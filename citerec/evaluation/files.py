@@ -28,7 +28,7 @@ from citerec.evaluation.figures import (
 from citerec.evaluation.items import Item, Items
 from citerec.evaluation.page import write_page
 from citerec.evaluation.predictions import ReadFile
-from citerec.evaluation.rank import Ranking
+from citerec.evaluation.rank import OUTCOMES, Ranking
 from citerec.evaluation.stated import RankedResults, TextResults
 from citerec.evaluation.tables import csv_rows, items_table
 from citerec.groundwork.directories import Kind
@@ -244,6 +244,7 @@ def _ranker(value: Mapping[str, Any], families: Mapping[str, FamilyInfo], metric
     def scores(entry: Mapping[str, Any]) -> Scores:
         return Scores(entry["n"], {name: _mean(entry["n"], entry[name], entry["ci"][name]) for name in metrics})
 
+    stated = value["outcomes"] if "outcomes" in value else value["fates"]  # as version 1 called them
     return SystemResult(
         overall=scores(value["overall"]),
         families={
@@ -251,7 +252,7 @@ def _ranker(value: Mapping[str, Any], families: Mapping[str, FamilyInfo], metric
             for name, info in families.items()
         },
         robustness=tuple(Robustness(**line) for line in value["robustness"]),
-        outcomes=value["outcomes"] if "outcomes" in value else value["fates"],  # as version 1 called them
+        outcomes={name: stated[name] for name in OUTCOMES},
         empty=value["without_hit"],
         cost=Cost(**value["cost"]) if value["cost"] else None,
         **{name: value[name] for name in ("kind", "ranks", "removed", "settings")},

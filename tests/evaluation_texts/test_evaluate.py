@@ -1,5 +1,6 @@
 """Systems that write, measured: by real metrics, into files and a page."""
 
+import base64
 import csv
 import hashlib
 import io
@@ -226,6 +227,25 @@ def test_the_page_needs_nothing_else_and_runs_nothing(predictions: Predictions, 
     assert "<script>alert('x')</script> & more" in text  # as it was written, and not run
     for said_once in (*(target.split(" [")[0] for target in TARGETS), "rouge-score", "stemming: off", "oracle †", "∞"):
         assert said_once in text
+
+
+def test_the_policy_of_the_page_allows_its_own_style_and_nothing_else(predictions: Predictions, tmp_path: Path) -> None:
+    write_figures(evaluated(predictions), tmp_path / "out")
+    text = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', text)
+    assert text.index(policy) < text.index("<title>")
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"style-src-elem 'sha256-{digest}'",
+        "style-src-attr 'unsafe-inline'",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    assert text.count("<style") == 1  # charts bring none of their own
+    assert text.count("<svg") > 1
+    assert "<script>" not in text
 
 
 def test_the_page_flags_citations_that_stand_for_nothing(predictions: Predictions, tmp_path: Path) -> None:
