@@ -16,6 +16,11 @@ class _Part(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True)
 
 
+class _Overlap(_Part):
+    contexts: NonNegativeInt
+    left_out: bool
+
+
 class _Set(_Part):
     name: str
     source: str
@@ -24,7 +29,8 @@ class _Set(_Part):
     outside: NonNegativeInt
     alike: bool
     citing_papers_known: bool
-    without_citing_year: NonNegativeInt | None
+    without_citing_year: NonNegativeInt
+    training_overlap: _Overlap = _Overlap(contexts=0, left_out=False)  # not in older results
 
 
 class _Index(_Part):
@@ -47,6 +53,11 @@ class _Scores(_Part):
     __pydantic_extra__: dict[str, float | None]
 
 
+class _Removed(_Part):
+    citing_paper: NonNegativeInt
+    newer: NonNegativeInt
+
+
 class _Ranker(_Part):
     kind: str
     overall: _Scores
@@ -56,7 +67,7 @@ class _Ranker(_Part):
     fates: Mapping[str, NonNegativeInt] = {}
     ranks: list[NonNegativeInt]
     without_hit: NonNegativeInt
-    removed: Mapping[str, NonNegativeInt]
+    removed: _Removed
     settings: Mapping[str, Any] | str | None
     cost: Cost | None
 
