@@ -11,6 +11,7 @@ from pathlib import Path
 
 from citerec.diagnostics.review import read_reviews, record_verdict
 from citerec.diagnostics.sets import read_set
+from citerec.groundwork.hashing import file_digest
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.verify import verify
 from tests.conftest import DEMO, write_lines
@@ -36,6 +37,7 @@ class Command:
         arguments: Of `citerec`; paths are relative to the folder.
         outcome: What stands in a folder now, as JSON takes it; raises if it is not whole.
         by_hand: What people made in a folder: it must never change.
+        replaces: Whether it replaces what stands. One that does not says that there is something, and ends.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Command:
     arguments: tuple[str, ...]
     outcome: Outcome
     by_hand: Outcome = lambda _: None
+    replaces: bool = True
 
 
 def call(folder: Path, *arguments: object, timeout: float = 300) -> "subprocess.CompletedProcess[str]":
@@ -140,13 +143,42 @@ def _trained(folder: Path) -> None:
     _must(folder, *_TRAIN, "--rounds", "3")
 
 
+def _vectors(folder: Path) -> None:
+    _demo(folder)
+    write_tiny_scibert(folder / "tiny", TITLES)
+    _must(folder, "index", "encode", "index", "--model", "tiny")
+
+
+def _reports(folder: Path) -> None:
+    _results(folder)
+    _must(folder, "eval", "--contexts", "contexts.jsonl", "--index", "index", *_ONE_FIELD, "--out", "other")
+    _must(folder, "report", "results", "--out", "page.html")
+
+
+def _sentences(folder: Path) -> None:
+    said = {"method": "We use the toolkit of", "background": "Much was written on"}
+    pairs = [(label, f"{words} {title} {n}.") for n, title in enumerate(TITLES * 5) for label, words in said.items()]
+    write_lines(folder / "train.txt", [{"text": text, "label": label, "metadata": {}} for label, text in pairs])
+    _must(folder, "train", "tagger", "train.txt", "--dev-share", "0.4", "--out", "model")
+
+
+def _weights(folder: Path) -> object:
+    """Digests of what was learnt: the same however often the training was stopped."""
+    found = {path.name: file_digest(path) for path in sorted((folder / "model").rglob("*.safetensors"))}
+    json.loads((folder / "model" / "manifest.json").read_bytes())
+    return found
+
+
 def _results(folder: Path) -> None:
     _demo(folder)
     _must(folder, "eval", "--contexts", "contexts.jsonl", "--index", "index", "--system", "bm25", "--out", "results")
 
 
 _TRAIN = ("train", "ltr", "--contexts", "contexts.jsonl", "--index", "index", "--system", "bm25", "--out", "ranker")
-_EVAL = ("eval", "--contexts", "contexts.jsonl", "--index", "index", "--out", "results", "--system", "bm25-one-field")
+_ONE_FIELD = ("--system", "bm25-one-field")
+_EVAL = ("eval", "--contexts", "contexts.jsonl", "--index", "index", "--out", "results", *_ONE_FIELD)
+_FEW = ("--contexts", "contexts.jsonl", "--index", "index", "--limit", "24")
+_TINY = ("--base", "tiny", "--max-tokens", "32", "--dev-limit", "5", "--out", "model", "--device", "cpu")
 
 
 # Texts.
@@ -208,6 +240,23 @@ COMMANDS = (
     ),
     Command("review --apply", _set, ("diagnostics", "review", "./mine", "--apply"), _set_outcome, _verdicts),
     Command("train ltr", _trained, (*_TRAIN, "--rounds", "5"), _texts("ranker/model.txt", "ranker/learnt.json")),
+    Command("train fusion", _vectors, ("train", "fusion", *_FEW, "--out", "fusion.toml"), _texts("fusion.toml")),
+    Command(
+        "train reranker",
+        _vectors,
+        ("train", "reranker", *_FEW, *_TINY, "--negatives", "3", "--evaluations", "4", "--system", "bm25"),
+        _weights,
+    ),
+    Command("train dense", _vectors, ("train", "dense", *_FEW, *_TINY, "--evaluations", "4"), _weights),
+    Command("train tagger", _sentences, ("train", "tagger", "train.txt", "--out", "model"), _weights),
+    Command(
+        "diagnostics build",
+        _set,
+        ("diagnostics", "build", "--papers", str(DEMO / "papers"), "--from", "contexts.jsonl", "--out", "./mine"),
+        _set_outcome,
+        _verdicts,
+    ),
+    Command("report", _reports, ("report", "results", "other", "--out", "page.html"), _texts("page.html")),
     Command("eval", _results, _EVAL, _json("results/results.json", "systems")),
     Command(
         "generate batch",
@@ -227,6 +276,7 @@ COMMANDS = (
         ("rate", "sheet", "lead.jsonl", "textrank.jsonl", "--out", "sheet.csv", "--raters", "2"),
         lambda folder: sorted(path.name for path in folder.glob("sheet*.csv")) and _texts("sheet-1.csv")(folder),
         _texts("rated.csv"),
+        replaces=False,
     ),
     Command(
         "contexts extract",

@@ -95,10 +95,10 @@ class Trials:
             return
         if "Traceback" in done.stderr:
             tally.fault("traceback", f"{where}: {done.stderr.splitlines()[-1]}")
-        elif done.returncode:
+        elif done.returncode and (command.replaces or " exists" not in done.stderr):
             tally.fault("loss", f"{where}: {done.stderr.strip()}")
         else:
-            self.judge(command, folder, where, tally, finished=True)
+            self.judge(command, folder, where, tally, finished=not done.returncode)
 
 
 def _outcome(command: Command, folder: Path) -> str:
