@@ -56,6 +56,8 @@ class Crashes:
         if command.name not in self._points:
             with self._trials.folder(command) as folder:
                 self._points[command.name] = crash_points.count_points(_work(folder, command))
+        if not self._points[command.name]:
+            return  # it only writes new files
         point = draws.randint(1, self._points[command.name])
         where = f"{command.name}, crashed at point {point} of {self._points[command.name]}"
         with self._trials.folder(command) as folder:
