@@ -37,8 +37,8 @@ imports: $(READY)  ## The order of the rooms
 # random order; the seed is printed: make unit ORDER=--random-order-seed=NUMBER
 ORDER := --random-order
 unit: $(READY)  ## Tests
-	@# One thread for each worker's models: several workers keep the processors busy.
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder $(ORDER)
+	@# One thread for each worker's models. One worker more than there are processors: many tests wait for commands.
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --maxprocesses 8 --dist loadfile --no-loadscope-reorder $(ORDER)
 
 docs: $(READY)  ## Write the pages that are made from the code, and build the site in site/
 	$(BIN)/python -m citerec.cli.reference docs

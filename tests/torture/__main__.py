@@ -35,7 +35,10 @@ PARTS = ("kills", "crashes", "mutations", "race", "disk")
 
 
 def torture(seconds: float, seed: int, work: Path, chosen: Sequence[str] = PARTS) -> Tally:
-    """What was tried in so many seconds, and the faults found; a seed tries the same things in the same order."""
+    """What was tried in so many seconds, and the faults found; each part has one turn at least.
+
+    A seed tries the same things in the same order.
+    """
     draws, tally = random.Random(seed), Tally()
     for name in ("trials", "mutations", "race", "demo"):
         (work / name).mkdir()
@@ -49,8 +52,8 @@ def torture(seconds: float, seed: int, work: Path, chosen: Sequence[str] = PARTS
     }
     opened = [parts[name]() for name in chosen]
     until = time.monotonic() + seconds
-    for part in itertools.cycle(opened):
-        if time.monotonic() > until:
+    for turn, part in enumerate(itertools.cycle(opened)):
+        if turn >= len(opened) and time.monotonic() > until:
             return tally
         part.turn(draws, tally)
     raise AssertionError("a cycle does not end")

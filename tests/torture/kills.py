@@ -40,7 +40,7 @@ class Kills:
 
 
 class Crashes:
-    """Ends commands right before one of their renames, exchanges and deletes.
+    """Ends commands right before one of their renames, exchanges and deletes; each point comes once before any again.
 
     Args:
         trials: What the commands start from.
@@ -49,6 +49,7 @@ class Crashes:
     def __init__(self, trials: Trials) -> None:
         self._trials = trials
         self._points: dict[str, int] = {}
+        self._left: dict[str, list[int]] = {}
 
     def turn(self, draws: random.Random, tally: Tally) -> None:
         """Lets a command crash at one of its points."""
@@ -56,13 +57,16 @@ class Crashes:
         if command.name not in self._points:
             with self._trials.folder(command) as folder:
                 self._points[command.name] = crash_points.count_points(_work(folder, command))
-        if not self._points[command.name]:
+        points = self._points[command.name]
+        if not points:
             return  # it only writes new files
-        point = draws.randint(1, self._points[command.name])
-        where = f"{command.name}, crashed at point {point} of {self._points[command.name]}"
+        left = self._left.setdefault(command.name, [])
+        if not left:
+            left += draws.sample(range(1, points + 1), points)
+        where = f"{command.name}, crashed at point {left[-1]} of {points}"
         with self._trials.folder(command) as folder:
             tally.tried["crash points"] += 1
-            outcome = crash_points.crash_at(_work(folder, command), point)
+            outcome = crash_points.crash_at(_work(folder, command), left.pop())
             if not outcome.died and outcome.code:
                 tally.fault("traceback", f"{where}: {outcome.output.strip()[-300:]}")
             self._trials.judge(command, folder, where, tally)
