@@ -36,6 +36,12 @@ def _backends() -> dict[str, str]:
     return {"backends": ", ".join(ENCODERS)}
 
 
+def _encoding() -> dict[str, str]:
+    from citerec.retrieve.base import RETRIEVERS
+
+    return {"retrievers": ", ".join(f"{name} ({part.encodes})" for name, part in RETRIEVERS.items() if part.encodes)}
+
+
 _build_options = [
     click.option(
         "--format", "format_name", type=click.Choice(_FORMATS), help="Format of the files; by default it is recognised."
@@ -144,24 +150,37 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
 
 @index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
 @click.argument("path", metavar="[INDEX]", required=False, type=PATH)
+@click.option(
+    "--retriever",
+    cls=PartsOption,
+    parts=_encoding,
+    default="dense",
+    show_default=True,
+    metavar="NAME",
+    help="The retriever that searches the vectors: {retrievers}.",
+)
 @with_options(_vector_options)
 @max_bad("unusable given vectors")
-def encode(path: Path | None, **options: Any) -> None:
+def encode(path: Path | None, retriever: str, **options: Any) -> None:
     """Make the vectors of an existing index, for dense retrieval.
 
     Existing vectors are kept until the new ones are complete. Texts that the same model has encoded
     before are not encoded again. Repeat the command to resume an interrupted run.
     """
     from citerec.groundwork.progress_bar import progress_bar
-    from citerec.retrieve.index import DENSE, encode_index
+    from citerec.retrieve.base import RETRIEVERS
     from citerec.retrieve.manifest import find_index
 
     found = find_index(path)
+    part = RETRIEVERS[retriever]
     dense = _dense_options(options, wanted=True)
     assert dense is not None
     with progress_bar() as on_progress:
-        encode_index(found, dense, on_progress)
-    _tell_vectors(found / DENSE)
+        told = part.encode(found, dense, on_progress)
+    if told:
+        say(told)
+    else:
+        _tell_vectors(found / part.name)
 
 
 @index.command(epilog="Example: citerec index info indexes/acm")

@@ -20,11 +20,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
+from citerec.groundwork.progress import Progress
 from citerec.groundwork.registry import Registry
 from citerec.records import NO_FILTERS, Filters, Match, Reason
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
+    from citerec.retrieve.dense.build import DenseOptions
     from citerec.retrieve.opened import OpenIndex
 
 
@@ -64,12 +66,14 @@ class Retriever(ABC):
         Settings: The class of its settings: a `PartSettings` whose fields all have defaults and descriptions.
         filters_itself: Whether `search` leaves out what the filters forbid. If it does not, the pipeline does so
             afterwards, and the list may become shorter than k.
+        encodes: What `encode` makes vectors of, for help texts; empty if the retriever searches no vectors.
     """
 
     name: ClassVar[str]
     label: ClassVar[str]
     Settings: ClassVar[type[PartSettings]] = PartSettings
     filters_itself: ClassVar[bool] = False
+    encodes: ClassVar[str] = ""
 
     @classmethod
     @abstractmethod
@@ -84,6 +88,23 @@ class Retriever(ABC):
             SettingsError: The index lacks what it needs.
             IndexUnusableError: What it needs is damaged.
         """
+
+    @classmethod
+    def encode(cls, _index: Path, _options: "DenseOptions", _on_progress: Progress) -> str:
+        """Makes the vectors that it searches, in the folder of its name in an index: `citerec index encode`.
+
+        Args:
+            index: The index.
+            options: The encoder, the kind of FAISS index, and so on.
+            on_progress: Called as the work goes on.
+
+        Returns:
+            What to print about them; nothing if the folder is one of `citerec.retrieve.dense.vectors.Vectors`.
+
+        Raises:
+            SettingsError: It searches no vectors, which is the default.
+        """
+        raise SettingsError(f"the retriever {cls.name!r} searches no vectors", "Name another with --retriever.")
 
     @classmethod
     def learnt_at(cls, _index: Path, _settings: Any) -> Learnt:

@@ -17,8 +17,8 @@ from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, PaperStore, SearchableCitance, SearchableText, place_of
 from citerec.errors import IndexUnusableError, SourceError
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.resume import Journal, forget
-from citerec.groundwork.writing import beside, exchange, remove
+from citerec.groundwork.resume import Journal
+from citerec.groundwork.writing import remove
 from citerec.retrieve.dense.build import DenseOptions, build_dense, encode_changed, renewal
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperDocument
@@ -27,7 +27,7 @@ from citerec.retrieve.lucene.writer import LuceneWriter, Mark, count_documents
 from citerec.retrieve.manifest import IndexCounts, Manifest, is_index
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE
-from citerec.retrieve.staging import STORE, disk_failures, followed, locked, plan_of, staging_of
+from citerec.retrieve.staging import STORE, followed, making_folder, plan_of, staging_of
 from citerec.retrieve.staging import open_store as open_store
 from citerec.retrieve.staging import recover as recover
 from citerec.retrieve.verify import store_faults
@@ -118,12 +118,10 @@ def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_
     index = followed(index)
     recover(index)
     Manifest.read(index)
-    building = beside(index, "encoding")
-    with disk_failures(index), locked(index):
+    with making_folder(index, DENSE) as building:
         manifest = Manifest.read(index)
-        store = open_store(index)
-        try:
-            made = build_dense(
+        with contextlib.closing(open_store(index)) as store:
+            return build_dense(
                 building,
                 store,
                 manifest.fingerprint,
@@ -132,11 +130,6 @@ def encode_index(index: Path, options: DenseOptions, on_progress: Progress = no_
                 previous=index / DENSE,
                 on_progress=on_progress,
             )
-        finally:
-            store.close()
-        exchange(building, index / DENSE, beside(index, "previous-vectors"))
-        forget(index / DENSE)
-    return made
 
 
 def _copy(index: Path, staging: Path) -> None:

@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import glob
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -22,10 +23,28 @@ DENSE = "dense"
 
 
 def recover(index: Path) -> None:
-    """Restores an index, or its vectors, if their replacement was interrupted between two renames."""
+    """Restores an index, or a folder of it, if their replacement was interrupted between two renames."""
     writing.recover(index)
     if index.exists():
-        writing.recover(index / DENSE, beside(index, "previous-vectors"))
+        for name, aside in _folders_aside(index):
+            writing.recover(index / name, aside)
+
+
+@contextlib.contextmanager
+def making_folder(index: Path, name: str) -> Iterator[Path]:
+    """A directory beside the index, which replaces a folder of it at the end; it is kept if it is interrupted."""
+    making = beside(index, f"making-{name}")
+    with disk_failures(index), locked(index):
+        yield making
+        exchange(making, index / name, beside(index, f"previous-{name}"))
+        forget(index / name)
+
+
+def _folders_aside(index: Path) -> Iterator[tuple[str, Path]]:
+    """Folders of an index that were moved aside, by their names in it."""
+    prefix = beside(index, "previous-").name
+    for aside in index.parent.glob(f"{glob.escape(prefix)}*"):
+        yield aside.name.removeprefix(prefix), aside
 
 
 def open_store(index: Path) -> SqliteStore:
@@ -54,7 +73,8 @@ def staging_of(
     """
     with disk_failures(index), locked(index):
         recover(index)
-        remove(beside(index, "previous-vectors"))
+        for _, aside in list(_folders_aside(index)):
+            remove(aside)
         journal = Journal(beside(index, "building"), plan)
         staging = journal.folder
         if journal.get("first_shard") is None:

@@ -110,7 +110,7 @@ def test_encoding_anew_leaves_the_old_until_it_is_done(index: Path, model: str) 
 
 
 def test_an_exchange_cut_short_is_put_right(index: Path) -> None:
-    (index / DENSE).rename(beside(index, "previous-vectors"))
+    (index / DENSE).rename(beside(index, "previous-dense"))
     recover(index)
     assert verify(index) == []
     assert (index / DENSE).is_dir()

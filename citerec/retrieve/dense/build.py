@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.errors import BuildError, IndexUnusableError, InputError, ModelError, SourceError
@@ -54,6 +54,21 @@ class DenseOptions:
     max_tokens: int | None = 192
     backend: str = "torch"
     max_bad: float = 0.05
+
+
+class Encoded(Protocol):
+    """Vectors that were encoded before."""
+
+    @property
+    def values(self) -> "NDArray[np.float16]":
+        """The vectors, (count, dimension)."""
+
+    @property
+    def digests(self) -> "NDArray[np.uint64]":
+        """8 bytes of the digest of each text, (count,)."""
+
+    def rows(self, ids: Sequence[str], /) -> "NDArray[np.int64]":
+        """The rows of some ids; -1 for those without a vector."""
 
 
 def build_dense(
@@ -251,7 +266,7 @@ def encode_papers(
     folder: Path,
     texts: Texts,
     encoder: Encoder,
-    previous: Vectors | None,
+    previous: Encoded | None,
     papers: int,
     journal: Journal,
     on_progress: Progress,
@@ -288,7 +303,7 @@ class _Chunk:
         self._papers, self._digests, self._encoder = papers, digests, encoder
         self.vectors = np.empty((len(papers), encoder.dimension), dtype=np.float16)
 
-    def fill(self, previous: Vectors | None) -> Iterator[int]:
+    def fill(self, previous: Encoded | None) -> Iterator[int]:
         """Makes all vectors; yields the number done so far."""
         todo = list(range(len(self._papers))) if previous is None else self._taken_over(previous)
         texts = [paper_text(self._papers[position]) for position in todo]
@@ -301,7 +316,7 @@ class _Chunk:
             yield done
         yield done
 
-    def _taken_over(self, previous: Vectors) -> list[int]:
+    def _taken_over(self, previous: Encoded) -> list[int]:
         """Copies vectors that were encoded before; returns the positions of the rest."""
         import numpy as np
 

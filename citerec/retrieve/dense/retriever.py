@@ -10,6 +10,7 @@ from pydantic import Field
 from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SettingsError
+from citerec.groundwork.progress import Progress
 from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from citerec.models.encoder import Encoder
+    from citerec.retrieve.dense.build import DenseOptions
     from citerec.retrieve.opened import OpenIndex
 
 # Papers with equal texts have equal vectors: more are searched, so that ties at the end are settled by id.
@@ -72,6 +74,15 @@ class DenseRetriever(Retriever):
     label = "vectors"
     Settings = DenseSettings
     filters_itself = True
+    encodes = "titles and abstracts"
+
+    @classmethod
+    def encode(cls, index: Path, options: "DenseOptions", on_progress: Progress) -> str:
+        """Makes the vectors of all papers, and the FAISS index over them; errors as for `encode_index`."""
+        from citerec.retrieve.index import encode_index
+
+        encode_index(index, options, on_progress)
+        return ""
 
     @classmethod
     def open(cls, index: "OpenIndex", settings: DenseSettings) -> Self:
@@ -147,16 +158,24 @@ class DenseRetriever(Retriever):
             QueryError: The topic is blank.
             FilterError: k is under 1.
         """
-        if k < 1:
-            raise FilterError(f"k is {k}", "Ask for at least one paper.")
-        if not topic.passage:
-            raise QueryError("the sentence is empty", "Write one with content words.")
+        self.check(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
-        passing = self._filter.passing(filters)
+        passing = self.passing(filters)
         excluded = {paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None}
         wanted = min(k + len(excluded) + _SLACK, len(self.vectors) if passing is None else passing.count)
         rows = self._nearest(vector, wanted, passing)
         return self._candidates(vector, rows, excluded)[:k]
+
+    def check(self, topic: Topic, k: int) -> None:
+        """Raises the errors of `search` about its arguments."""
+        if k < 1:
+            raise FilterError(f"k is {k}", "Ask for at least one paper.")
+        if not topic.passage:
+            raise QueryError("the sentence is empty", "Write one with content words.")
+
+    def passing(self, filters: Filters) -> Passing | None:
+        """The rows that pass all filters but `exclude` and `citing_id`; None if all rows do."""
+        return self._filter.passing(filters)
 
     def scores(self, prepared: "NDArray[np.float32]", paper_ids: Sequence[str]) -> dict[str, dict[str, float]]:
         """The cosine of a vector (dimension,) with those papers that have a vector."""

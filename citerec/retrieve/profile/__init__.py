@@ -1,0 +1,149 @@
+"""Profiles: papers are found by their vectors, drawn to what cites them and to what was said of them.
+
+After Profiler (arXiv 2603.17361), under the leak rules: what is newer than the citing paper is in no profile.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from pydantic import Field
+
+from citerec.contexts.learnt import Learnt
+from citerec.contexts.topic import Topic
+from citerec.errors import SettingsError
+from citerec.groundwork.progress import Progress
+from citerec.records import NO_FILTERS, Filters
+from citerec.retrieve.base import RETRIEVERS, Candidate, CitanceKey, Retriever
+from citerec.retrieve.dense.retriever import DenseRetriever, DenseSettings
+from citerec.retrieve.profile.scores import Profiles, Weights
+from citerec.retrieve.profile.vectors import NAME, CitingVectors, checked, encode_citing_sentences
+from citerec.settings import PartSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from citerec.retrieve.opened import OpenIndex
+
+# Papers with equal profiles: more are found, so that ties at the end are settled by id.
+_SLACK = 16
+
+
+class ProfileSettings(PartSettings):
+    """The vectors of papers and of topics. The defaults were found on data/acl dev."""
+
+    sentence: float = Field(
+        default=4.0, ge=0, le=1000, description="weight of what a citing paper says, against 1 for the paper's own"
+    )
+    citing_paper: float = Field(default=1.0, ge=0, le=1000, description="weight of the citing paper's own vector")
+    citing: float = Field(
+        default=0.5,
+        ge=0,
+        le=1000,
+        description="in the topic: weight of the paper that is written, against 1 for the sentence",
+    )
+    neighbours: bool = Field(default=True, description="whether the sentences before and after are used")
+    depth: int | None = Field(
+        default=None,
+        ge=1,
+        description="score only this many papers found by vectors and as many found by words; by default all, which "
+        "reads every vector for each topic",
+    )
+
+
+@RETRIEVERS.register
+class ProfileRetriever(Retriever):
+    """Finds papers by their profiles. Safe to call from several threads; ties are ordered by paper id.
+
+    The profile of a paper is its vector plus the mean, over the papers that cite it, of `sentence` times the vector of
+    what they say and `citing_paper` times their own vector. Only those up to the year of the citing paper count, and
+    the citing paper itself does not. A paper scores the cosine of its profile with the topic's vector.
+    """
+
+    name = NAME
+    label = "profiles"
+    Settings = ProfileSettings
+    filters_itself = True
+    encodes = "citing sentences"
+
+    @classmethod
+    def open(cls, index: "OpenIndex", settings: ProfileSettings) -> Self:
+        """Opens the vectors of papers and of citing sentences of an index."""
+        if not (index.path / NAME).is_dir():
+            raise SettingsError(
+                f"{index.path} has no vectors of citing sentences",
+                f"Make them: citerec index encode {index.path} --retriever {NAME}",
+            )
+        return cls(index, settings)
+
+    @classmethod
+    def encode(cls, index: Path, _options: Any, on_progress: Progress) -> str:
+        """Makes the vectors of citing sentences with the encoder of the papers."""
+        made = encode_citing_sentences(index, on_progress)
+        return f"{made.count:,} pairs of a cited and a citing paper have a vector ({made.model})."
+
+    @classmethod
+    def learnt_at(cls, index: Path, _settings: ProfileSettings) -> Learnt:
+        """What the encoder learnt from."""
+        return DenseRetriever.learnt_at(index, DenseSettings())
+
+    def __init__(self, index: "OpenIndex", settings: ProfileSettings | None = None) -> None:
+        self.settings = settings or ProfileSettings()
+        dense = DenseSettings(neighbours=self.settings.neighbours, citing=self.settings.citing)
+        self._dense = DenseRetriever.open(index, dense)
+        self._words = index.lucene
+        vectors = self._dense.vectors
+        self._said = CitingVectors(index.path / NAME)
+        checked(self._said, vectors)
+        self._profiles = Profiles(vectors, self._said, Weights(self.settings.sentence, self.settings.citing_paper))
+
+    def close(self) -> None:
+        """Releases the model and the files."""
+        self._dense.close()
+
+    def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
+        """The vectors of some topics, (topics, dimension); errors as for `DenseRetriever.prepare`."""
+        return self._dense.prepare(topics)
+
+    def search(
+        self,
+        topic: Topic,
+        k: int,
+        filters: Filters = NO_FILTERS,
+        prepared: "NDArray[np.float32] | None" = None,
+    ) -> list[Candidate]:
+        """The k papers with the nearest profiles; arguments and errors as for `DenseRetriever.search`."""
+        import numpy as np
+
+        self._dense.check(topic, k)
+        vector = self.prepare([topic])[0] if prepared is None else prepared
+        excluded = {paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None}
+        if self.settings.depth is None:
+            passing = self._dense.passing(filters)
+            scored = self._profiles.nearest(vector, k + len(excluded) + _SLACK, filters, passing)
+        else:
+            scored = self._profiles.of_rows(vector, self._found(topic, vector, filters), filters)
+        order = np.lexsort((scored.rows, -scored.scores))
+        found = []
+        for at, paper_id in zip(order.tolist(), self._dense.vectors.paper_ids(scored.rows[order]), strict=True):
+            if paper_id not in excluded:
+                score, share = float(scored.scores[at]), float(scored.shares[at])
+                said = CitanceKey(self._said.citing_id(scored.said[at]), 0, share) if share > 0 else None
+                found.append(Candidate(paper_id, score, said, {NAME: score}))
+        return found[:k]
+
+    def with_feedback(
+        self, prepared: "NDArray[np.float32]", paper_ids: Sequence[str], weight: float
+    ) -> "NDArray[np.float32]":
+        """As `DenseRetriever.with_feedback`."""
+        return self._dense.with_feedback(prepared, paper_ids, weight)
+
+    def _found(self, topic: Topic, vector: "NDArray[np.float32]", filters: Filters) -> "NDArray[np.int64]":
+        """The rows of papers that vectors or words find, under the same filters."""
+        import numpy as np
+
+        depth = self.settings.depth or 1
+        found = self._dense.search(topic, depth, filters, vector) + self._words.search(topic, depth, filters)
+        rows = self._dense.vectors.rows([one.paper_id for one in found])
+        return np.unique(rows[rows >= 0])
