@@ -39,6 +39,7 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(hybrid_index, out := folder / "index")
     contexts = [json.loads(line) for line in (DEMO / "contexts.jsonl").read_text(encoding="utf-8").splitlines()[:60]]
     said = [{**one, "citing_id": f"later-{number}", "citing_year": 2024} for number, one in enumerate(contexts)]
+    said[0]["text"] = SENTENCE
     add_to_index([], out, BuildOptions(citances=(write_lines(folder / "said.jsonl", said),)))
     for name, retriever in RETRIEVERS.items():
         if retriever.encodes and name != "dense":
