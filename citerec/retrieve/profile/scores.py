@@ -2,7 +2,7 @@
 
 import functools
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from citerec.records import Filters
 from citerec.retrieve.dense.kinds import decoded
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _PART = 1 << 14
 _YEARS = 64
+_SMALL = 1 << 30  # bytes
 # float32 sums differ in the seventh digit by where a row lies: equal profiles must have equal scores.
 _DIGITS = 6
 _NO_LIMIT = 1 << 15  # later than every year, known or not
@@ -61,6 +62,7 @@ class Profiles:
         import numpy as np
 
         self._papers, self._said, self._weights = papers, said, weights
+        self._all_papers, self._all_said = _in_memory(papers.values), _in_memory(said.values)
         # In memory: 20 bytes for each pair.
         self._years, self._citing = np.array(said.years), np.array(said.citing)
         self._citing_ids = np.array(said.citing_digests)
@@ -83,8 +85,8 @@ class Profiles:
         """
         import numpy as np
 
-        scores = _products(self._papers.values, vector)
-        said = self._weights.sentence * _products(self._said.values, vector)
+        scores = _products(self._all_papers, vector)
+        said = self._weights.sentence * _products(self._all_said, vector)
         sums = np.concatenate([[0.0], np.cumsum(said + self._weights.citing_paper * self._own(scores))])
         counts = self._counts(filters.as_of_year)
         has = counts > 0
@@ -196,22 +198,35 @@ class Profiles:
         import numpy as np
 
         best, shares = np.full(len(rows), -1, np.int64), np.zeros(len(rows))
-        groups = np.searchsorted(self._cited, rows)
-        groups[groups == len(self._cited)] = 0
-        for at in np.flatnonzero(self._cited[groups] == rows) if len(self._cited) else ():
-            pairs = np.arange(self._begins[groups[at]], self._ends[groups[at]])
-            pairs = pairs[self._allowed(pairs, filters)]
-            if len(pairs):
-                best[at] = pairs[said[pairs].argmax()]
-                shares[at] = said[best[at]] / len(pairs)
+        groups = np.minimum(np.searchsorted(self._cited, rows), max(0, len(self._cited) - 1))
+        cited = np.flatnonzero(self._cited[groups] == rows) if len(self._cited) else rows[:0]
+        if not len(cited):
+            return Scored(rows, scores, best, shares)
+        begins, counts = self._begins[groups[cited]], (self._ends - self._begins)[groups[cited]]
+        starts = np.cumsum(counts) - counts
+        pairs = np.repeat(begins - starts, counts) + np.arange(counts.sum())
+        allowed = self._allowed(pairs, filters)
+        products = np.where(allowed, said[pairs], -np.inf)
+        most, numbers = np.maximum.reduceat(products, starts), np.add.reduceat(allowed, starts, dtype=np.int64)
+        owners = np.repeat(np.arange(len(cited)), counts)
+        places = np.flatnonzero(allowed & (products == most[owners]))
+        known, first = np.unique(owners[places], return_index=True)
+        best[cited[known]] = pairs[places[first]]
+        shares[cited[known]] = most[known] / numbers[known]
         return Scored(rows, scores, best, shares)
 
 
-def _products(values: "NDArray[np.float16]", vector: "NDArray[np.float32]") -> "NDArray[np.float32]":
+def _in_memory(values: "NDArray[np.float16]") -> "NDArray[Any]":
+    """The vectors as float32 if they are small, which saves decoding them for each topic; else as they are."""
+    return decoded(values) if len(values) and 4 * values.size <= _SMALL else values
+
+
+def _products(values: "NDArray[Any]", vector: "NDArray[np.float32]") -> "NDArray[np.float32]":
     """Inner products of all rows with a vector; they are read part by part."""
     import numpy as np
 
     products = np.empty(len(values), np.float32)
     for begin in range(0, len(values), _PART):
-        products[begin : begin + _PART] = decoded(values[begin : begin + _PART]) @ vector
+        part = values[begin : begin + _PART]
+        products[begin : begin + _PART] = (part if part.dtype == np.float32 else decoded(part)) @ vector
     return products
