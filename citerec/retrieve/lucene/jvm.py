@@ -142,14 +142,18 @@ def _utf8() -> Any:
 
 def java_threads(count: int) -> ThreadPoolExecutor:
     """A pool of threads that detach from Java at their end; JPype attaches threads, but does not detach them."""
-    return ThreadPoolExecutor(count, "java", initializer=lambda: setattr(_here, "end", _End()))
+    thread = java_class("java.lang.Thread")
+    return ThreadPoolExecutor(count, "java", initializer=lambda: setattr(_here, "end", _End(thread)))
 
 
 class _End:
-    """Referenced only by a thread, so that it is deleted when the thread ends."""
+    """Referenced only by a thread, so that it is deleted when the thread ends; it must not wait for other threads."""
+
+    def __init__(self, thread: Any) -> None:
+        self._thread = thread
 
     def __del__(self) -> None:
-        java_class("java.lang.Thread").detach()
+        self._thread.detach()
 
 
 @contextlib.contextmanager
