@@ -95,6 +95,7 @@ def test_systems_of_an_evaluation_search_one_index(tmp_path: Path) -> None:
     def replacing(_context: Context, _k: int) -> list[tuple[str, float]]:
         if second.exists():
             exchange(second, first)
+            time.sleep(0.05)  # opening takes longer beside other work
         return [("a1", 1.0)]
 
     with pytest.raises(IndexUnusableError, match="was replaced while it was searched"):
