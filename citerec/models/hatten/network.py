@@ -58,7 +58,9 @@ def new_network(sizes: Sizes, seed: int) -> "torch.nn.ModuleDict":
     width, heads = sizes.width, sizes.heads
     if width % heads:
         nearest = max(heads, width - width % heads)
-        raise InputError(f"{heads} heads do not divide a width of {width}", f"Give --width {nearest}, or other --heads.")
+        raise InputError(
+            f"{heads} heads do not divide a width of {width}", f"Give --width {nearest}, or other --heads."
+        )
     torch.manual_seed(seed)
     network = torch.nn.ModuleDict({"types": torch.nn.Embedding(len(TYPES), width)})
     if sizes.word != width:
@@ -77,9 +79,7 @@ def new_network(sizes: Sizes, seed: int) -> "torch.nn.ModuleDict":
     return network
 
 
-def vectors_of(
-    network: Any, sizes: Sizes, words: "torch.Tensor", documents: Sequence[Tokens]
-) -> "torch.Tensor":
+def vectors_of(network: Any, sizes: Sizes, words: "torch.Tensor", documents: Sequence[Tokens]) -> "torch.Tensor":
     """The vectors of some documents, (documents, width), each of length one; gradients flow to the network.
 
     Args:

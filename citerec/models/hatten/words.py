@@ -97,9 +97,7 @@ def _words_of_file(path: Path, texts: Iterable[str], most: int, on_progress: Pro
     return Words(tokenizer_of({word: number for number, word in enumerate([_UNKNOWN, *words])}), _scaled(vectors))
 
 
-def glove_vectors(
-    path: Path, wanted: set[str], on_progress: Progress
-) -> "Iterator[tuple[str, NDArray[np.float32]]]":
+def glove_vectors(path: Path, wanted: set[str], on_progress: Progress) -> "Iterator[tuple[str, NDArray[np.float32]]]":
     """The vectors of those words of a file that are wanted, in its order; the file is streamed.
 
     A line is a word and its numbers, between single spaces. A first line with two whole numbers, the head of word2vec's
@@ -146,8 +144,6 @@ def _broken(path: Path, number: int, what: str) -> SourceError:
         f"line {number:,} of {path} is not a word and its vector: it has {what}",
         "Give a file in GloVe's text format, whole and unpacked.",
     )
-
-
 
 
 def _scaled(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
