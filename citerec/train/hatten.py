@@ -287,7 +287,7 @@ class _Learner:
         return np.hstack([np.pad(hard, ((0, 0), (0, width)), constant_values=-1), easy])
 
     def _loss(self, step: _Step) -> "torch.Tensor":
-        """The triplet loss over all pairs of papers of an example of which one is more relevant."""
+        """The loss of a step."""
         import torch
 
         topics = list(self._recommender.topics(self._train[number].context for number in step.groups))
@@ -302,11 +302,23 @@ class _Learner:
         scores = (vectors[: len(queries), None] * chosen).sum(-1)
         relevance = relevances(queries, papers, places, self._options)
         relevance[step.rows < 0] = np.nan
-        levels = torch.from_numpy(relevance).to(vectors.device)
-        # NaN is above nothing and below nothing.
-        gap = levels[:, :, None] - levels[:, None, :]
-        losses = torch.relu(self._options.margin * gap - scores[:, :, None] + scores[:, None, :])[gap > 0]
-        return losses.sum() / max(1, len(losses))
+        return triplet_loss(scores, relevance, self._options.margin)
+
+
+def triplet_loss(scores: "torch.Tensor", relevance: np.ndarray[Any, Any], margin: float) -> "torch.Tensor":
+    """The mean loss over all pairs of papers of an example of which one is more relevant.
+
+    Args:
+        scores: Cosines, (examples, papers).
+        relevance: Steps of relevance, (examples, papers); a paper with NaN is in no pair.
+        margin: By how much a paper is to score higher, for each step that it is more relevant.
+    """
+    import torch
+
+    levels = torch.from_numpy(relevance).to(scores.device)
+    gap = levels[:, :, None] - levels[:, None, :]
+    losses = torch.relu(margin * gap - scores[:, :, None] + scores[:, None, :])[gap > 0]
+    return losses.sum() / max(1, len(losses))
 
 
 def relevances(

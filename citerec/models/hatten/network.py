@@ -1,7 +1,7 @@
 """The network of HAtten: words to paragraphs, paragraphs to a vector of length one.
 
-Both levels are a transformer layer and multi-head pooling (Liu and Lapata, ACL 2019). Only the upper one knows the types
-of paragraphs. The word vectors are given; they are not weights of the network.
+Both levels are a transformer layer and multi-head pooling (Liu and Lapata, ACL 2019). Only the upper one knows the
+types of paragraphs. The word vectors are given; they are not weights of the network.
 """
 
 from collections.abc import Sequence

@@ -147,7 +147,7 @@ def _broken(path: Path, number: int, what: str) -> SourceError:
 
 
 def _scaled(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Vectors times one number: beside positions, whose mean square is 1/2, neither those of GloVe nor others vanish."""
+    """Vectors times one number, for a mean square of 1: positions, which are added to them, have 1/2."""
     import numpy as np
 
     scaled: NDArray[np.float32] = (vectors / max(float(np.sqrt(np.mean(vectors**2))), 1e-12)).astype(np.float32)
