@@ -327,7 +327,8 @@ def relevances(
     """How relevant the papers of each example are to its query, (examples, papers), in steps of the margin.
 
     The cited paper: 2. A hard negative: 1; or 2, if `alike` is set and the Jaccard similarity of its words with those
-    of the query is at least that of the cited paper's, and above 0. An easy negative: 0.
+    of the query is at least that of the cited paper's; a cited paper without a common word says nothing about the
+    others. An easy negative: 0.
 
     Args:
         queries: The paragraphs of the queries.
@@ -344,7 +345,7 @@ def relevances(
             own = _words(query)
             alike = [jaccard(own, words[place]) for place in places[row, : 1 + options.negatives]]
             for column, similarity in enumerate(alike):
-                if similarity > 0 and similarity >= alike[0]:
+                if similarity >= alike[0] > 0:
                     relevance[row, column] = _CITED
     return relevance
 

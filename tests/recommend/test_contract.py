@@ -13,11 +13,13 @@ from citerec.groundwork.progress import no_progress
 from citerec.recommend import SearchOptions
 from citerec.rerank.cross_encoder import CrossEncoder
 from citerec.rerank.cross_encoder_text import TextOptions
+from citerec.retrieve.dense.build import DenseOptions
 from citerec.settings import setting_keys
 from citerec.systems import system_names
 from citerec.train.groups import Choice
 from citerec.train.ltr import LtrOptions, train_ltr
 from tests.conftest import DEMO
+from tests.tiny_hatten import write_tiny_hatten
 from tests.tiny_models import write_tiny_scibert
 
 SENTENCE = "Deep networks learn representations of images <REF>."
@@ -39,6 +41,8 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = CrossEncoder.begin(str(base), TextOptions(max_tokens=64), seed=0)
     (out / "cross-encoder").mkdir()
     model.save(out / "cross-encoder", model.manifest.model_copy(update={"weight": 1.0}))
+    texts = [(DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8"), SENTENCE]
+    RETRIEVERS["hatten"].encode(out, DenseOptions(str(write_tiny_hatten(folder / "hatten", texts))), no_progress)
     return out
 
 
@@ -146,9 +150,10 @@ def test_every_system_that_help_names_opens(index: Path, name: str) -> None:
 
 
 def test_what_an_index_lacks_is_said_with_its_remedy(demo_index: Path) -> None:
-    with pytest.raises(SettingsError, match="has no vectors") as raised:
-        Recommender.open(demo_index, "dense")
-    assert "citerec index encode" in raised.value.remedy
+    for name in ("dense", "hatten"):
+        with pytest.raises(SettingsError, match="has no vectors") as raised:
+            Recommender.open(demo_index, name)
+        assert "citerec index encode" in raised.value.remedy
     for name, command in (("ltr", "train ltr"), ("cross-encoder", "train reranker")):
         with pytest.raises(SettingsError, match=f"has no {name}") as raised:
             Recommender.open(demo_index, f"bm25+{name}")

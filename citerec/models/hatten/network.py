@@ -72,7 +72,7 @@ def new_network(sizes: Sizes, seed: int) -> "torch.nn.ModuleDict":
                     width, heads, sizes.feed_forward, sizes.dropout, batch_first=True
                 ),
                 "weights": torch.nn.Linear(width, heads),
-                "values": torch.nn.Linear(width, width),
+                "contents": torch.nn.Linear(width, width),
                 "pooled": torch.nn.Linear(width, width),
             }
         )
@@ -130,7 +130,7 @@ def _level(level: Any, sizes: Sizes, values: "torch.Tensor", mask: "torch.Tensor
     # A head weighs the places by one number each, and sums its own share of the width.
     weights = level["weights"](values).masked_fill(~mask[..., None], -torch.inf).softmax(1)
     # What the layer gives for padding is not defined.
-    shares = level["values"](values).masked_fill(~mask[..., None], 0).unflatten(2, (sizes.heads, -1))
+    shares = level["contents"](values).masked_fill(~mask[..., None], 0).unflatten(2, (sizes.heads, -1))
     pooled: torch.Tensor = level["pooled"](torch.einsum("rlh,rlhs->rhs", weights, shares).flatten(1))
     return pooled
 
