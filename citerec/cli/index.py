@@ -304,7 +304,8 @@ def _tell_vectors(folder: Path, *, added: bool = False) -> None:
     for reason, count in manifest.faults.items():
         note(f"Given vectors left out, {reason}: {count:,}.")
     if faiss.recall < RECALL:
-        note(f"That is less than {RECALL:.0%}: another --kind finds more. Search further with --set {folder.name}.probe=…")
+        further = f"Search further with --set {folder.name}.probe=…"
+        note(f"That is less than {RECALL:.0%}: another --kind finds more. {further}")
 
 
 def _tell(path: Path, manifest: "Manifest", done: str) -> None:
