@@ -115,6 +115,7 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
     _tell(out, manifest, "built")
     if dense:
         _tell_vectors(out / DENSE)
+    _tell_old_vectors(out, manifest)
     if manifest.counts.papers < _SUSPICIOUS * before:
         note(f"The previous index had {before:,} papers: are the sources complete?")
 
@@ -146,6 +147,7 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     _tell(path, manifest, "brought up to date")
     if has_vectors(path / DENSE):
         _tell_vectors(path / DENSE, added=True)
+    _tell_old_vectors(path, manifest)
 
 
 @index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
@@ -306,6 +308,17 @@ def _tell_vectors(folder: Path, *, added: bool = False) -> None:
     if faiss.recall < RECALL:
         further = f"Search further with --set {folder.name}.probe=…"
         note(f"That is less than {RECALL:.0%}: another --kind finds more. {further}")
+
+
+def _tell_old_vectors(path: Path, manifest: "Manifest") -> None:
+    from citerec.retrieve.verify import vectors_beside
+
+    for folder, made in vectors_beside(path):
+        if made["store"] != manifest.fingerprint:
+            note(
+                f"The vectors in {folder} are those of the papers before. Bring them up to date: "
+                f"citerec index encode {path} --retriever {folder.name}"
+            )
 
 
 def _tell(path: Path, manifest: "Manifest", done: str) -> None:

@@ -32,7 +32,7 @@ class Journal:
 
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
         self.folder = folder
-        self._notes = _read(folder / JOURNAL) or {}
+        self._notes = read_json(folder / JOURNAL) or {}
         stated = orjson.loads(orjson.dumps({"citerec": __version__, **plan}))
         self.is_new = self._notes.get("plan") != stated
         if self.is_new:
@@ -119,7 +119,7 @@ def run_stage(
     names = [_name(shard, step, parameters) for shard in shards]
     results: dict[int, Result] = {}
     for number, (shard, name) in enumerate(zip(shards, names, strict=True)):
-        receipt, path = _read(folder / f"{name}.json") or {}, folder / name
+        receipt, path = read_json(folder / f"{name}.json") or {}, folder / name
         with contextlib.suppress(OSError):
             counts = receipt.get("counts")
             if isinstance(counts, dict) and receipt.get("checksum") == file_digest(path):
@@ -150,7 +150,7 @@ def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Pat
     yield counts
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> dict[str, Any] | None:
     """A JSON object; None if there is none, or it is incomplete."""
     with contextlib.suppress(OSError, orjson.JSONDecodeError):
         value = orjson.loads(path.read_bytes())

@@ -2,16 +2,18 @@
 
 import contextlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.groundwork.progress import Progress, no_progress
+from citerec.groundwork.resume import read_json
 from citerec.retrieve.dense.build import checksum
 from citerec.retrieve.dense.kinds import decoded, open_faiss
 from citerec.retrieve.dense.listing import paper_text, text_digest
-from citerec.retrieve.dense.manifest import FILES, DenseManifest
+from citerec.retrieve.dense.manifest import FILES
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.retrieve.lucene.fields import ID, open_directory
 from citerec.retrieve.lucene.jvm import java_class, java_failures
@@ -31,6 +33,15 @@ def verify(index: Path, on_progress: Progress = no_progress) -> list[str]:
         IndexUnusableError: It is not an index, half built, or of another version.
     """
     return read_steadily(index, lambda: _faults(index, on_progress))
+
+
+def vectors_beside(index: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The folders with vectors of other retrievers than `dense`, and their manifests."""
+    for path in sorted(index.glob("*/manifest.json")):
+        if path.parent.name != DENSE:
+            made = read_json(path)
+            if made and made.keys() >= {"checksums", "store"}:
+                yield path.parent, made
 
 
 def store_faults(index: Path, manifest: Manifest) -> list[str]:
@@ -60,6 +71,10 @@ def _faults(index: Path, on_progress: Progress) -> list[str]:
         if (index / DENSE).exists():
             on_progress("checking vectors", 0, 1)
             faults += _dense_faults(index / DENSE, store, manifest.fingerprint)
+        for folder, made in vectors_beside(index):
+            faults += _checksum_faults(folder, made["checksums"])
+            if made["store"] != manifest.fingerprint:
+                faults.append(f"{folder} was made for other papers: make its vectors again")
     except IndexUnusableError as error:
         return [error.message]
     finally:
@@ -119,7 +134,7 @@ def _dense_faults(folder: Path, store: PaperStore, fingerprint: str) -> list[str
         vectors = Vectors(folder)
     except IndexUnusableError as error:
         return [error.message]
-    faults = _checksum_faults(folder, vectors.manifest)
+    faults = _checksum_faults(folder, {name: vectors.manifest.checksums.get(name) for name in FILES})
     if vectors.manifest.store != fingerprint:
         faults.append(f"{folder} was made for papers with the fingerprint {vectors.manifest.store}, not {fingerprint}")
     if not faults:
@@ -162,12 +177,12 @@ def _paper_faults(vectors: Vectors, store: PaperStore) -> list[str]:
     return faults
 
 
-def _checksum_faults(folder: Path, manifest: DenseManifest) -> list[str]:
+def _checksum_faults(folder: Path, checksums: Mapping[str, str | None]) -> list[str]:
     """The files of a folder of vectors that are missing or damaged."""
     faults = []
-    for name in FILES:
+    for name, expected in checksums.items():
         if not (folder / name).is_file():
             faults.append(f"{folder / name} is missing")
-        elif checksum(folder / name) != manifest.checksums.get(name):
+        elif checksum(folder / name) != expected:
             faults.append(f"{folder / name} is damaged: its checksum is not that of the manifest")
     return faults

@@ -19,6 +19,7 @@ from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
 from citerec.retrieve.profile import ProfileRetriever
 from citerec.retrieve.profile.vectors import CitingVectors, encode_citing_sentences
+from citerec.retrieve.verify import verify
 from tests.conftest import write_lines
 from tests.tiny_models import write_tiny_scibert
 
@@ -88,7 +89,7 @@ def by_formula(index: Path, topic: Topic, vector: NDArray[np.floating]) -> dict[
     for (cited, citing, year), sentence in vectors.items():
         known = rules.as_of_year is None or (year is not None and year <= rules.as_of_year)
         if known and citing != rules.citing_id:
-            parts.setdefault(cited, []).append(4.0 * sentence + 1.0 * own.get(citing, np.zeros(32)))
+            parts.setdefault(cited, []).append(4.0 * sentence + 2.0 * own.get(citing, np.zeros(32)))
     scores = {}
     for paper_id, mine in own.items():
         profile = mine + np.mean(parts[paper_id], axis=0) if paper_id in parts else mine
@@ -188,7 +189,9 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     shutil.copytree(index.parent, tmp_path / "here")
     here = tmp_path / "here" / "index"
     write_lines(tmp_path / "new.jsonl", [{"paper_id": "new", "title": "graph entity"}])
+    assert verify(here) == []
     add_to_index([tmp_path / "new.jsonl"], here)
+    assert verify(here) == [f"{here / 'profile'} was made for other papers: make its vectors again"]
     with pytest.raises(IndexUnusableError, match="made for other papers") as raised:
         Recommender.open(here, "profile")
     assert "citerec index encode" in raised.value.remedy
@@ -196,6 +199,8 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     ProfileRetriever.encode(here, DenseOptions("unused"), no_progress)
     with Recommender.open(here, "profile") as opened:
         assert opened.search("graph entity <REF>", 3)
+    (here / "profile" / "years.npy").write_bytes(b"")
+    assert verify(here) == [f"{here / 'profile' / 'years.npy'} is damaged: its checksum is not that of the manifest"]
     shutil.rmtree(here / "profile")
     with pytest.raises(SettingsError, match="has no vectors of citing sentences"):
         Recommender.open(here, "profile")

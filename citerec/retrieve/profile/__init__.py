@@ -36,7 +36,7 @@ class ProfileSettings(PartSettings):
     sentence: float = Field(
         default=4.0, ge=0, le=1000, description="weight of what a citing paper says, against 1 for the paper's own"
     )
-    citing_paper: float = Field(default=1.0, ge=0, le=1000, description="weight of the citing paper's own vector")
+    citing_paper: float = Field(default=2.0, ge=0, le=1000, description="weight of the citing paper's own vector")
     citing: float = Field(
         default=0.5,
         ge=0,

@@ -103,9 +103,8 @@ class Profiles:
             k = min(k, passing.count)
         k = min(k, len(scores))
         rows = np.argpartition(-scores, k - 1)[:k] if k else np.empty(0, np.int64)
-        return self._with_reasons(
-            rows.astype(np.int64), np.round(scores[rows].astype(np.float64), _DIGITS), said, filters
-        )
+        rounded: NDArray[np.float64] = np.round(scores[rows].astype(np.float64), _DIGITS)
+        return self._with_reasons(rows.astype(np.int64), rounded, said, filters)
 
     def of_rows(self, vector: "NDArray[np.float32]", rows: "NDArray[np.int64]", filters: Filters) -> Scored:
         """The scores of some papers, each from its own profile; arguments as for `nearest`."""

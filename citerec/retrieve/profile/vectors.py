@@ -186,8 +186,8 @@ def _previous(folder: Path, encoder: Encoder) -> CitingVectors | None:
 def _pairs(store: PaperStore, after: str) -> Iterator[SearchableText]:
     """The texts of all pairs above an id, in order: a cited paper's sentences in one citing paper are one text."""
     # All ids from that of the cited paper on are above it without its last character.
-    cited_before = after.split(" ", 1)[0][:-1]
-    for _, citances in itertools.groupby(store.searchable_citances(cited_before), lambda one: one.cited.paper_id):
+    just_before = after.split(" ", 1)[0][:-1]
+    for _, citances in itertools.groupby(store.searchable_citances(just_before), lambda one: one.cited.paper_id):
         pairs = (_pair(list(group)) for _, group in itertools.groupby(citances, lambda one: one.citing_id))
         for pair in sorted(pairs, key=lambda pair: pair.paper_id.encode()):
             if pair.paper_id.encode() > after.encode():
