@@ -102,6 +102,7 @@ def ltr(index_path: Path | None, out: Path | None, **options: Any) -> None:
 @click.option("--max-tokens", type=click.IntRange(16, 8192), default=512, help="Tokens of a pair, at most.")
 @click.option("--citing/--no-citing", default=True, help="Read the citing paper's title and abstract.")
 @click.option("--citances/--no-citances", default=True, help="Read a sentence of another paper citing the candidate.")
+@click.option("--marker/--no-marker", default=False, help="Read the place of the citation, as a token of its own.")
 @with_options(_schedule)
 def reranker(index_path: Path | None, out: Path | None, system: str | None, device: str | None, **options: Any) -> None:
     """Train a cross-encoder, which reads a sentence and a candidate together.
@@ -114,7 +115,7 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     from citerec.retrieve.manifest import find_index
     from citerec.train.reranker import RerankerOptions, train_reranker
 
-    text = TextOptions(**pop(options, "max_tokens", "citing", "citances"))
+    text = TextOptions(**pop(options, "max_tokens", "citing", "citances", "marker"))
     choice, schedule = _choice(options), schedule_of(options)
     index = find_index(index_path)
     place = out or index / "cross-encoder"
