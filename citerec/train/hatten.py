@@ -4,7 +4,7 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,7 @@ DECAY = 1e-5
 _CUTOFF = 10
 _TOPICS_AT_ONCE = 128
 _PAPERS_AT_ONCE = 2048
+_EXAMPLES_AT_ONCE = 16
 # Relevance: what is cited, or as alike as it; what the model finds; anything else.
 _CITED, _HARD, _EASY = 2, 1, 0
 
@@ -150,16 +151,6 @@ def _texts(store: PaperStore, pool: Pool, groups: Groups) -> Iterator[str]:
         yield from (group.context.text, group.context.before, group.context.after)
 
 
-class _Step(NamedTuple):
-    """The examples of a step: numbers of groups, and rows of papers, (examples, papers); -1 is none.
-
-    The first column are the cited papers, the next the hard negatives, the last the easy ones.
-    """
-
-    groups: list[int]
-    rows: Rows
-
-
 class _Learner:
     """A model, the moving average of its weights, and the groups from which it learns."""
 
@@ -198,12 +189,17 @@ class _Learner:
     def backward(self, batch: Sequence[int], step: int) -> float:
         self._done = step
         self._average()
-        examples = self._step(batch, step)
+        groups, rows = self._step(batch, step)
         self.model.train()
-        loss = self._loss(examples)
-        loss.backward()  # type: ignore[no-untyped-call]
+        total = 0.0
+        # No example's loss depends on the others: part by part, memory does not grow with the batch.
+        for begin in range(0, len(batch), _EXAMPLES_AT_ONCE):
+            part = slice(begin, begin + _EXAMPLES_AT_ONCE)
+            loss = self._losses(groups[part], rows[part]).sum() / len(batch)
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += float(loss.item())
         self._done = step + 1
-        return float(loss.item())
+        return total
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
         """Recall of the averaged weights on dev, among all papers of the pool under the leak rules."""
@@ -244,8 +240,11 @@ class _Learner:
             self._pool.encode(self.averaged, self._progress)
             self._encoded = steps
 
-    def _step(self, batch: Sequence[int], step: int) -> _Step:
-        """The examples of a step, with the negatives that were mined for it."""
+    def _step(self, batch: Sequence[int], step: int) -> tuple[list[int], Rows]:
+        """The examples of a step: numbers of groups, and rows of papers, (examples, papers); -1 is none.
+
+        The first column are the cited papers, the next the hard negatives, the last the easy ones.
+        """
         begin = step - step % self._options.mine_every
         if self._mined is None or self._mined[0] != begin:
             self._mined = begin, self._negatives(begin)
@@ -253,7 +252,7 @@ class _Learner:
         examples = [self._examples[example] for example in batch]
         cited = [[self._pool.rows[self._train[number].gold[slot]]] for number, slot in examples]
         rows = np.hstack([np.array(cited, np.int32), self._mined[1][at : at + len(batch)]])
-        return _Step([number for number, _ in examples], rows)
+        return [number for number, _ in examples], rows
 
     def _negatives(self, begin: int) -> Rows:
         """The negatives of all examples from a step on until they are mined anew, (examples, negatives).
@@ -286,27 +285,27 @@ class _Learner:
         width = self._options.negatives - hard.shape[1]
         return np.hstack([np.pad(hard, ((0, 0), (0, width)), constant_values=-1), easy])
 
-    def _loss(self, step: _Step) -> "torch.Tensor":
-        """The loss of a step."""
+    def _losses(self, groups: Sequence[int], rows: Rows) -> "torch.Tensor":
+        """The loss of each example, (examples,)."""
         import torch
 
-        topics = list(self._recommender.topics(self._train[number].context for number in step.groups))
-        used = np.unique(step.rows[step.rows >= 0])
+        topics = list(self._recommender.topics(self._train[number].context for number in groups))
+        used = np.unique(rows[rows >= 0])
         ids = [self._pool.ids[row] for row in used.tolist()]
         records = self._recommender.store.papers(ids)
         papers = [paper_paragraphs(records[paper_id]) for paper_id in ids]
         queries = [topic_paragraphs(topic) for topic in topics]
         vectors = self.learning.vectors([*queries, *papers])
-        places = np.searchsorted(used, np.maximum(step.rows, used[0]))
+        places = np.searchsorted(used, np.maximum(rows, used[0]))
         chosen = vectors[len(queries) :][torch.from_numpy(places).to(vectors.device)]
         scores = (vectors[: len(queries), None] * chosen).sum(-1)
         relevance = relevances(queries, papers, places, self._options)
-        relevance[step.rows < 0] = np.nan
+        relevance[rows < 0] = np.nan
         return triplet_loss(scores, relevance, self._options.margin)
 
 
 def triplet_loss(scores: "torch.Tensor", relevance: np.ndarray[Any, Any], margin: float) -> "torch.Tensor":
-    """The mean loss over all pairs of papers of an example of which one is more relevant.
+    """The mean loss of each example over all pairs of papers of which one is more relevant, (examples,).
 
     Args:
         scores: Cosines, (examples, papers).
@@ -317,8 +316,10 @@ def triplet_loss(scores: "torch.Tensor", relevance: np.ndarray[Any, Any], margin
 
     levels = torch.from_numpy(relevance).to(scores.device)
     gap = levels[:, :, None] - levels[:, None, :]
-    losses = torch.relu(margin * gap - scores[:, :, None] + scores[:, None, :])[gap > 0]
-    return losses.sum() / max(1, len(losses))
+    losses = torch.relu(margin * gap - scores[:, :, None] + scores[:, None, :])
+    # NaN is neither above nor below anything.
+    pairs = gap > 0
+    return losses.where(pairs, 0).sum((1, 2)) / pairs.sum((1, 2)).clamp(min=1)
 
 
 def relevances(

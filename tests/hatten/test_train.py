@@ -122,7 +122,7 @@ def test_what_is_as_alike_as_the_cited_paper_is_not_pushed_away() -> None:
     assert relevances(queries, papers, np.array([[2, 2, 1, 3]]), options).tolist() == [[2, 1, 1, 0]]
 
     scores = torch.tensor([[0.5, 0.9, 0.5, 0.2]], requires_grad=True)
-    loss = triplet_loss(scores, np.array([[2, 2, 1, np.nan]], np.float32), 0.05)
+    (loss,) = triplet_loss(scores, np.array([[2, 2, 1, np.nan]], np.float32), 0.05)
     loss.backward()  # type: ignore[no-untyped-call]
     # Two pairs: the second paper is 0.4 above the third, the first is level with it.
     assert loss.item() == pytest.approx(0.05 / 2)
