@@ -299,7 +299,7 @@ def _tell_vectors(folder: Path, *, added: bool = False) -> None:
         why = f"none was given{f', and {manifest.model} did not encode them' * added}"
         note(
             f"{counted(manifest.without_vector, 'paper')} cannot be found by vector: {why}. Give more: "
-            f"{encode_command(folder)} --model {manifest.model} --vectors {folder} --vectors PATH"
+            f"{encode_command(folder, manifest.model)} --vectors {folder} --vectors PATH"
         )
     elif manifest.without_vector:
         note(f"Papers without a vector, no text: {manifest.without_vector:,}.")

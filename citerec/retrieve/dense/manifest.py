@@ -98,9 +98,14 @@ class DenseManifest(_Part):
         (folder / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-def encode_command(folder: Path) -> str:
-    """The command that makes the vectors of a folder of an index, whose name is that of their retriever."""
-    return f"citerec index encode {folder.parent}{'' if folder.name == 'dense' else f' --retriever {folder.name}'}"
+def encode_command(folder: Path, model: str | None = None) -> str:
+    """The command that makes the vectors of a folder of an index, whose name is that of their retriever.
+
+    Only `dense` has a default model.
+    """
+    if folder.name != "dense":
+        return f"citerec index encode {folder.parent} --retriever {folder.name} --model {model or 'FOLDER'}"
+    return f"citerec index encode {folder.parent}{f' --model {model}' if model else ''}"
 
 
 def has_vectors(folder: Path) -> bool:

@@ -283,17 +283,16 @@ class DenseRetriever(Retriever):
     def _check_encoder(self, encoder: Any) -> None:
         """Raises IndexUnusableError unless it made the vectors."""
         manifest = self.vectors.manifest
-        again = encode_command(self.vectors.path)
         if encoder.dimension != manifest.dimension:
             raise IndexUnusableError(
                 f"{manifest.model} makes vectors of dimension {encoder.dimension}, and those of the index have "
                 f"{manifest.dimension}",
-                f"Give the right one: {again} --model …",
+                f"Give the right one: {encode_command(self.vectors.path, '…')}",
             )
         if manifest.identity not in (None, encoder.identity):
             raise IndexUnusableError(
                 f"{manifest.model} is no longer the model that made the vectors of the index",
-                f"Make them again: {again}",
+                f"Make them again: {encode_command(self.vectors.path)}",
             )
 
 
