@@ -211,6 +211,7 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     default=True,
     help="Whether a hit that shares as many words with the topic as the cited paper counts as relevant too.",
 )
+@click.option("--graded/--no-graded", default=True, help="Whether hard negatives are to be above easy ones.")
 @number("--batch", 64, "Cited papers per step.")
 @learning_rate(1e-4, "Peak learning rate.")
 @with_options(schedule_options(epochs=5, evaluations=10))

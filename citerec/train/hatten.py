@@ -60,6 +60,7 @@ class HattenOptions:
         mine_every: Steps after which the hits are searched anew; 5,000 in the paper.
         pool: How many papers of the index are searched, at most, beside the cited ones.
         alike: Whether a hard negative that shares as many words with the topic as the cited paper counts as relevant.
+        graded: Whether a hard negative is to be above an easy one; else both are just not cited.
         margin: Margin of the triplet loss for a step of relevance.
         averaging: Share that the moving average of the weights keeps at each step, once there were many.
         batch: Cited papers per step.
@@ -78,6 +79,7 @@ class HattenOptions:
     mine_every: int = 500
     pool: int = 200_000
     alike: bool = True
+    graded: bool = True
     margin: float = 0.05
     averaging: float = 0.999
     batch: int = 64
@@ -327,7 +329,7 @@ def relevances(
 ) -> np.ndarray[Any, np.dtype[np.float32]]:
     """How relevant the papers of each example are to its query, (examples, papers), in steps of the margin.
 
-    The cited paper: 2. A hard negative: 1; or 2, if `alike` is set and the Jaccard similarity of its words with those
+    The cited paper: 2. A hard negative: 1, if `graded` is set, else 0; or 2, if `alike` is set and the Jaccard similarity of its words with those
     of the query is at least that of the cited paper's; a cited paper without a common word says nothing about the
     others. An easy negative: 0.
 
@@ -339,7 +341,7 @@ def relevances(
     """
     relevance = np.full(places.shape, _EASY, np.float32)
     relevance[:, 0] = _CITED
-    relevance[:, 1 : 1 + options.negatives] = _HARD
+    relevance[:, 1 : 1 + options.negatives] = _HARD if options.graded else _EASY
     if options.alike:
         words = [_words(paper) for paper in papers]
         for row, query in enumerate(queries):

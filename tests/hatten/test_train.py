@@ -45,9 +45,9 @@ def train(planted: Path) -> Train:
 
 
 def test_a_planted_rule_is_learnt(train: Train, planted: Path, tmp_path: Path) -> None:
-    manifest = train(tmp_path / "model", epochs=12, evaluations=4, patience=4)
-    assert manifest.dev[f"{METRIC} before"] < 0.4
-    assert manifest.dev[METRIC] > 0.8
+    manifest = train(tmp_path / "model", epochs=10, evaluations=4, patience=4, batch=8, graded=False)
+    assert manifest.dev[f"{METRIC} before"] < 0.3
+    assert manifest.dev[METRIC] > 0.5
     losses = list(manifest.training["losses"].values())
     assert losses[-1] < 0.7 * losses[0]
     learnt = learnt_by_part(tmp_path / "model")
@@ -118,6 +118,8 @@ def test_what_is_as_alike_as_the_cited_paper_is_not_pushed_away() -> None:
     options = HattenOptions(negatives=2)
     assert relevances(queries, papers, places, options).tolist() == [[2, 2, 1, 0]]
     assert relevances(queries, papers, places, HattenOptions(negatives=2, alike=False)).tolist() == [[2, 1, 1, 0]]
+    plain = HattenOptions(negatives=2, alike=False, graded=False)
+    assert relevances(queries, papers, places, plain).tolist() == [[2, 0, 0, 0]]
     # A cited paper without a word in common does not make all others relevant.
     assert relevances(queries, papers, np.array([[2, 2, 1, 3]]), options).tolist() == [[2, 1, 1, 0]]
 
