@@ -55,7 +55,7 @@ class HattenRetriever(DenseRetriever):
         """Opens the model that the vectors are from."""
         return _opened(manifest)
 
-    def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":
+    def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
         """The vectors of some topics, (topics, dimension); errors as for `DenseRetriever.prepare`."""
         vectors: NDArray[np.float32] = self.encoder().encode_topics(topics)
         return vectors

@@ -329,9 +329,9 @@ def relevances(
 ) -> np.ndarray[Any, np.dtype[np.float32]]:
     """How relevant the papers of each example are to its query, (examples, papers), in steps of the margin.
 
-    The cited paper: 2. A hard negative: 1 if `graded` is set, else 0; or 2, if `alike` is set and the Jaccard similarity
-    of its words with those of the query is at least that of the cited paper's. A cited paper without a common word says
-    nothing about the others. An easy negative: 0.
+    The cited paper: 2. A hard negative: 1 if `graded` is set, else 0; or 2, if `alike` is set and the Jaccard
+    similarity of its words with those of the query is at least that of the cited paper's. A cited paper without a
+    common word says nothing about the others. An easy negative: 0.
 
     Args:
         queries: The paragraphs of the queries.

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from citerec.errors import SourceError
 from citerec.groundwork.hashing import file_digest
@@ -65,7 +65,8 @@ def _words_of_encoder(name: str) -> Words:
 
     model = open_sentence_transformer(name, "cpu")
     reading = Reading.of(name, model)
-    embeddings = model[0].auto_model.get_input_embeddings().weight
+    transformer: Any = model[0]
+    embeddings = transformer.auto_model.get_input_embeddings().weight
     tokenizer = Tokenizer.from_str(reading.tokenizer)
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -79,8 +80,8 @@ def _words_of_file(path: Path, texts: Iterable[str], most: int, on_progress: Pro
 
     def tokenizer_of(words: dict[str, int]) -> Tokenizer:
         tokenizer = Tokenizer(models.WordLevel(words, unk_token=_UNKNOWN))
-        tokenizer.normalizer = normalizers.Lowercase()  # type: ignore[assignment]
-        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()  # type: ignore[assignment]
+        tokenizer.normalizer = normalizers.Lowercase()
+        tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
         return tokenizer
 
     counted = tokenizer_of({_UNKNOWN: 0})

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field
 
@@ -76,7 +76,7 @@ class DenseRetriever(Retriever):
 
     name = "dense"
     label = "vectors"
-    Settings = DenseSettings
+    Settings: ClassVar[type[PartSettings]] = DenseSettings
     filters_itself = True
     encodes = "titles and abstracts"
 
