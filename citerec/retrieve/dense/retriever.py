@@ -103,7 +103,7 @@ class DenseRetriever(Retriever):
         return learnt_by_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
 
     def __init__(self, path: Path, settings: Any, matching: Matching) -> None:
-        self.settings = settings or self.Settings()
+        self.settings: Any = settings or self.Settings()
         self.vectors = Vectors(path)
         index = path.parent
         if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
