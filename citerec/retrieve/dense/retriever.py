@@ -103,7 +103,8 @@ class DenseRetriever(Retriever):
         return learnt_by_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
 
     def __init__(self, path: Path, settings: Any, matching: Matching) -> None:
-        self.settings: Any = settings or self.Settings()
+        chosen: Any = self.Settings() if settings is None else settings
+        self.settings = chosen
         self.vectors = Vectors(path)
         index = path.parent
         if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
