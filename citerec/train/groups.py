@@ -174,12 +174,14 @@ def mine(
 ) -> None:
     """Writes the groups of some contexts to a file, with k candidates each; resumes an interrupted run.
 
-    The contexts must be the same, in the same order, each time. A context that cannot be used becomes a null.
+    With k = 0 nothing is searched: the groups have no candidates. The contexts must be the same, in the same order,
+    each time. A context that cannot be used becomes a null.
     """
     done = whole_lines(path)
     with path.open("ab") as file:
         rest = itertools.islice(contexts, done, None)
-        found = recommender.candidates(recommender.topics(rest), k)
+        topics = recommender.topics(rest)
+        found = recommender.candidates(topics, k) if k else ((topic, None) for topic in topics)
         for number, (topic, candidates) in enumerate(found, done + 1):
             file.write(orjson.dumps(_record(topic.context, candidates, recommender.store)) + b"\n")
             if number % PROGRESS_EVERY == 0:
@@ -187,9 +189,23 @@ def mine(
 
 
 def mine_groups(
-    choice: Choice, recommender: Recommender, k: int, folder: Path, on_progress: Progress
+    choice: Choice,
+    recommender: Recommender,
+    k: int,
+    folder: Path,
+    on_progress: Progress,
+    *,
+    negatives: bool = True,
 ) -> tuple[Groups, Groups]:
     """The groups to learn from and those to measure on, written to a folder; an interrupted run is resumed.
+
+    Args:
+        choice: Which contexts to learn from, and which to measure on.
+        recommender: Finds candidates.
+        k: How many candidates each context gets.
+        folder: Where the groups are written.
+        on_progress: Called as the work goes on.
+        negatives: Whether the contexts to learn from get candidates too; without, they are not searched.
 
     Raises:
         SourceError: A file cannot be read.
@@ -198,25 +214,26 @@ def mine_groups(
     chosen, number, dev = choose(choice)
     k = min(k, recommender.manifest.counts.papers)
     found = []
-    for name, contexts, whole in (("train", chosen(), number), ("dev", iter(dev), len(dev))):
+    sides = (("train", chosen(), number, k if negatives else 0), ("dev", iter(dev), len(dev), k))
+    for name, contexts, whole, depth in sides:
         doing = f"searching, {name}"
         path = folder / f"{name}.jsonl"
-        mine(contexts, recommender, k, path, functools.partial(tell, on_progress, doing, whole))
+        mine(contexts, recommender, depth, path, functools.partial(tell, on_progress, doing, whole))
         groups = Groups(path)
         if not len(groups):
             raise InputError(
                 f"no context to {'learn from' if name == 'train' else 'measure on'} cites a paper of "
-                f"{recommender.path}, with others found beside it",
+                f"{recommender.path}{', with others found beside it' if depth else ''}",
                 "Give an index that holds the cited papers: cited_ids must be its paper ids.",
             )
         found.append(groups)
     return found[0], found[1]
 
 
-def learnt_by(train: Groups, dev: Groups, recommender: Recommender, base: str) -> Learnt:
+def learnt_by(train: Groups, dev: Groups, recommender: Recommender, base: str | None = None) -> Learnt:
     """What a model learns from: the contexts of the groups, and what its base and the searched parts learnt from."""
-    own = Learnt.of((group.context for group in train), (group.context for group in dev))
-    return own | recommender.learnt | learnt_by_part(base)
+    own = Learnt.of((group.context for group in train), (group.context for group in dev)) | recommender.learnt
+    return own | learnt_by_part(base) if base else own
 
 
 def plan_of(
@@ -260,11 +277,12 @@ def citing_paper(context: Context) -> tuple[str, str]:
     return ("key", context.citing_key) if context.citing_key else ("context", context.context_id)
 
 
-def _record(context: Context, candidates: Sequence[Candidate], store: PaperStore) -> dict[str, object] | None:
+def _record(context: Context, candidates: Sequence[Candidate] | None, store: PaperStore) -> dict[str, object] | None:
+    """A group as JSON, None if it cannot be used; `candidates` is None if nothing was searched."""
     gold = [paper_id for paper_id in context.cited_ids if paper_id != context.citing_id]
     known = store.years(gold)
     gold = [paper_id for paper_id in gold if paper_id in known]
-    if not gold or all(candidate.paper_id in gold for candidate in candidates):
+    if not gold or (candidates is not None and all(candidate.paper_id in gold for candidate in candidates)):
         return None
     kept = ("text", "before", "after", "context_id", "citing_id", "citing_key", "citing_year", "cited_ids")
     values = asdict(context)
@@ -273,7 +291,7 @@ def _record(context: Context, candidates: Sequence[Candidate], store: PaperStore
         "gold": gold,
         "candidates": [
             [candidate.paper_id, candidate.score, candidate.citance and list(candidate.citance)]
-            for candidate in candidates
+            for candidate in candidates or ()
         ],
     }
 
