@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from citerec.train.dense import train_encoder as train_encoder
     from citerec.train.fusion import tune_fusion as tune_fusion
     from citerec.train.ltr import train_ltr as train_ltr
+    from citerec.train.ncn import train_ncn as train_ncn
     from citerec.train.reranker import train_reranker as train_reranker
 
 _PLACES = {
@@ -65,6 +66,7 @@ _PLACES = {
     "load_set": "citerec.diagnostics.sets",
     "train_encoder": "citerec.train.dense",
     "train_ltr": "citerec.train.ltr",
+    "train_ncn": "citerec.train.ncn",
     "train_reranker": "citerec.train.reranker",
     "tune_fusion": "citerec.train.fusion",
 }

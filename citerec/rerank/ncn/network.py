@@ -95,7 +95,7 @@ class Network:
                 "context": _encoder(sizes, sizes.context_widths),
                 "citing": _encoder(sizes, sizes.author_widths),
                 "cited": _encoder(sizes, sizes.author_widths),
-                "keys": nn.Linear(filters, hidden),
+                "attended": nn.Linear(filters, hidden),
                 "query": nn.Linear(hidden, hidden, bias=False),
                 "energy": nn.Linear(hidden, 1, bias=False),
                 "cell": nn.GRUCell(width + filters, hidden),
@@ -149,7 +149,7 @@ class Network:
         values = torch.cat([memory.values for memory in memories], 1)
         known = torch.cat([memory.known[:, None].expand(memory.values.shape[:2]) for memory in memories], 1)
         known[:, : memories[0].values.shape[1]] = True
-        keys = module["keys"](values)
+        keys = module["attended"](values)
         before = torch.cat([torch.full_like(ids[:, :1], BEGIN), ids[:, :-1]], 1)
         embedded = self._embedded("titles", before)
         hidden = values.new_zeros(len(ids), self.sizes.hidden)

@@ -101,7 +101,7 @@ def names_of(authors: Iterable[str]) -> list[str]:
 def rows_of(texts: Sequence[Sequence[int]], least: int = 1) -> Rows:
     """Texts as rows of numbers, with room for at least `least` in each."""
     lengths = np.array([len(text) for text in texts], np.int64)
-    ids = np.full((len(texts), max(least, *lengths.tolist())), PADDING, np.int64)
+    ids = np.full((len(texts), max([least, *lengths.tolist()])), PADDING, np.int64)
     for row, text in enumerate(texts):
         ids[row, : len(text)] = text
     return Rows(ids, lengths)
