@@ -4,11 +4,13 @@ import math
 from collections import Counter
 from pathlib import Path
 
+import click
 import numpy as np
 import orjson
 import pytest
 import torch
 
+from citerec.cli.train import ncn as train_command
 from citerec.contexts.topic import Topic, topic_of
 from citerec.errors import ModelError, SettingsError
 from citerec.records import Context, Paper
@@ -54,6 +56,9 @@ def test_the_sizes_are_those_of_the_authors_and_of_the_port() -> None:
     assert (port.embedding, port.hidden, port.filters, port.dropout) == (128, 256, 256, 0.2)
     assert (port.context_widths, port.author_widths) == ((4, 4, 5, 6, 7), (1, 2))
     assert (port.context_words, port.title_words, port.authors, port.vocabulary) == (100, 30, 5, 20_000)
+    (preset,) = (option for option in train_command.params if option.name == "preset")
+    assert isinstance(preset.type, click.Choice)
+    assert list(preset.type.choices) == list(PRESETS)
     for sizes in PRESETS.values():
         network = Network(sizes, {"texts": 9, "titles": 9, "authors": 9}, seed=0)
         memory = network.encode("context", "texts", rows_of([[5, 6, 7]] * 2, max(sizes.context_widths)))
@@ -79,12 +84,16 @@ def test_what_occurs_once_is_unknown_and_ties_are_by_the_word(tmp_path: Path) ->
 
 def test_rows_of_a_batch_do_not_mix(model: Ncn) -> None:
     """The port reshapes its filters so that the rows of a batch mix."""
-    together = [topic(text, authors) for text, authors in zip(TEXTS, [("Ada Lovelace",), (), ("X Y", "Z")], strict=True)]
+    together = [
+        topic(text, authors) for text, authors in zip(TEXTS, [("Ada Lovelace",), (), ("X Y", "Z")], strict=True)
+    ]
     with torch.inference_mode():
-        for memory, alone in zip(model.remember(together), zip(*map(model.remember, [[t] for t in together])), strict=True):
+        alone = [model.remember([one]) for one in together]
+        for side, memory in enumerate(model.remember(together)):
             assert memory.values.shape[0] == 3
-            np.testing.assert_allclose(memory.values, torch.cat([one.values for one in alone]), atol=1e-6)
-            assert memory.known.tolist() == [bool(one.known) for one in alone]
+            apart = torch.cat([memories[side].values for memories in alone])
+            np.testing.assert_allclose(memory.values, apart, atol=1e-6)
+            assert memory.known.tolist() == [bool(memories[side].known) for memories in alone]
     for asked in together:
         costs = model.costs(asked, PAPERS)
         for number, paper in enumerate(PAPERS):
@@ -99,7 +108,7 @@ def test_a_gradient_reaches_its_own_row_only(model: Ncn) -> None:
     rows = rows_of([[4, 5, 6], [7, 8], [9, 4, 5, 6]], 3)
     embedded = torch.nn.Parameter(model.network.module["texts"](torch.from_numpy(rows.ids)).detach())
     network = tiny_ncn(PAPERS, TEXTS).network
-    network._embedded = lambda kind, ids: embedded  # type: ignore[method-assign]  # noqa: ARG005
+    network._embedded = lambda kind, ids: embedded  # type: ignore[method-assign]
     network.encode("context", "texts", rows).values[1].sum().backward()  # type: ignore[no-untyped-call]
     assert embedded.grad is not None
     assert embedded.grad[1, :2].abs().sum() > 0
@@ -117,7 +126,9 @@ def test_a_cost_is_the_cross_entropy_of_each_word_and_of_the_end(model: Ncn) -> 
         values = torch.cat([memory.values for memory in model.remember([asked])], 1)
         before = 2
         for word in ids:
-            energies = [module["energy"](torch.tanh(module["attended"](one) + module["query"](state))) for one in values[0]]
+            energies = [
+                module["energy"](torch.tanh(module["attended"](one) + module["query"](state))) for one in values[0]
+            ]
             weights = torch.softmax(torch.stack(energies).flatten(), 0)
             read = (weights[:, None] * values[0]).sum(0)[None]
             last = module["titles"](torch.tensor([before]))
@@ -145,7 +156,9 @@ def test_nobody_known_to_have_written_it(model: Ncn) -> None:
 def test_unknown_words_and_missing_titles_are_not_cheap(model: Ncn) -> None:
     words = model.words
     titles = Vocabulary(words.titles.words, 1000)
-    other = Ncn(model.network, Vocabularies({"texts": words.texts, "titles": titles, "authors": words.authors}), model.manifest)
+    other = Ncn(
+        model.network, Vocabularies({"texts": words.texts, "titles": titles, "authors": words.authors}), model.manifest
+    )
     papers = [Paper("x", "Attention zebra yak"), Paper("y", ""), Paper("z", "…")]
     cheap, dear = (one.costs(topic(TEXTS[0]), papers) for one in (model, other))
     assert dear.nats[0] - cheap.nats[0] == pytest.approx(2 * math.log(1000), abs=1e-4)
@@ -204,7 +217,12 @@ def test_networks_that_cannot_be_used_are_refused(trained: Path, tmp_path: Path)
     other = orjson.dumps({**manifest, "sizes": {**manifest["sizes"], "hidden": 7}})
     changes = {
         "manifest.json": (b"{", orjson.dumps({**manifest, "version": 99}), other),
-        "vocabulary.json": (b"", b"{}", b'{"texts": 1}', whole["vocabulary.json"].replace(b'"attention"', b'"x","y"', 1)),
+        "vocabulary.json": (
+            b"",
+            b"{}",
+            b'{"texts": 1}',
+            whole["vocabulary.json"].replace(b'"attention"', b'"x","y"', 1),
+        ),
         "model.safetensors": (b"torn", whole["model.safetensors"][:-9]),
     }
     for name, contents in changes.items():

@@ -1,5 +1,6 @@
 """Training NCN: it learns a planted rule, it goes on, no title is appended, and it says what is wrong."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError
 from citerec.recommend import Recommender
-from citerec.records import Context, Paper
+from citerec.records import Context
 from citerec.rerank.ncn.model import Manifest, Ncn
 from citerec.retrieve.index import build_index
 from citerec.systems import Recipe
@@ -21,7 +22,12 @@ from tests.tiny_ncn import TINY
 Train = Callable[..., Manifest]
 
 # A word of the sentence decides which title is cited; the title does not have it, and search finds all alike.
-RULE = {"river": "Parsing of trees", "stone": "Ranking of pages", "cloud": "Speech of children", "grass": "Memory of mice"}
+RULE = {
+    "river": "Parsing of trees",
+    "stone": "Ranking of pages",
+    "cloud": "Speech of children",
+    "grass": "Memory of mice",
+}
 SHARED = "study"
 
 
@@ -45,8 +51,13 @@ def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("planted")
     titles = [*RULE.values(), *(f"Other {word} of things" for word in ("ways", "kinds", "uses", "tests"))]
     papers = [
-        {"paper_id": str(number), "title": title, "abstract": f"A {SHARED}.", "year": 2000 + number % 3,
-         "authors": [f"Ada Author{number}"] if number % 2 else []}  # fmt: skip
+        {
+            "paper_id": str(number),
+            "title": title,
+            "abstract": f"A {SHARED}.",
+            "year": 2000 + number % 3,
+            "authors": [f"Ada Author{number}"] if number % 2 else [],
+        }
         for number, title in enumerate(titles)
     ]
     build_index([write_lines(folder / "papers.jsonl", papers)], folder / "index")
@@ -162,8 +173,6 @@ def test_papers_without_titles_are_not_learned(tmp_path: Path) -> None:
 
 
 def test_the_commands_train_and_measure(citerec: Citerec, planted: Path, tmp_path: Path) -> None:
-    import shutil
-
     shutil.copytree(planted / "index", tmp_path / "index")
     given = ("--contexts", planted / "train.jsonl", "--dev", planted / "dev.jsonl", "--index", "index")
     sizes = ("--embedding", 12, "--hidden", 12, "--filters", 8, "--batch", 8)

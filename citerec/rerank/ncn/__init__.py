@@ -32,7 +32,7 @@ class NcnSettings(PartSettings):
     )
     total: Total | None = Field(
         default=None,
-        description="cross-entropy of a title: sum of its words, as in the paper, or mean; by default tuned in training",
+        description="cross-entropy of a title: sum of its words, as in the paper, or mean; by default as trained",
     )
 
 

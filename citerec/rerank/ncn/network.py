@@ -35,14 +35,14 @@ class Sizes(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    embedding: int = Field(default=64, ge=1, le=4096)
-    hidden: int = Field(default=64, ge=1, le=4096)
-    filters: int = Field(default=64, ge=1, le=4096)
+    embedding: int = Field(default=64, ge=1)
+    hidden: int = Field(default=64, ge=1)
+    filters: int = Field(default=64, ge=1)
     context_widths: tuple[int, ...] = (4, 4, 5)
     author_widths: tuple[int, ...] = (1, 2)
-    context_words: int = Field(default=32, ge=1, le=4096)
-    title_words: int = Field(default=17, ge=1, le=4096)
-    authors: int = Field(default=5, ge=1, le=4096)
+    context_words: int = Field(default=32, ge=1)
+    title_words: int = Field(default=17, ge=1)
+    authors: int = Field(default=5, ge=1)
     vocabulary: int = Field(default=20_000, ge=1)
     dropout: float = Field(default=0.0, ge=0, lt=1)
 
