@@ -47,7 +47,7 @@ def contexts_of(rule: dict[str, str], times: int, first: int = 0) -> list[dict[s
 
 @pytest.fixture(scope="session")
 def planted(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An index of four cited papers and eight others, all with a word that each sentence has; contexts beside it."""
+    """An index of four cited papers and four others, all with a word that each sentence has; contexts beside it."""
     folder = tmp_path_factory.mktemp("planted")
     titles = [*RULE.values(), *(f"Other {word} of things" for word in ("ways", "kinds", "uses", "tests"))]
     papers = [
@@ -160,7 +160,7 @@ def test_what_is_wrong_is_said_in_one_line(train: Train, tmp_path: Path) -> None
 def test_papers_without_titles_are_not_learned(tmp_path: Path) -> None:
     papers = [{"paper_id": "0", "title": "…", "abstract": SHARED}, {"paper_id": "1", "title": "It", "abstract": SHARED}]
     build_index([write_lines(tmp_path / "papers.jsonl", papers)], tmp_path / "index")
-    contexts = write_lines(tmp_path / "contexts.jsonl", contexts_of({"river": ""}, 4))
+    contexts = write_lines(tmp_path / "contexts.jsonl", contexts_of({"river": ""}, 12))
     with pytest.raises(InputError, match="has a title"):
         train_ncn(
             Choice(contexts, dev_share=0.5),
@@ -181,7 +181,7 @@ def test_the_commands_train_and_measure(citerec: Citerec, planted: Path, tmp_pat
     assert "index/ncn trained: mrr@10" in done.stdout
     manifest = Ncn.open(tmp_path / "index" / "ncn").manifest
     assert (manifest.sizes.embedding, manifest.sizes.hidden, manifest.sizes.context_words) == (12, 12, 32)
-    assert manifest.training["retrieval"] == Recipe.load("ncn").without_rerankers().changes()
+    assert manifest.training["retrieval"] == Recipe.load("bm25+citances").changes()
     measured = citerec("eval", *("--contexts", planted / "dev.jsonl", "--index", "index"), "--system", "ncn",
                        "--system", "bm25+citances+ncn", "--include-training-contexts")  # fmt: skip
     assert measured.returncode == 0, measured.stderr
