@@ -112,12 +112,18 @@ def read(
 
 
 def interpolated(
-    candidates: Sequence[Candidate], scores: Scores, weight: float, *, explain: bool = False
+    candidates: Sequence[Candidate],
+    scores: Scores,
+    weight: float,
+    name: str = "cross-encoder",
+    *,
+    explain: bool = False,
 ) -> list[Candidate]:
-    """Candidates by their scores and the cross-encoder's, both standardised over those that it read.
+    """Candidates by their scores and those of a model, both standardised over those that it read.
 
-    `scores` are those of the first candidates, which were read; `weight` is their weight against 1 for the own scores.
-    Ties are ordered by paper id. Candidates that were not read follow the others, in their order.
+    `scores` are those of the first candidates, which were read; `weight` is their weight against 1 for the own scores;
+    `name` is that of the reranker in signals and reasons. Ties are ordered by paper id. Candidates that were not read
+    follow the others, in their order.
     """
     read = candidates[: len(scores)]
     if not read:
@@ -127,8 +133,8 @@ def interpolated(
         replace(
             candidate,
             score=before + plus,
-            signals={**candidate.signals, "cross_encoder": score},
-            reasons=strongest([Reason("ranking before", before), Reason("cross-encoder", plus)]) if explain else (),
+            signals={**candidate.signals, name.replace("-", "_"): score},
+            reasons=strongest([Reason("ranking before", before), Reason(name, plus)]) if explain else (),
         )
         for candidate, before, plus, score in zip(read, own.tolist(), added.tolist(), scores.tolist(), strict=True)
     )
