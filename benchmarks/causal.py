@@ -97,14 +97,17 @@ class ReferenceLearner:
         self._held_out = sorted(held_out)
 
     def batches(self, epoch: int) -> list[list[int]]:
+        """The examples of each step."""
         return [[self._learnt[place] for place in batch] for batch in shuffled(len(self._learnt), 32, (0, epoch))]
 
     def backward(self, batch: Sequence[int], _step: int) -> float:
+        """Adds the gradients of a step."""
         loss = self._loss(batch)
         loss.backward()
-        return float(loss)
+        return float(loss.detach())
 
     def evaluate(self) -> tuple[float, dict[str, float]]:
+        """The mean log-probability of a token of the references held out."""
         with torch.inference_mode():
             parts = [self._held_out[begin : begin + 64] for begin in range(0, len(self._held_out), 64)]
             losses = [float(self._loss(part)) * len(part) for part in parts]
@@ -150,7 +153,8 @@ def main() -> None:
     texts = [f"{topic.lead} {paper.title}, {surname(paper)}" for topic, paper in pairs]
     model = make_model(make_tokenizer(texts, options.vocabulary), options.width, options.layers)
     examples = [
-        (prompt_of(model, topic, SETTINGS), reference_to(model, paper, SETTINGS)[:LONGEST]) for topic, paper in pairs
+        (prompt_of(model, topic, SETTINGS, LONGEST), reference_to(model, paper, SETTINGS)[:LONGEST])
+        for topic, paper in pairs
     ]
     held_out = {number for number, (topic, _) in enumerate(pairs) if is_held_out(topic.context)}
     tokens = sum(len(prompt) + len(reference) for prompt, reference in examples)

@@ -17,8 +17,8 @@ class TokenSequences:
     """A set of sequences of token ids, sorted. Safe to call from several threads.
 
     The sequences that share a beginning are neighbours, so each beginning is a range of rows, found by binary search in
-    that of the beginning one token shorter. Four bytes a token and eight a sequence are kept; sorting takes some 40 bytes
-    more a sequence.
+    that of the beginning one token shorter. Four bytes a token and eight a sequence are kept; sorting takes some 40
+    bytes more a sequence.
 
     Attributes:
         longest: How many tokens the longest sequence has.

@@ -107,7 +107,7 @@ class TitleLikelihoodReranker(Reranker):
         """The log-probabilities of the references, (papers,); that of a paper without a title is the lowest."""
         settings, model = self.settings, self._model()
         references = [reference_to(model, paper, settings)[:_ROOM] for paper in papers]
-        found = model.likelihoods(prompt_of(model, topic, settings), references)
+        found = model.likelihoods(prompt_of(model, topic, settings, _ROOM), references)
         values = [one.mean if settings.measure == "mean" else one.total for one in found]
         least = min((value for value, ids in zip(values, references, strict=True) if ids), default=0.0)
         return np.array([value if ids else least for value, ids in zip(values, references, strict=True)], np.float32)
@@ -115,5 +115,5 @@ class TitleLikelihoodReranker(Reranker):
     def _model(self) -> "CausalModel":
         with self._opening:
             if self._opened is None:
-                self._opened = open_model(self._name, self.settings, _ROOM)
+                self._opened = open_model(self._name, _ROOM)
             return self._opened

@@ -26,7 +26,9 @@ TEXTS = [*LINES, *PROMPTS]
 @pytest.fixture(scope="module", params=[write_tiny_opt, write_tiny_gpt2])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CausalModel:
     write: Callable[..., Path] = request.param
-    return CausalModel.open(str(write(tmp_path_factory.mktemp("causal") / "model", TEXTS, LINES, steps=3)), device="cpu")
+    return CausalModel.open(
+        str(write(tmp_path_factory.mktemp("causal") / "model", TEXTS, LINES, steps=3)), device="cpu"
+    )
 
 
 def search(model: CausalModel, beams: int = 4, **more: object) -> BeamSearch:

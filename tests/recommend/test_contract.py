@@ -13,11 +13,13 @@ from citerec.groundwork.progress import no_progress
 from citerec.recommend import SearchOptions
 from citerec.rerank.cross_encoder import CrossEncoder
 from citerec.rerank.cross_encoder_text import TextOptions
+from citerec.retrieve.staging import open_store
 from citerec.settings import setting_keys
 from citerec.systems import system_names
 from citerec.train.groups import Choice
 from citerec.train.ltr import LtrOptions, train_ltr
 from tests.conftest import DEMO
+from tests.tiny_causal import write_tiny_opt
 from tests.tiny_models import write_tiny_scibert
 
 SENTENCE = "Deep networks learn representations of images <REF>."
@@ -39,13 +41,21 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = CrossEncoder.begin(str(base), TextOptions(max_tokens=64), seed=0)
     (out / "cross-encoder").mkdir()
     model.save(out / "cross-encoder", model.manifest.model_copy(update={"weight": 1.0}))
+    store = open_store(out)
+    papers = store.papers(text.paper_id for text in store.searchable_texts()).values()
+    write_tiny_opt(out / "galactica", [f" {paper.title}, {' '.join(paper.authors)}" for paper in papers])
+    store.close()
     return out
+
+
+# So that what a model writes is all papers.
+SETTINGS = ["galactica.constrained=true", "galactica.beams=252"]
 
 
 @pytest.fixture(scope="module", params=[*RETRIEVERS, *(f"bm25+{name}" for name in RERANKERS)])
 def system(request: pytest.FixtureRequest, index: Path) -> Iterator[Recommender]:
     """Each retriever alone, and each reranker behind BM25."""
-    with Recommender.open(index, request.param) as opened:
+    with Recommender.open(index, Recipe.load(request.param, SETTINGS)) as opened:
         yield opened
 
 
@@ -141,7 +151,7 @@ def test_every_system_that_help_names_opens(index: Path, name: str) -> None:
         with pytest.raises(SettingsError, match="every weight is 0"):
             Recommender.open(index, name)
         return
-    with Recommender.open(index, name) as opened:
+    with Recommender.open(index, Recipe.load(name, SETTINGS)) as opened:
         assert opened.search(SENTENCE, 3)
 
 

@@ -58,24 +58,27 @@ def learnt_by_model(index: Path, settings: PromptSettings) -> Learnt:
     return learnt_by_part(bare_name(name)) if name else NOTHING
 
 
-def open_model(name: str, settings: PromptSettings, max_new_tokens: int) -> "CausalModel":
-    """Opens the model. Raises ModelError if it cannot be opened, or has no room for the prompt and what is written."""
+def open_model(name: str, max_new_tokens: int) -> "CausalModel":
+    """Opens the model. Raises ModelError if it cannot be opened, or has no room for a prompt beside what is written."""
     from citerec.models.causal import CausalModel
 
     model = CausalModel.open(name)
-    needed = settings.max_prompt_tokens + max_new_tokens
-    if model.max_tokens is not None and needed > model.max_tokens:
+    if model.max_tokens is not None and max_new_tokens >= model.max_tokens:
         raise ModelError(
-            f"{name} has room for {model.max_tokens} tokens, not for {settings.max_prompt_tokens} of the context and "
-            f"{max_new_tokens} of a reference",
-            f"Give a max_prompt_tokens of {max(1, model.max_tokens - max_new_tokens)} or less.",
+            f"{name} has room for {model.max_tokens} tokens in all, and a reference may have {max_new_tokens}",
+            "Give fewer max_new_tokens.",
         )
     return model
 
 
-def prompt_of(model: "CausalModel", topic: Topic, settings: PromptSettings) -> tuple[int, ...]:
-    """The tokens of the context up to the marker, then the start of a reference without a space behind it."""
-    return model.prompt(f"{topic.lead} {settings.start}".strip(), settings.max_prompt_tokens)
+def prompt_of(model: "CausalModel", topic: Topic, settings: PromptSettings, max_new_tokens: int) -> tuple[int, ...]:
+    """The tokens of the context up to the marker, then the start of a reference without a space behind it.
+
+    There is room left for `max_new_tokens`.
+    """
+    most = settings.max_prompt_tokens
+    room = most if model.max_tokens is None else min(most, model.max_tokens - max_new_tokens)
+    return model.prompt(f"{topic.lead} {settings.start}".strip(), room)
 
 
 def reference_to(model: "CausalModel", paper: Paper, settings: PromptSettings) -> tuple[int, ...]:

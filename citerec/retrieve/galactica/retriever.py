@@ -113,7 +113,8 @@ class GalacticaRetriever(Retriever):
         """
         model, search = self._model()
         asked = [topic for topic in topics if topic.passage]
-        found = iter(model.generate([prompt_of(model, topic, self.settings) for topic in asked], search))
+        prompts = [prompt_of(model, topic, self.settings, search.max_new_tokens) for topic in asked]
+        found = iter(model.generate(prompts, search))
         return [
             [Written(model.decode(one.ids), one.score) for one in next(found)] if topic.passage else []
             for topic in topics
@@ -175,13 +176,13 @@ class GalacticaRetriever(Retriever):
         from citerec.models.sequences import TokenSequences
 
         settings = self.settings
-        model = open_model(self._name, settings, settings.max_new_tokens)
+        model = open_model(self._name, settings.max_new_tokens)
         search = BeamSearch(
             settings.beams, settings.max_new_tokens, (model.token(settings.end),), settings.length_penalty
         )
         if not settings.constrained:
             return model, search
-        room = _LONGEST if model.max_tokens is None else min(_LONGEST, model.max_tokens - settings.max_prompt_tokens)
+        room = _LONGEST if model.max_tokens is None else min(_LONGEST, model.max_tokens // 2)
         references = TokenSequences(ids for ids in self._references(model) if 0 < len(ids) <= room)
         return model, replace(search, max_new_tokens=references.longest, allowed=references.following)
 
