@@ -19,7 +19,7 @@ Ids = Callable[..., list[str]]
 def ids(small_index: Path) -> Iterator[Ids]:
     weights = Weights(text=0, title=1, abstract=0, citances=0)
     lucene, store = LuceneRetriever(small_index / LUCENE, LuceneSettings(weights=weights)), open_store(small_index)
-    yield lambda text, far=0.0: [one.paper.paper_id for one in match(text, lucene, store, far)]
+    yield lambda text, far=0.0: [one.paper_id for one in match(text, lucene, store, far)]
     lucene.close()
     store.close()
 

@@ -18,7 +18,7 @@ _HITS = 20  # titles that share most with a reference, among which its own is lo
 class Matched(NamedTuple):
     """A paper that a reference may mean, and the distance of the two titles, 0 if they are the same."""
 
-    paper: Paper
+    paper_id: str
     distance: float
 
 
@@ -48,13 +48,13 @@ def match(reference: str, lucene: LuceneRetriever, store: PaperStore, most_dista
         least = min(far, default=1.0)
         scored.append((least, name, [paper for paper, one in zip(papers, far, strict=True) if one == least]))
     least, name, nearest = min(scored, key=lambda each: each[0])
-    return [Matched(paper, least) for paper in _of_author(nearest, name)] if least <= most_distant else []
+    return [Matched(paper.paper_id, least) for paper in _of_author(nearest, name)] if least <= most_distant else []
 
 
 def normalised(title: str) -> str:
     """The words of a title without accents, case and punctuation, one space between them."""
-    plain = unicodedata.normalize("NFKD", title)
-    return " ".join(re.findall(r"\w+", "".join(one for one in plain if not unicodedata.combining(one)).casefold()))
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).casefold())
+    return " ".join(re.findall(r"\w+", "".join(one for one in plain if not unicodedata.combining(one))))
 
 
 def distance(first: str, second: str) -> float:

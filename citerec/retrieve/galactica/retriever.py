@@ -1,5 +1,6 @@
 """Retrieval by a causal language model that writes the reference (Taylor et al., "Galactica", 2022)."""
 
+import functools
 import itertools
 import threading
 from collections import Counter
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from citerec.retrieve.opened import OpenIndex
 
 _PART = 1000  # papers that are read at once
+_REMEMBERED = 1 << 14  # references whose papers are remembered
 _LONGEST = 256  # tokens of a reference that a model may be constrained to
 
 
@@ -96,6 +98,10 @@ class GalacticaRetriever(Retriever):
         self._name = model
         weights = Weights(text=0, title=1, abstract=0, citances=0)
         self._titles = LuceneRetriever(index.path / LUCENE, LuceneSettings(weights=weights))
+        # A model writes the same references again and again.
+        self._match = functools.lru_cache(_REMEMBERED)(
+            lambda text: match(text, self._titles, index.store, settings.distance)
+        )
         self._opened: tuple[CausalModel, BeamSearch] | None = None
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
@@ -136,19 +142,18 @@ class GalacticaRetriever(Retriever):
         if not topic.passage:
             raise QueryError("the sentence is empty", "Write one with content words.")
         written = self.prepare([topic])[0] if prepared is None else prepared
-        store, distance = self._index.store, self.settings.distance
-        matched = [match(one.text, self._titles, store, distance) for one in written]
-        named = [Candidate(one.paper.paper_id, 0.0) for papers in matched for one in papers]
+        matched = [self._match(one.text) for one in written]
+        named = [Candidate(one.paper_id, 0.0) for papers in matched for one in papers]
         passing = {one.paper_id for one in self._index.permitted(self.name, named, filters)}
         found: dict[str, Candidate] = {}
         counts = Counter(written=len(written))
         for one, papers in zip(written, matched, strict=True):
-            paper = next((paper for paper in papers if paper.paper.paper_id in passing), None)
+            paper = next((paper for paper in papers if paper.paper_id in passing), None)
             if paper is None:
                 counts["left out" if papers else "unmatched"] += 1
-            elif (paper_id := paper.paper.paper_id) not in found:
+            elif paper.paper_id not in found:
                 signals = {"galactica": one.score, "galactica_distance": paper.distance}
-                found[paper_id] = Candidate(paper_id, one.score, None, signals)
+                found[paper.paper_id] = Candidate(paper.paper_id, one.score, None, signals)
         with self._lock:
             self._counts += counts
         return sorted(found.values(), key=lambda one: (-one.score, one.paper_id.encode()))[:k]
