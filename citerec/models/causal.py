@@ -22,8 +22,6 @@ _ROWS = 256
 # Numbers of the largest array of likelihoods, tokens × vocabulary: 256 MB.
 _NUMBERS_AT_ONCE = 1 << 26
 _POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len")
-# Places that no beam could fill have scores of −10⁹ and less, divided by their length.
-_NOTHING = -1e6
 
 Allowed = Callable[[Sequence[int]], "NDArray[np.int64]"]
 """The tokens that may follow some new tokens; none if nothing may."""
@@ -192,18 +190,31 @@ class CausalModel:
                 generation_config=_generation_config(search, ends, self._pad),
                 logits_processor=_only_allowed(search.allowed, longest) if search.allowed else None,
             )
-        rows = [_up_to_end(row, ends) for row in written.sequences[:, longest:].tolist()]
-        if search.beams == 1:  # transformers gives no score for a single beam
-            found = [self.likelihoods(prompt, [row])[0].total for prompt, row in zip(prompts, rows, strict=True)]
-            scores = [total / len(row) ** search.length_penalty for total, row in zip(found, rows, strict=True)]
-        else:
-            scores = written.sequences_scores.tolist()
-        continuations = [
-            Continuation(tuple(row[:-1] if (ended := row[-1] in ends) else row), score, ended)
+        rows = [_up_to_end(row, ends) for row in written[:, longest:].tolist()]
+        groups = (rows[begin : begin + search.beams] for begin in range(0, len(rows), search.beams))
+        return [self._scored(prompt, group, ends, search) for prompt, group in zip(prompts, groups, strict=True)]
+
+    def _scored(
+        self, prompt: Sequence[int], rows: Sequence[Sequence[int]], ends: Sequence[int], search: BeamSearch
+    ) -> list[Continuation]:
+        """What was written after a prompt, best first, without what is not allowed: that fills beams left over.
+
+        The scores are computed anew: transformers gives none for one beam, and for several it would keep those of the
+        whole vocabulary at every step.
+        """
+        if (allowed := search.allowed) is not None:
+            rows = [
+                row for row in rows if row[-1] in ends and all(row[at] in allowed(row[:at]) for at in range(len(row)))
+            ]
+        rows = list(dict.fromkeys(map(tuple, rows)))
+        scores = [one.total for one in self.likelihoods(prompt, rows)]
+        found = [
+            Continuation(
+                row[:-1] if (ended := row[-1] in ends) else row, score / len(row) ** search.length_penalty, ended
+            )
             for row, score in zip(rows, scores, strict=True)
         ]
-        groups = (continuations[begin : begin + search.beams] for begin in range(0, len(rows), search.beams))
-        return [[one for one in group if one.score > _NOTHING] for group in groups]
+        return sorted(found, key=lambda one: (-one.score, one.ids))
 
     def _sums(
         self, read: Any, length: int, first: "torch.Tensor", continuations: Sequence[Sequence[int]]
@@ -255,7 +266,6 @@ def _generation_config(search: BeamSearch, ends: Sequence[int], pad: int) -> Any
         do_sample=False,
         eos_token_id=list(ends),
         pad_token_id=pad,
-        return_dict_in_generate=True,
         **({"length_penalty": search.length_penalty, "early_stopping": False} if search.beams > 1 else {}),
     )
 
