@@ -6,7 +6,7 @@
 
 It reads the context up to the marker, then `[START_REF] Title, Surname[END_REF]` of the paper that is cited there, and
 learns to write that. Nothing of it can be compared with Galactica's own models: it knows the papers cited in these
-contexts and nothing else. `docs/results.md` has its figures. Training that was stopped goes on where it stopped.
+contexts and nothing else. Training that was stopped goes on where it stopped.
 """
 
 import argparse
