@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from citerec.records import Paper as Paper
     from citerec.rerank.base import RERANKERS as RERANKERS
     from citerec.rerank.base import Reranker as Reranker
+    from citerec.rerank.base import reranked as reranked
     from citerec.retrieve.base import RETRIEVERS as RETRIEVERS
-    from citerec.retrieve.base import Candidate as Candidate
     from citerec.retrieve.base import Retriever as Retriever
+    from citerec.retrieve.candidates import Candidate as Candidate
+    from citerec.retrieve.candidates import Candidates as Candidates
     from citerec.retrieve.run import Run as Run
     from citerec.systems import Recipe as Recipe
     from citerec.train.citebart import train_citebart as train_citebart
@@ -46,7 +48,8 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "Answer": "citerec.recommend",
-    "Candidate": "citerec.retrieve.base",
+    "Candidate": "citerec.retrieve.candidates",
+    "Candidates": "citerec.retrieve.candidates",
     "Context": "citerec.records",
     "Filters": "citerec.records",
     "Hit": "citerec.records",
@@ -71,6 +74,7 @@ _PLACES = {
     "train_hatten": "citerec.train.hatten",
     "train_ltr": "citerec.train.ltr",
     "train_ncn": "citerec.train.ncn",
+    "reranked": "citerec.rerank.base",
     "train_reranker": "citerec.train.reranker",
     "tune_fusion": "citerec.train.fusion",
 }

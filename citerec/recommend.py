@@ -16,9 +16,11 @@ from citerec.errors import QueryError, SettingsError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
-from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever
+from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.fusion import FusedRetriever, Fusion
-from citerec.retrieve.lucene import LuceneRetriever, answered_in_threads
+from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.lucene.jvm import search_threads
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run
 from citerec.retrieve.steady import read_steadily
@@ -234,7 +236,7 @@ class Recommender:
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
         if sort == "relevance":
-            found = self._ranked(topic, k, fair, explain=explain)
+            found = self._ranked(topic, k, fair, explain=explain, alone=True)
         else:
             found = self._index.lucene.search(topic, k, fair, sort=sort)
         return self.answer(topic, found, explain=explain)
@@ -284,7 +286,7 @@ class Recommender:
         def answers() -> Iterator[tuple[str, list[tuple[str, float]]]]:
             for done, (topic, candidates) in enumerate(found, 1):
                 on_progress("searching", done, max(whole, done))
-                yield topic.context.context_id, [(one.paper_id, one.score) for one in candidates]
+                yield topic.context.context_id, candidates.pairs()
 
         return Run(answers(), "+".join([*self.recipe.retrievers, *self.recipe.rerankers]))
 
@@ -299,7 +301,7 @@ class Recommender:
         k: int | None = None,
         filters: Filters = NO_FILTERS,
         options: SearchOptions | None = None,
-    ) -> Iterator[tuple[Topic, list[Candidate]]]:
+    ) -> Iterator[tuple[Topic, Candidates]]:
         """Candidates for many topics, in order, several at once; ids and scores only.
 
         A topic without a word to search for has no candidates.
@@ -322,25 +324,25 @@ class Recommender:
             prepared = self._retriever.prepare(part)
             share = (time.perf_counter() - begun) / len(part)
 
-            def answer(task: tuple[Topic, Any], share: float = share) -> list[Candidate]:
+            def answer(task: tuple[Topic, Any], share: float = share) -> Candidates:
                 topic, made = task
                 begun = time.perf_counter()
                 try:
                     fair = options.rules.restrict(topic, filters)
                     return self._ranked(topic, k, fair, made, explain=options.explain)
                 except QueryError:
-                    return []
+                    return Candidates.of(self._index.rows, ())
                 finally:
                     if options.latencies is not None:
                         options.latencies.append(share + time.perf_counter() - begun)
 
             tasks = zip(part, prepared, strict=True)
-            yield from zip(part, answered_in_threads(answer, tasks, options.threads), strict=True)
+            yield from zip(part, search_threads(options.threads).map(answer, tasks), strict=True)
 
     def answer(self, topic: Topic | Context, candidates: Sequence[Candidate], *, explain: bool = False) -> Answer:
         """The answer for a topic: its candidates with their full records."""
         topic = topic_of(topic) if isinstance(topic, Context) else topic
-        papers = self.store.papers(candidate.paper_id for candidate in candidates)
+        papers = self.store.papers([candidate.paper_id for candidate in candidates])
         hits = (
             Hit(
                 rank=rank,
@@ -368,14 +370,22 @@ class Recommender:
         return self._retriever.remarks()
 
     def _ranked(
-        self, topic: Topic, k: int, filters: Filters, prepared: Any = None, *, explain: bool = False
-    ) -> list[Candidate]:
+        self,
+        topic: Topic,
+        k: int,
+        filters: Filters,
+        prepared: Any = None,
+        *,
+        explain: bool = False,
+        alone: bool = False,
+    ) -> Candidates:
+        """The k best candidates; with `alone`, several processors work for this one topic."""
         # The candidates that are reranked must not depend on k.
         depth = max([k, *(reranker.depth for reranker in self._rerankers)])
-        candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain)
+        candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain, side_by_side=alone)
         for reranker in self._rerankers:
             head = candidates[: reranker.depth]
-            papers = self.store.papers(candidate.paper_id for candidate in head)
+            papers = self.store.papers(head.paper_ids(), texts=reranker.reads_texts)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(topic, candidates, papers, citances, explain=explain)
         return candidates[:k]

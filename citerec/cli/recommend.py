@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from citerec.generate.tldr import Tldr
     from citerec.recommend import Answer, Recommender
     from citerec.records import Filters, Hit, Paper
-    from citerec.retrieve.base import Candidate
+    from citerec.retrieve.candidates import Candidates
 
 _filter_options = [
     click.option("--year-from", type=int, metavar="YEAR", help="Only papers of this year or later."),
@@ -169,11 +169,10 @@ def _print_json(answers: "list[Answer]", *, tldr: bool) -> None:
 
 
 def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
-    from citerec.retrieve.base import Candidate
     from citerec.retrieve.run import write_run
 
     rows = (
-        (str(number), [Candidate(hit.paper.paper_id, hit.score) for hit in answer.hits])
+        (str(number), [(hit.paper.paper_id, hit.score) for hit in answer.hits])
         for number, answer in enumerate(answers, 1)
     )
     _tell_run(path, *write_run(path, rows, tag))
@@ -260,11 +259,11 @@ def _answer_contexts(
 
 
 def _with_progress(
-    found: "Iterator[tuple[Topic, list[Candidate]]]", whole: int, on_progress: Any
-) -> "Iterator[tuple[str, list[Candidate]]]":
+    found: "Iterator[tuple[Topic, Candidates]]", whole: int, on_progress: Any
+) -> "Iterator[tuple[str, list[tuple[str, float]]]]":
     for done, (topic, candidates) in enumerate(found, 1):
         on_progress("searching", done, whole)
-        yield topic.context.context_id, candidates
+        yield topic.context.context_id, candidates.pairs()
 
 
 def _show(recommender: "Recommender", answer: "Answer", name: str | int | None, *, tldr: bool) -> None:

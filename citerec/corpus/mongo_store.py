@@ -46,14 +46,18 @@ class MongoStore:
             no_later = [({"_id": key, "place": {"$lte": place}}, bson) for key, place, bson in documents]
             self.database.upsert(table, no_later, later=True)
 
-    def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
+    def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
         found: dict[str, Paper] = {}
         for ids in parts(paper_ids):
-            abstracts, tldrs = self._texts("abstracts", ids), self._texts("tldrs", ids)
+            abstracts, tldrs = (self._texts(table, ids) if texts else {} for table in ("abstracts", "tldrs"))
             for paper_id, fields in self.database.by_id("papers", ids).items():
                 row = _row("papers", fields)
                 found[paper_id] = paper_of(row, abstracts.get(paper_id), tldrs.get(paper_id))
         return found
+
+    def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
+        for text in self.searchable_texts():
+            yield text.paper_id, bool(text.abstract)
 
     def _texts(self, table: str, ids: list[str]) -> dict[str, str | None]:
         return {paper_id: fields["text"] for paper_id, fields in self.database.by_id(table, ids, "text").items()}

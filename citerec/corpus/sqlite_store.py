@@ -61,17 +61,26 @@ class SqliteStore:
     def write(self, encoded: Encoded) -> None:
         self.database.write(*((_UPSERTS[table], rows) for table, rows in encoded.items() if rows))
 
-    def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
+    def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
         found: dict[str, Paper] = {}
+        read = (
+            f"SELECT {_PAPER}, a.text, t.text FROM papers p LEFT JOIN abstracts a USING (paper_id) "
+            "LEFT JOIN tldrs t USING (paper_id)"
+            if texts
+            else f"SELECT {_PAPER}, NULL, NULL FROM papers p"
+        )
         for ids, marks in id_parts(paper_ids):
-            rows = self.database.all(
-                f"SELECT {_PAPER}, a.text, t.text FROM papers p LEFT JOIN abstracts a USING (paper_id) "
-                f"LEFT JOIN tldrs t USING (paper_id) WHERE p.paper_id IN ({marks})",
-                ids,
-            )
+            rows = self.database.all(f"{read} WHERE p.paper_id IN ({marks})", ids)
             with self.database.reading():
                 found.update((row[0], paper_of(row, *row[-2:])) for row in rows)
         return found
+
+    def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
+        rows = self.database.stream(
+            "SELECT p.paper_id, a.text IS NOT NULL FROM papers p LEFT JOIN abstracts a USING (paper_id) "
+            "ORDER BY p.paper_id"
+        )
+        return ((paper_id, bool(has_abstract)) for paper_id, has_abstract in rows)
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
         found: dict[str, int | None] = {}

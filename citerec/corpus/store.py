@@ -97,8 +97,11 @@ class PaperStore(Protocol):
     def write(self, encoded: Any) -> None:
         """Upserts encoded records by id; of two with one id the later place wins, at the same place the later one."""
 
-    def papers(self, paper_ids: Iterable[str]) -> dict[str, Paper]:
-        """Full records, by id; unknown ids are left out."""
+    def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
+        """Records, by id, without abstracts and TLDRs unless `texts`; unknown ids are left out."""
+
+    def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
+        """The id of each paper and whether it has an abstract, in order of id."""
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
         """Years by id, without the rest of the record; unknown ids are left out."""

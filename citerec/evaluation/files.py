@@ -34,7 +34,6 @@ from citerec.evaluation.stated import RankedResults, TextResults
 from citerec.evaluation.tables import csv_rows, items_table
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.tables import Table, from_csv_cell, left, to_csv
-from citerec.retrieve.base import Candidate
 from citerec.retrieve.index import open_store
 from citerec.retrieve.run import write_run
 from citerec.texts.metrics.base import Column
@@ -89,12 +88,12 @@ def _write_ranked(results: Figures, folder: Path) -> None:
         write_run(folder / RUNS / f"{name}.trec", hits, name)
 
 
-def _hits(ranking: Ranking, number: int) -> list[Candidate]:
-    """The hits of a context, best first."""
+def _hits(ranking: Ranking, number: int) -> list[tuple[str, float]]:
+    """The papers that a context found with their scores, best first."""
     run = ranking.run
     rows = slice(*np.searchsorted(run.contexts, (number, number + 1)))
     found = zip(run.papers[rows].tolist(), run.scores[rows].tolist(), strict=True)
-    return [Candidate(run.paper_ids[paper], score) for paper, score in found]
+    return [(run.paper_ids[paper], score) for paper, score in found]
 
 
 def write_report(results: Figures, path: Path) -> None:
@@ -111,7 +110,7 @@ def write_report(results: Figures, path: Path) -> None:
 
     def top_of(name: str, context_id: str) -> list[str]:
         ranking = results.rankings.get(name)
-        return [hit.paper_id for hit in _hits(ranking, numbers[context_id])[:_FIRST]] if ranking else []
+        return [paper_id for paper_id, _ in _hits(ranking, numbers[context_id])[:_FIRST]] if ranking else []
 
     write_page(results, path, titles_of, top_of)
 

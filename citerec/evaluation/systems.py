@@ -16,7 +16,7 @@ from citerec.evaluation.run import PooledRun, YearsOf, collect_run, read_run
 from citerec.evaluation.topics import Topics
 from citerec.recommend import Recommender, SearchOptions
 from citerec.records import Context
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidate
 from citerec.retrieve.run import Run, as_run
 from citerec.systems import Recipe, learnt_by_system
 
@@ -113,10 +113,7 @@ def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditi
     with Meter(conditions.threads, conditions.index_bytes) as meter:
         options = SearchOptions(rules, threads=conditions.threads, latencies=meter.latencies)
         found = recommender.candidates(topics.topics, conditions.k, options=options)
-        answers = [
-            [(candidate.paper_id, candidate.score) for candidate in candidates]
-            for _, candidates in _watched(found, name, len(topics), conditions)
-        ]
+        answers = [candidates.pairs() for _, candidates in _watched(found, name, len(topics), conditions)]
     run = collect_run(answers, conditions.years_of, name)
     return Answered(run, "citerec", recommender.recipe.to_json(), meter.cost(len(topics)), recommender.remarks())
 

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import orjson
 
@@ -24,9 +24,12 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.groundwork.registry import Registry
-from citerec.records import Paper
-from citerec.retrieve.base import Candidate, CitanceKey
+from citerec.records import Paper, Reason
+from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
 from citerec.settings import PartSettings
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 MANIFEST = "manifest.json"
 
@@ -40,6 +43,7 @@ class Reranker(ABC):
         preference: Of several rerankers trained for an index, the one with the highest value is the default.
         trained_kind: The `kind` in the manifest of a trained reranker; None for a reranker that is not trained.
         depth: How many candidates it reranks; the rest follow in their old order.
+        reads_texts: Whether it needs abstracts and TLDRs in the records.
         reads_citances: Whether it needs the citing sentences that the search found.
         folder: The folder of a trained reranker; None for one that is not trained.
     """
@@ -49,6 +53,7 @@ class Reranker(ABC):
     preference: ClassVar[int] = 0
     trained_kind: ClassVar[str | None] = None
     depth: int
+    reads_texts: ClassVar[bool] = True
     reads_citances: bool = False
     folder: Path | None = None
 
@@ -82,18 +87,18 @@ class Reranker(ABC):
     def rerank(
         self,
         topic: Topic,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
         *,
         explain: bool = False,
-    ) -> list[Candidate]:
-        """All candidates in their new order, with new scores.
+    ) -> Candidates:
+        """All candidates in their new order, with new scores: see `reranked`.
 
         Args:
             topic: The topic that they were found for.
             candidates: Best first.
-            papers: The records of the first `depth` of them.
+            papers: The records of the first `depth` of them, by id.
             citances: The citing sentences that support them, found under the leak rules, by paper id; empty unless
                 `reads_citances`.
             explain: Whether each of the first `depth` gets reasons for its score.
@@ -126,18 +131,49 @@ def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None,
     return index / part.name
 
 
-def in_new_order(ranked: Iterable[Candidate], rest: Iterable[Candidate]) -> list[Candidate]:
-    """Candidates by their new scores (there is at least one), ties by paper id; the rest follow in their order.
+def reranked(
+    candidates: Candidates,
+    scores: "npt.ArrayLike",
+    signal: str,
+    read: "npt.ArrayLike | None" = None,
+    reasons: Sequence[tuple[Reason, ...]] = (),
+) -> Candidates:
+    """The first candidates by new scores, ties by paper id; the rest follow in their order.
 
     The old scores of the rest are on another scale, so they get new ones below the lowest new score.
+
+    Args:
+        candidates: In their old order, best first.
+        scores: The new scores of the first of them, (read,).
+        signal: The name of the signal that is kept.
+        read: Its values, (read,), if they are not the scores.
+        reasons: The reasons for each new score, if they are explained.
     """
-    ordered = sorted(ranked, key=lambda candidate: (-candidate.score, candidate.paper_id.encode()))
-    lowest = ordered[-1].score
-    return ordered + [replace(candidate, score=lowest - place) for place, candidate in enumerate(rest, 1)]
+    import numpy as np
+
+    new = np.asarray(scores, np.float64)
+    if not len(new):
+        return candidates
+    head, rest = candidates[: len(new)], candidates[len(new) :]
+    kept = new if read is None else np.asarray(read, np.float64)
+    ranked = replace(head, scores=new, signals={**head.signals, signal: kept}, reasons=tuple(reasons)).in_order()
+    below = ranked.scores[-1] - np.arange(1, len(rest) + 1)
+    names = [*ranked.signals]
+    return replace(
+        candidates,
+        rows=np.concatenate([ranked.rows, rest.rows]),
+        scores=np.concatenate([ranked.scores, below]),
+        signals={name: np.concatenate([ranked.signals[name], rest.signal(name)]) for name in names},
+        citances=tuple(
+            replace(first, keys=np.concatenate([first.keys, then.keys]))
+            for first, then in zip(ranked.citances, rest.citances, strict=True)
+        ),
+        reasons=(*ranked.reasons, *[()] * len(rest)) if reasons else (),
+    )
 
 
 def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:
-    """The citing sentence that the search found for each candidate, by paper id."""
+    """The citing sentence that the search found for each candidate, by paper id; those without one are left out."""
     return {
         candidate.paper_id: citance_text(store, candidate.paper_id, candidate.citance)
         for candidate in candidates

@@ -15,7 +15,7 @@ from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, trained_folder
 from citerec.rerank.cross_encoder import KIND, CrossEncoder, Scores
 from citerec.rerank.cross_encoder_text import pair_texts
 from citerec.rerank.interpolate import interpolated
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.settings import PartSettings
 
 
@@ -73,12 +73,12 @@ class CrossEncoderReranker(Reranker):
     def rerank(
         self,
         topic: Topic,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
         *,
         explain: bool = False,
-    ) -> list[Candidate]:
+    ) -> Candidates:
         """Candidates in their new order; new scores combine the cross-encoder's and the previous ones."""
         (scores,) = read(self.model, [topic], [candidates[: self.depth]], papers, [citances])
         return interpolated(candidates, scores, self.weight, self.name, explain=explain)

@@ -3,13 +3,14 @@
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from citerec.contexts.topic import Topic
 from citerec.records import Paper
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidates
 
 Floats = npt.NDArray[np.float32]
 
@@ -27,6 +28,7 @@ _WORD = re.compile(r"[^\W_]+")
 _SECTIONS = ("introduction", "related", "background", "method", "experiment", "result", "discussion", "conclusion")
 _INTENTS = ("background", "method", "result")
 _UNKNOWN = math.nan
+_KEPT = 1 << 14
 
 
 def _year_gap(topic: Topic, paper: Paper) -> float:
@@ -54,8 +56,8 @@ _OF_PAPER: dict[str, tuple[str, Callable[[Topic, Paper], float]]] = {
     "age": ("years from the paper to the citing paper", _year_gap),
     "common authors": ("authors whom the paper shares with the citing paper", _common_authors),
     "same venue": ("whether both have the same venue", _same_venue),
-    "has abstract": ("whether the corpus has its abstract", lambda _, paper: float(bool(paper.abstract))),
 }
+_ABSTRACT = {"has abstract": "whether the corpus has its abstract"}
 _OF_WORDS = {
     "title words found": "share of the title's words that the sentence has",
     "title words shared": "how many words the title shares with the sentence",
@@ -72,6 +74,7 @@ FEATURES: dict[str, str] = {
     **{f"{name} rank": f"rank among the candidates: {_FOUND[name]}" for name in _RANKED},
     **{f"{name} share": f"relative to the best candidate: {_FOUND[name]}" for name in _RANKED},
     **{name: meaning for name, (meaning, _) in _OF_PAPER.items()},
+    **_ABSTRACT,
     **_OF_WORDS,
     **_OF_CONTEXT,
 }
@@ -95,20 +98,21 @@ KINDS: dict[str, str] = {
 """The kind of each feature: reasons for a hit are summed by kind."""
 
 
-def features_of(topic: Topic, candidates: Sequence[Candidate], papers: Mapping[str, Paper]) -> Floats:
-    """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where unknown."""
-    records = [papers.get(candidate.paper_id) or Paper(candidate.paper_id) for candidate in candidates]
-    signals = {
-        name: np.array([candidate.signals.get(name, _UNKNOWN) for candidate in candidates], np.float32)
-        for name in _FOUND
-    }
+def features_of(topic: Topic, candidates: Candidates, papers: Mapping[str, Paper]) -> Floats:
+    """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where unknown.
+
+    `papers` are their records by id; abstracts and TLDRs are not needed.
+    """
+    records = [papers.get(paper_id) or Paper(paper_id) for paper_id in candidates.paper_ids()]
+    signals = {name: candidates.signal(name).astype(np.float32) for name in _FOUND}
     ranks = [_ranks(signals[name]) for name in _RANKED]
     shares = [_shares(signals[name]) for name in _RANKED]
     of_paper = [[measure(topic, paper) for paper in records] for _, measure in _OF_PAPER.values()]
+    has_abstract = candidates.papers.has_abstract[candidates.rows]
     sentence = words_of(topic.text)
     of_words = np.array([_shared_words(sentence, paper) for paper in records], np.float32).reshape(-1, len(_OF_WORDS)).T
     of_context = (len(sentence), _section(topic.context.section), _place(topic.context.intent, _INTENTS))
-    columns = [*signals.values(), *ranks, *shares, *of_paper, *of_words]
+    columns = [*signals.values(), *ranks, *shares, *of_paper, has_abstract, *of_words]
     columns += [np.full(len(candidates), value) for value in of_context]
     return np.array(columns, np.float32).T
 
@@ -134,10 +138,18 @@ def _shares(values: Floats) -> Floats:
 
 
 def _shared_words(sentence: frozenset[str], paper: Paper) -> tuple[float, float, float]:
-    title = words_of(paper.title)
+    title = _words_of_title(paper.title)
     shared = len(title & sentence)
-    last_names = {author.split()[-1].casefold() for author in paper.authors if author.strip()}
-    return shared / len(title) if title else _UNKNOWN, shared, len(last_names & sentence)
+    return shared / len(title) if title else _UNKNOWN, shared, len(_last_names(paper.authors) & sentence)
+
+
+# Papers that many contexts find are split into words once.
+_words_of_title = lru_cache(_KEPT)(words_of)
+
+
+@lru_cache(_KEPT)
+def _last_names(authors: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(author.split()[-1].casefold() for author in authors if author.strip())
 
 
 def _section(heading: str | None) -> float:

@@ -1,7 +1,6 @@
 """Reranking by a learnt ranker: gradient-boosted trees over `features.FEATURES`."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -13,9 +12,9 @@ from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
 from citerec.models.loading import ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
-from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, in_new_order, trained_folder
+from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, reranked, trained_folder
 from citerec.rerank.features import FEATURES, KINDS, features_of
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
 
@@ -67,6 +66,7 @@ class LtrReranker(Reranker):
 
     name = "ltr"
     Settings = LtrSettings
+    reads_texts = False
     preference = 1  # a cross-encoder after it was measured to be worse: it is used by name only
     trained_kind = KIND
 
@@ -96,24 +96,18 @@ class LtrReranker(Reranker):
     def rerank(
         self,
         topic: Topic,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         papers: Mapping[str, Paper],
         _citances: Mapping[str, str],
         *,
         explain: bool = False,
-    ) -> list[Candidate]:
+    ) -> Candidates:
         """Candidates in their new order, with new scores; those beyond `depth` follow in their order."""
         head = candidates[: self.depth]
         if not head:
-            return []
+            return candidates
         features = features_of(topic, head, papers)
-        scores = self.scores(features)
-        reasons = self.reasons(features) if explain else [()] * len(head)
-        ranked = (
-            replace(candidate, score=score, signals={**candidate.signals, "ltr": score}, reasons=why)
-            for candidate, score, why in zip(head, scores.tolist(), reasons, strict=True)
-        )
-        return in_new_order(ranked, candidates[self.depth :])
+        return reranked(candidates, self.scores(features), self.name, reasons=self.reasons(features) if explain else ())
 
     def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """The trees' score for each row of features, (rows,)."""

@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
@@ -12,9 +11,9 @@ from pydantic import Field
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
 from citerec.records import Paper, Reason
-from citerec.rerank.base import RERANKERS, Reranker, in_new_order
+from citerec.rerank.base import RERANKERS, Reranker, reranked
 from citerec.rerank.interpolate import interpolated
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.galactica.prompt import (
     PromptSettings,
     check_named,
@@ -79,29 +78,19 @@ class TitleLikelihoodReranker(Reranker):
     def rerank(
         self,
         topic: Topic,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         papers: Mapping[str, Paper],
         _citances: Mapping[str, str],
         *,
         explain: bool = False,
-    ) -> list[Candidate]:
+    ) -> Candidates:
         """Candidates by the likelihood of their references, or with the previous scores; those without a title last."""
-        head = candidates[: self.depth]
-        if not head:
-            return list(candidates)
-        scores = self._scores(topic, [papers.get(one.paper_id) or Paper(one.paper_id) for one in head])
+        head = candidates[: self.depth].paper_ids()
+        scores = self._scores(topic, [papers.get(paper_id) or Paper(paper_id) for paper_id in head])
         if (weight := self.settings.weight) is not None:
             return interpolated(candidates, scores, weight, self.name, explain=explain)
-        new = (
-            replace(
-                candidate,
-                score=score,
-                signals={**candidate.signals, "title_likelihood": score},
-                reasons=(Reason(self.name, score),) if explain else (),
-            )
-            for candidate, score in zip(head, scores.tolist(), strict=True)
-        )
-        return in_new_order(new, candidates[len(head) :])
+        reasons = [(Reason(self.name, score),) for score in scores.tolist()] if explain else ()
+        return reranked(candidates, scores, "title_likelihood", reasons=reasons)
 
     def _scores(self, topic: Topic, papers: Sequence[Paper]) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
         """The log-probabilities of the references, (papers,); that of a paper without a title is the lowest."""

@@ -12,49 +12,23 @@ It can then be named in a recipe, in `--system`, and in `--set nearest.KEY=VALUE
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.registry import Registry
-from citerec.records import NO_FILTERS, Filters, Match, Reason
+from citerec.records import NO_FILTERS, Filters, Match
+from citerec.retrieve.candidates import Candidate
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
+    from citerec.retrieve.candidates import Floats, Rows
     from citerec.retrieve.dense.build import DenseOptions
     from citerec.retrieve.opened import OpenIndex
-
-
-class CitanceKey(NamedTuple):
-    """The citing sentence that adds most to a candidate's score, and what it adds."""
-
-    citing_id: str
-    position: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A found paper, by its id.
-
-    Attributes:
-        paper_id: The paper.
-        score: Higher is better; comparable within one list only.
-        citance: The citing sentence that adds most to its score, if any.
-        signals: Values that each step gave it, by name; a missing signal was not found.
-        reasons: What its score is made of, strongest first; empty unless `explain` is set.
-    """
-
-    paper_id: str
-    score: float
-    citance: CitanceKey | None = None
-    signals: Mapping[str, float] = field(default_factory=dict, hash=False, compare=False)
-    reasons: tuple[Reason, ...] = field(default=(), hash=False, compare=False)
 
 
 def check_asked(topic: Topic, k: int) -> None:
@@ -120,8 +94,8 @@ class Retriever(ABC):
         return NOTHING
 
     @abstractmethod
-    def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: Any = None) -> list[Candidate]:
-        """The k best candidates, best first; fewer if fewer are found.
+    def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, prepared: Any = None) -> Sequence[Candidate]:
+        """The k best candidates, best first; fewer if fewer are found: a list, or `Candidates`, which are faster.
 
         Args:
             topic: The topic to search for.
@@ -138,13 +112,20 @@ class Retriever(ABC):
         """What a search needs of each topic, made for many at once, such as vectors; None for each by default."""
         return [None] * len(topics)
 
-    def with_feedback(self, _prepared: Any, _paper_ids: Sequence[str], _weight: float) -> Any | None:
-        """What `prepare` returned, moved towards the first papers found; None (the default) for no second search."""
+    def with_feedback(self, _prepared: Any, _rows: "Rows", _weight: float) -> Any | None:
+        """What `prepare` returned, moved towards the papers at some rows; None (the default) if nothing can be moved.
+
+        These papers are then scored by it if there is `scored`, else it is searched for.
+        """
         return None
 
-    def scores(self, _prepared: Any, _paper_ids: Sequence[str]) -> Mapping[str, Mapping[str, float]]:
-        """Signals of papers that only other retrievers found, by paper id; none by default."""
-        return {}
+    def scored(self, _prepared: Any, _rows: "Rows") -> "Floats | None":
+        """The scores of the papers at some rows, (rows,); None (the default) if only a search can score papers.
+
+        NaN stands for a paper that has no score. The scores are also a signal of the candidates that only other
+        retrievers found, under the retriever's name.
+        """
+        return None
 
     def explain(self, _topic: Topic, _candidate: Candidate) -> tuple[Match, ...]:
         """The words of the topic that a candidate matches, best first; none by default."""

@@ -1,17 +1,21 @@
 """Fusion of ranked lists, and of retrievers."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.records import NO_FILTERS, Filters, Match, Reason
-from citerec.retrieve.base import Candidate, Retriever
+from citerec.retrieve.base import Retriever
+from citerec.retrieve.candidates import Candidate, Candidates, Citances
+from citerec.retrieve.lucene.jvm import search_threads
 from citerec.retrieve.opened import OpenIndex
 from citerec.settings import PartSettings
+
+if TYPE_CHECKING:
+    from citerec.retrieve.candidates import Floats, Rows
 
 
 class Fusion(PartSettings):
@@ -60,32 +64,49 @@ class FusedRetriever:
         prepared: Mapping[str, Any] | None = None,
         *,
         explain: bool = False,
-    ) -> list[Candidate]:
+        side_by_side: bool = False,
+    ) -> Candidates:
         """The k best candidates, best first; arguments and errors as for `Retriever.search`.
 
-        With `explain`, candidates of several lists report what each list gave them.
+        With `explain`, candidates of several lists report what each list gave them. With `side_by_side`, the retrievers
+        search at the same time: not for callers that are threads of `search_threads` themselves.
         """
-        made = dict(prepared if prepared is not None else self.prepare([topic])[0])
-        if len(self._retrievers) == 1:
-            ((name, retriever),) = self._retrievers.items()
-            return self._list(name, retriever, topic, k, filters, made)
-        depth = max(self._fusion.depth, k)
-        lists = {
-            name: self._list(name, retriever, topic, depth, filters, made)
-            for name, retriever in self._retrievers.items()
-        }
+        import numpy as np
+
+        made = dict(prepared or {})
+        depth = k if len(self._retrievers) == 1 else max(self._fusion.depth, k)
+
+        def found_by(name: str) -> Candidates:
+            if name not in made:
+                made[name] = self._retrievers[name].prepare([topic])[0]
+            return self._list(name, self._retrievers[name], topic, depth, filters, made)
+
+        *others, last = self._retrievers
+        if others and side_by_side:
+            searching = [search_threads(len(others)).submit(found_by, name) for name in others]
+            found = found_by(last)
+            lists = {**{name: one.result() for name, one in zip(others, searching, strict=True)}, last: found}
+        else:
+            lists = {name: found_by(name) for name in self._retrievers}
+        if not others:
+            return lists[last]
         if self._fusion.feedback:
-            first = [one.paper_id for one in fuse(lists, self._weights, self._fusion, self._fusion.feedback)]
+            first = fuse(lists, self._weights, self._fusion, self._fusion.feedback).rows
+            at_hand = np.unique(np.concatenate([found.rows for found in lists.values()]))
             for name, retriever in self._retrievers.items():
                 drawn = retriever.with_feedback(made[name], first, self._fusion.feedback_weight)
                 if drawn is not None:
                     made[name] = drawn
-                    lists[name] = self._list(name, retriever, topic, depth, filters, made)
+                    scores = retriever.scored(drawn, at_hand)
+                    if scores is None:
+                        lists[name] = self._list(name, retriever, topic, depth, filters, made)
+                    else:
+                        again = Candidates(lists[name].papers, at_hand, scores, {name: scores})
+                        lists[name] = again.taken(np.flatnonzero(~np.isnan(scores))).in_order()[:depth]
         labels = {name: retriever.label for name, retriever in self._retrievers.items()}
         fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
         for name, retriever in self._retrievers.items():
-            known = {candidate.paper_id for candidate in lists[name]}
-            fused = _with_signals(fused, retriever, made[name], known)
+            fused = _with_signal(fused, retriever, made[name], lists[name].rows)
         return fused
 
     def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
@@ -99,46 +120,59 @@ class FusedRetriever:
 
     def _list(
         self, name: str, retriever: Retriever, topic: Topic, k: int, filters: Filters, prepared: Mapping[str, Any]
-    ) -> list[Candidate]:
+    ) -> Candidates:
         found = retriever.search(topic, k, filters, prepared[name])
-        return found if retriever.filters_itself else self._index.permitted(name, found, filters)[:k]
+        if not retriever.filters_itself:
+            return self._index.permitted(name, found, filters)[:k]
+        return found if isinstance(found, Candidates) else self._index.permitted(name, found, NO_FILTERS)
 
 
 def fuse(
-    lists: Mapping[str, Sequence[Candidate]],
+    lists: Mapping[str, Candidates],
     weights: Mapping[str, float],
     fusion: Fusion,
     k: int | None = None,
     labels: Mapping[str, str] | None = None,
-) -> list[Candidate]:
+) -> Candidates:
     """The k best candidates (all by default) of several lists, best first; ties are ordered by paper id.
 
     `rrf` is reciprocal rank fusion (Cormack, Clarke and Büttcher, SIGIR 2009): `Σ_list w_list / (k + rank)`.
     `weighted` scales the scores of each list to 0–1 first: `Σ_list w_list · (score − least) / (most − least)`. A
-    paper that is not in a list gets nothing for it. Lists, weights and labels are given by the names of retrievers; a
-    missing weight is 1. With labels, candidates report what each list gave them.
+    paper that is not in a list gets nothing for it. Lists (at least one), weights and labels are given by the names of
+    retrievers; a missing weight is 1. With labels, candidates report what each list gave them.
     """
-    scores: dict[str, float] = defaultdict(float)
-    reasons: dict[str, list[Reason]] = defaultdict(list)
-    found: dict[str, Candidate] = {}
-    for name, candidates in lists.items():
-        weight = weights.get(name, 1.0)
-        for candidate, share in zip(candidates, _shares(candidates, fusion), strict=True):
-            scores[candidate.paper_id] += weight * share
-            if labels:
-                reasons[candidate.paper_id].append(Reason(labels[name], weight * share))
-            known = found.get(candidate.paper_id)
-            found[candidate.paper_id] = candidate if known is None else _both(known, candidate)
-    ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0].encode()))
-    return [
-        replace(
-            found[paper_id],
-            score=score,
-            signals={**found[paper_id].signals, "fused": score},
-            reasons=strongest(reasons.get(paper_id, ())),
-        )
-        for paper_id, score in ordered[:k]
-    ]
+    import numpy as np
+
+    rows, positions = np.unique(np.concatenate([found.rows for found in lists.values()]), return_inverse=True)
+    ends = np.cumsum([len(found) for found in lists.values()])
+    places = dict(zip(lists, np.split(positions, ends[:-1]), strict=True))
+    shares = {name: np.zeros(len(rows)) for name in lists}
+    for name, found in lists.items():
+        shares[name][places[name]] = weights.get(name, 1.0) * _shares(found.scores, fusion)
+    scores = np.sum(list(shares.values()), axis=0)
+    best = np.lexsort((rows, -scores))[:k]
+    to_best = np.full(len(rows), -1)
+    to_best[best] = np.arange(len(best))
+    signals: dict[str, Floats] = {}
+    citances: list[Citances] = []
+    for name, found in lists.items():
+        kept = np.flatnonzero(to_best[places[name]] >= 0)
+        at = to_best[places[name][kept]]
+        for signal, values in found.signals.items():
+            signals.setdefault(signal, np.full(len(best), np.nan))[at] = values[kept]
+        for column in found.citances:
+            keys = np.full(len(best), -1)
+            keys[at] = column.keys[kept]
+            citances.append(replace(column, keys=keys))
+    reasons = _reasons(labels, {name: share[best].tolist() for name, share in shares.items()}) if labels else ()
+    papers = next(iter(lists.values())).papers
+    return Candidates(papers, rows[best], scores[best], {**signals, "fused": scores[best]}, tuple(citances), reasons)
+
+
+def _reasons(labels: Mapping[str, str], shares: Mapping[str, Sequence[float]]) -> tuple[tuple[Reason, ...], ...]:
+    """What each list gave each candidate; a list that lacks a candidate gave it 0."""
+    names = [labels[name] for name in shares]
+    return tuple(strongest(map(Reason, names, given)) for given in zip(*shares.values(), strict=True))
 
 
 def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
@@ -146,26 +180,25 @@ def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple(sorted((one for one in reasons if one.score), key=lambda one: (-abs(one.score), one.name)))
 
 
-def _with_signals(candidates: list[Candidate], retriever: Retriever, prepared: Any, known: set[str]) -> list[Candidate]:
-    """Adds a retriever's signals to the candidates that only other retrievers found: rerankers need them."""
-    signals = retriever.scores(prepared, [one.paper_id for one in candidates if one.paper_id not in known])
-    return [
-        replace(candidate, signals={**candidate.signals, **signals[candidate.paper_id]})
-        if candidate.paper_id in signals
-        else candidate
-        for candidate in candidates
-    ]
+def _with_signal(candidates: Candidates, retriever: Retriever, prepared: Any, known: "Rows") -> Candidates:
+    """Adds a retriever's scores of the candidates that only other retrievers found: rerankers need them."""
+    import numpy as np
+
+    missing = np.flatnonzero(~np.isin(candidates.rows, known))
+    scores = retriever.scored(prepared, candidates.rows[missing])
+    if scores is None:
+        return candidates
+    values = candidates.signal(retriever.name).copy()
+    values[missing] = scores
+    return replace(candidates, signals={**candidates.signals, retriever.name: values})
 
 
-def _shares(candidates: Sequence[Candidate], fusion: Fusion) -> list[float]:
-    if not candidates:
-        return []
+def _shares(scores: "Floats", fusion: Fusion) -> "Floats":
+    """What each candidate of a list, best first, adds to its fused score, against a weight of 1."""
+    import numpy as np
+
     if fusion.method == "rrf":
-        return [1 / (fusion.k + rank) for rank in range(1, len(candidates) + 1)]
-    most, least = candidates[0].score, candidates[-1].score
-    # All scores are equal: all are best.
-    return [(candidate.score - least) / (most - least) if most > least else 1.0 for candidate in candidates]
-
-
-def _both(first: Candidate, second: Candidate) -> Candidate:
-    return replace(first, citance=first.citance or second.citance, signals={**first.signals, **second.signals})
+        return 1 / (fusion.k + np.arange(1, len(scores) + 1))
+    # If all scores are equal, all are best.
+    span = scores[0] - scores[-1] if len(scores) else 0.0
+    return (scores - scores[-1]) / span if span > 0 else np.ones(len(scores))

@@ -32,6 +32,7 @@ from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperD
 from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.lucene.writer import LuceneWriter, Mark, count_documents
 from citerec.retrieve.manifest import IndexCounts, Manifest, is_index
+from citerec.retrieve.rows import write_rows
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE
 from citerec.retrieve.staging import STORE, followed, making_folder, plan_of, staging_of
@@ -181,6 +182,7 @@ def _fill(
         with java_failures("writing the Lucene index"):
             write_lucene(store, staging / LUCENE, first, counts, on_progress)
             _check_lucene(staging, counts)
+            write_rows(store, staging / LUCENE)
             lucene_version = str(java_class("org.apache.lucene.util.Version").LATEST.toString())
         on_progress("checking", 0, 1)
         fingerprint = store.fingerprint()

@@ -10,7 +10,7 @@ from citerec.corpus.store import PaperStore
 from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError, SearchError
 from citerec.records import NO_FILTERS, Filters, Paper
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.staging import LUCENE, open_store
 from citerec.retrieve.steady import read_steadily
@@ -33,7 +33,8 @@ class OpenIndex:
         self.manifest = manifest
         self.store = store
         self.lucene = lucene
-        self._ids_of = functools.lru_cache(8)(lambda filters: frozenset(lucene.matching_ids(filters)))
+        self.rows = lucene.rows
+        self._matching_rows = functools.lru_cache(8)(lucene.matching_rows)
 
     @classmethod
     def open(cls, index: str | Path, lucene_settings: Any = None) -> Self:
@@ -107,27 +108,34 @@ class OpenIndex:
             return f"Did you mean {known[near[0]]!r}?"
         return f"It has: {', '.join(list(known.values())[:_NAMED_FIELDS])}."
 
-    def permitted(self, name: str, candidates: Sequence[Candidate], filters: Filters) -> list[Candidate]:
+    def permitted(self, name: str, candidates: Sequence[Candidate], filters: Filters) -> Candidates:
         """The candidates of a retriever that pass the filters, each once, best first, ties by paper id.
 
         Raises:
             SearchError: A candidate is not a paper of the index.
         """
-        papers = self.store.papers({candidate.paper_id for candidate in candidates})
-        for candidate in candidates:
-            if candidate.paper_id not in papers:
-                raise SearchError(
-                    f"the retriever {name} found {candidate.paper_id!r}, which is not in the index",
-                    "It must return ids of the index that it was opened on.",
-                )
-        ordered = sorted(candidates, key=lambda one: (-one.score, one.paper_id.encode()))
-        best = {candidate.paper_id: candidate for candidate in reversed(ordered)}
-        allowed = {paper_id for paper_id, paper in papers.items() if self._passes(paper, filters)}
-        return [one for one in ordered if one is best[one.paper_id] and one.paper_id in allowed]
+        import numpy as np
 
-    def _passes(self, paper: Paper, filters: Filters) -> bool:
+        try:
+            found = Candidates.of(self.rows, candidates).in_order()
+        except KeyError as error:
+            raise SearchError(
+                f"the retriever {name} found {error.args[0]!r}, which is not in the index",
+                "It must return ids of the index that it was opened on.",
+            ) from None
+        _, firsts = np.unique(found.rows, return_index=True)
+        found = found.taken(np.sort(firsts))
         if filters == NO_FILTERS:
-            return True
+            return found
+        papers = self.store.papers(found.paper_ids(), texts=False)
+        passes = np.array([self._passes(papers[paper_id], filters) for paper_id in found.paper_ids()], bool)
+        if filters.fields or filters.venues:
+            passes &= np.isin(found.rows, self._matching_rows(Filters(fields=filters.fields, venues=filters.venues)))
+        return found.taken(np.flatnonzero(passes))
+
+    @staticmethod
+    def _passes(paper: Paper, filters: Filters) -> bool:
+        """Whether a paper passes all filters but those by field of study and venue."""
         if paper.paper_id in (*filters.exclude, filters.citing_id):
             return False
         if filters.as_of_year is not None and paper.year is not None and paper.year > filters.as_of_year:
@@ -138,8 +146,4 @@ class OpenIndex:
         ):
             return False
         known = -1 if paper.citation_count is None else paper.citation_count
-        if filters.min_citations is not None and known < filters.min_citations:
-            return False
-        if filters.fields or filters.venues:
-            return paper.paper_id in self._ids_of(Filters(fields=filters.fields, venues=filters.venues))
-        return True
+        return filters.min_citations is None or known >= filters.min_citations

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Self
 from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError
 from citerec.groundwork.writing import write_failures, writing_file
-from citerec.retrieve.base import Candidate
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -110,10 +109,7 @@ class Run(Mapping[str, Mapping[str, float]]):
         Raises:
             BuildError: The file cannot be written.
         """
-        lists = (
-            (context_id, [Candidate(paper_id, score) for paper_id, score in papers.items()])
-            for context_id, papers in self._answers.items()
-        )
+        lists = ((context_id, list(papers.items())) for context_id, papers in self._answers.items())
         write_run(Path(path), lists, self.name)
 
     @classmethod
@@ -141,8 +137,10 @@ def _number(score: Any, context_id: str) -> float:
     return number
 
 
-def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], tag: str) -> tuple[int, int]:
-    """Writes a run file, whole or not at all; returns the number of contexts, and of those without a candidate.
+def write_run(path: Path, answers: Iterable[tuple[str, Sequence[tuple[str, float]]]], tag: str) -> tuple[int, int]:
+    """Writes a run file, whole or not at all; returns the number of contexts, and of those without a paper.
+
+    Each answer is the id of a context and the papers with their scores, best first.
 
     trec_eval ignores ranks: it orders by score alone, in single precision, and breaks ties by its own rule. So each
     written score is at least one single-precision step below the one before, and every reader sees this ranking.
@@ -161,14 +159,14 @@ def write_run(path: Path, answers: Iterable[tuple[str, Sequence[Candidate]]], ta
         writing_file(path) as partial,
         partial.open("w", encoding="utf-8") as file,
     ):
-        for context_id, candidates in answers:
+        for context_id, papers in answers:
             contexts += 1
-            empty += not candidates
+            empty += not papers
             above = np.float32(np.inf)
-            for rank, candidate in enumerate(candidates, 1):
-                score = np.float32(np.clip(candidate.score, -_LARGEST, _LARGEST))
+            for rank, (paper_id, given) in enumerate(papers, 1):
+                score = np.float32(np.clip(given, -_LARGEST, _LARGEST))
                 above = min(score, np.nextafter(above, np.float32(-np.inf)))
-                file.write(f"{context_id} Q0 {candidate.paper_id} {rank} {above!s} {tag}\n")
+                file.write(f"{context_id} Q0 {paper_id} {rank} {above!s} {tag}\n")
     return contexts, empty
 
 

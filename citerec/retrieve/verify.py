@@ -15,9 +15,11 @@ from citerec.retrieve.dense.kinds import decoded, open_faiss
 from citerec.retrieve.dense.listing import paper_text, text_digest
 from citerec.retrieve.dense.manifest import FILES
 from citerec.retrieve.dense.vectors import Vectors
+from citerec.retrieve.lucene.documents import document_ids
 from citerec.retrieve.lucene.fields import ID, open_directory
 from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.rows import ROWS, PaperRows, rows_of_documents
 from citerec.retrieve.staging import DENSE, LUCENE, open_store
 from citerec.retrieve.steady import read_steadily
 
@@ -67,7 +69,7 @@ def _faults(index: Path, on_progress: Progress) -> list[str]:
             if expected or path.exists():
                 faults += _lucene_faults(path, expected)
         if not faults:
-            faults += _id_faults(store, index / LUCENE / "papers")
+            faults += _id_faults(store, index / LUCENE / "papers") or _row_faults(store, index / LUCENE)
         if (index / DENSE).exists():
             on_progress("checking vectors", 0, 1)
             faults += _dense_faults(index / DENSE, store, manifest.fingerprint)
@@ -127,6 +129,23 @@ def _lucene_ids(path: Path) -> Iterator[str]:
     while (term := terms.next()) is not None:
         yield str(term.utf8ToString())
     reader.close()
+
+
+def _row_faults(store: PaperStore, lucene: Path) -> list[str]:
+    """The faults of the rows of papers and documents."""
+    import numpy as np
+
+    papers = PaperRows.open(lucene)
+    pairs = itertools.zip_longest(store.ids_and_abstracts(), zip(papers.ids, papers.has_abstract, strict=False))
+    if any(not (left and right) or (left[0].encode(), left[1]) != right for left, right in pairs):
+        return [f"{lucene / ROWS}: the ids are not those of the store"]
+    for name in ("papers", "citances"):
+        if (lucene / name).is_dir():
+            with java_failures(f"checking {lucene / name}", IndexUnusableError):
+                right = [papers.rows(ids) for ids in document_ids(lucene / name)]
+            if not np.array_equal(rows_of_documents(lucene, name), np.concatenate(right) if right else []):
+                return [f"{lucene / ROWS / name}.npy does not fit Lucene's documents"]
+    return []
 
 
 def _dense_faults(folder: Path, store: PaperStore, fingerprint: str) -> list[str]:

@@ -20,7 +20,7 @@ from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.retrieve.base import Candidate, CitanceKey
+from citerec.retrieve.candidates import Candidate, CitanceKey
 from citerec.systems import Recipe, default_system
 from citerec.train.checkpoint import State, source_digest
 from citerec.train.loop import Schedule

@@ -160,9 +160,9 @@ def _table(
     k = min(depth, recommender.manifest.counts.papers)
     found = recommender.candidates(recommender.topics(contexts), k, options=SearchOptions(threads=threads))
     for done, (topic, candidates) in enumerate(found, 1):
-        golds = np.array([candidate.paper_id in topic.context.cited_ids for candidate in candidates], np.int8)
+        golds = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
         if golds.any():
-            papers = recommender.store.papers(candidate.paper_id for candidate in candidates)
+            papers = recommender.store.papers(candidates.paper_ids(), texts=False)
             features.append(features_of(topic, candidates, papers))
             cited.append(golds)
             groups.append(len(golds))

@@ -13,7 +13,6 @@ from citerec.models.loading import torch_device
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.rerank.interpolate import Scores
-from citerec.rerank.ncn import NcnReranker
 from citerec.rerank.ncn.model import NCN_DIRECTORY, Costs, Manifest, Ncn, Total
 from citerec.rerank.ncn.network import Sizes
 from citerec.rerank.ncn.words import KINDS, Vocabularies, Vocabulary, names_of, words_of
@@ -195,7 +194,7 @@ class _Learner:
         values: list[tuple[float, dict[str, float]]] = []
         for mean, total in enumerate(_TOTALS):
             scores: list[tuple[Group, Scores]] = [(group, one.scores(total)) for group, one in costs]
-            best, results = tuned(scores, NcnReranker.name)
-            alone = {f"{name} alone": value for name, value in metrics_at(scores, _ALONE, NcnReranker.name).items()}
+            best, results = tuned(scores)
+            alone = {f"{name} alone": value for name, value in metrics_at(scores, _ALONE).items()}
             values.append((best, {**results, **alone, "mean": float(mean)}))
         return max(values, key=lambda value: value[0])  # the sum if both are as good

@@ -13,9 +13,9 @@ from citerec.models.batches import batches_by_length
 from citerec.recommend import Recommender
 from citerec.rerank.base import citance_texts
 from citerec.rerank.cross_encoder import DEFAULT_BASE, MODEL_DIRECTORY, CrossEncoder, Manifest, Scores
-from citerec.rerank.cross_encoder_rerank import CrossEncoderReranker, read
+from citerec.rerank.cross_encoder_rerank import read
 from citerec.rerank.cross_encoder_text import Encoded, TextOptions, pair_texts
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidate
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import Choice, Group, Groups, facts_of, learnt_by, mine_groups, plan_of, without_rerankers
@@ -163,7 +163,7 @@ class _Learner:
             papers = self._store.papers({candidate.paper_id for head in heads for candidate in head})
             citances = [citance_texts(self._store, head) for head in heads]
             measured += zip(groups, read(self._reader, topics, heads, papers, citances), strict=True)
-        return tuned(measured, CrossEncoderReranker.name)
+        return tuned(measured)
 
     def _pairs(self, number: int, slot: int, random: np.random.Generator) -> list[Encoded]:
         """A cited paper and its negatives with their context, the cited paper first."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from citerec.evaluation.metrics import measure, parse_metrics
-from citerec.rerank.interpolate import Scores, interpolated
+from citerec.rerank.interpolate import Scores, standardised
 from citerec.train.groups import Group
 
 WEIGHTS = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 15.0)
@@ -15,31 +15,33 @@ METRICS = ("mrr@10", "recall@10")
 _CUTOFF = 10
 
 
-def tuned(measured: Sequence[tuple[Group, Scores]], name: str) -> tuple[float, dict[str, float]]:
+def tuned(measured: Sequence[tuple[Group, Scores]]) -> tuple[float, dict[str, float]]:
     """The best mrr@10 on dev over the weights of a reranker's score, and results with the best weight.
 
     Args:
         measured: Dev groups, each with the scores of its first candidates.
-        name: The name of the reranker.
 
     Returns:
         The best value with any weight but 0: a model that does not help yet may still be improving, and with weight 0
         this would not show. Then the best weight as `weight`, the metrics with it, and those `before`, without the
         reranker.
     """
-    values = {weight: metrics_at(measured, weight, name) for weight in WEIGHTS}
+    values = {weight: metrics_at(measured, weight) for weight in WEIGHTS}
     weight = max(WEIGHTS, key=lambda weight: (values[weight]["mrr@10"], -weight))
     before = {f"{metric} before": value for metric, value in values[0.0].items()}
     best = max(values[weight]["mrr@10"] for weight in WEIGHTS[1:])
     return best, {"weight": weight, **values[weight], **before}
 
 
-def metrics_at(measured: Sequence[tuple[Group, Scores]], weight: float, name: str) -> dict[str, float]:
+def metrics_at(measured: Sequence[tuple[Group, Scores]], weight: float) -> dict[str, float]:
     """The metrics on dev with some weight of the reranker's score."""
     gold = np.full((len(measured), max(len(group.gold) for group, _ in measured)), -1, np.int32)
     for row, (group, scores) in enumerate(measured):
-        order = interpolated(group.candidates, scores, weight, name)
-        ranks = {candidate.paper_id: rank for rank, candidate in enumerate(order, 1)}
+        ids = [candidate.paper_id for candidate in group.candidates]
+        own = np.array([candidate.score for candidate in group.candidates[: len(scores)]])
+        new = zip(np.sum(standardised(own, scores, weight), axis=0).tolist(), ids, strict=False)
+        read = [paper_id for _, paper_id in sorted(new, key=lambda one: (-one[0], one[1].encode()))]
+        ranks = {paper_id: rank for rank, paper_id in enumerate([*read, *ids[len(read) :]], 1)}
         gold[row, : len(group.gold)] = [ranks.get(paper_id, 0) for paper_id in group.gold]
     means = measure(parse_metrics(METRICS, _CUTOFF), gold, _CUTOFF).mean(axis=0)
     return {metric: round(float(mean), 4) for metric, mean in zip(METRICS, means, strict=True)}

@@ -49,12 +49,12 @@ def test_a_real_model_finds_what_is_meant(tmp_path: Path, citerec_here: Citerec)
     assert whole.returncode == 0, whole.stderr
     path = tmp_path / "demo"
     lucene = LuceneRetriever(path / "lucene")
-    retriever = DenseRetriever(path / DENSE, None, lucene.matching_ids)
+    retriever = DenseRetriever(path / DENSE, None, lucene.matching_rows, lucene.rows)
     known = describe(path).fields
     field = min(known, key=lambda name: known[name])
     everything = retriever.search(Topic("how well does a search engine rank documents"), 252)
     assert len(everything) == 252
-    of_field = lucene.matching_ids(Filters(fields=(field,)))
+    of_field = lucene.rows.paper_ids(lucene.matching_rows(Filters(fields=(field,))))
     assert len(of_field) == known[field]
     filtered = retriever.search(Topic("how well does a search engine rank documents"), 252, Filters(fields=(field,)))
     assert [hit.paper_id for hit in filtered] == [hit.paper_id for hit in everything if hit.paper_id in set(of_field)]

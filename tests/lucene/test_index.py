@@ -244,10 +244,12 @@ def test_lucene_says_when_the_disk_is_full(tmp_path: Path) -> None:
     [
         (lambda index: (index / "manifest.json").unlink(), "has no manifest.json"),
         (lambda index: (index / "manifest.json").write_text("{"), "is broken"),
-        (lambda index: edit(index, version=99), "is an index of version 99; this citerec reads version 2"),
+        (lambda index: edit(index, version=99), "is an index of version 99; this citerec reads version 3"),
         (lambda index: edit(index, kind="other"), "is a other, not a citerec-index"),
         (lambda index: shutil.rmtree(index), "there is no index"),
-        (lambda index: shutil.rmtree(index / "lucene"), "Lucene failed opening"),
+        (lambda index: shutil.rmtree(index / "lucene"), "cannot be read"),
+        (lambda index: shutil.rmtree(index / "lucene" / "papers"), "Lucene failed opening"),
+        (lambda index: shutil.rmtree(index / "lucene" / "rows"), r"ids\.npy cannot be read .* Build the index again"),
     ],
 )
 def test_what_is_no_index_is_told_apart(demo_index: Path, tmp_path: Path, change: object, message: str) -> None:

@@ -115,7 +115,7 @@ def test_a_citing_sentence_finds_a_paper_whose_own_words_do_not(recommender: Rec
 
 
 def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommender) -> None:
-    assert recommender._retriever.search(Topic("7"), 7, NO_FILTERS) == []
+    assert not recommender._retriever.search(Topic("7"), 7, NO_FILTERS)
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,9 @@ def test_no_leak_through_citing_sentences(recommender: Recommender, context: Con
     words = recommender._index.lucene._parsers.citances(Topic("probabilistic"))
     leak_rules = Filters(citing_id=context.citing_id, as_of_year=context.citing_year)
     allowed = filtered(words, leak_rules, citances=True)
-    hits = recommender._index.lucene._citance_hits(allowed, 100)
-    assert {hit.citing_id for hit in hits} == citing
+    lucene = recommender._index.lucene
+    hits = lucene._citances.best(allowed, 100)
+    assert {lucene._citance(hits, hit).citing_id for hit in range(len(hits.rows))} == citing
     shown = {hit.citance.citing_id for hit in recommender.search(context, k=7) if hit.citance}
     assert shown <= citing
 
@@ -284,6 +285,6 @@ def test_all_ids_are_found_page_by_page(recommender: Recommender, monkeypatch: p
     every = ["1", "10", "2", "3", "4", "5", "6"]
     for page in (1, 3, 7, 100):
         monkeypatch.setattr("citerec.retrieve.lucene._PAGE", page)
-        assert retriever.matching_ids(NO_FILTERS) == every
-        assert retriever.matching_ids(Filters(fields=("Biology",))) == ["2", "3"]
-        assert retriever.matching_ids(Filters(fields=("Physics",))) == []
+        assert retriever.rows.paper_ids(retriever.matching_rows(NO_FILTERS)) == every
+        assert retriever.rows.paper_ids(retriever.matching_rows(Filters(fields=("Biology",)))) == ["2", "3"]
+        assert not len(retriever.matching_rows(Filters(fields=("Physics",))))

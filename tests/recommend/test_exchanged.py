@@ -73,7 +73,7 @@ def test_all_that_is_opened_belongs_to_one_index(tmp_path: Path, steps: int) -> 
                     time.sleep(0.001 * (opens[name] % 5))  # what is read after opening belongs to it too
                     assert found.store.fingerprint() == prints[name]
                     ids = [f"{name}{number}" for number in range(8)]
-                    assert found._index.lucene.matching_ids(NO_FILTERS) == ids
+                    assert found._index.rows.paper_ids(found._index.lucene.matching_rows(NO_FILTERS)) == ids
                     (dense,) = (part for part in found._retrievers if isinstance(part, DenseRetriever))
                     assert dense.vectors.paper_ids(np.arange(8)) == ids
                     assert dense.vectors.manifest.store == prints[name]

@@ -17,7 +17,8 @@ from citerec.rerank.cross_encoder_rerank import CrossEncoderReranker
 from citerec.rerank.cross_encoder_rerank import CrossEncoderSettings as Settings
 from citerec.rerank.cross_encoder_text import PairTokenizer, TextA, TextB, TextOptions, pair_texts
 from citerec.rerank.interpolate import interpolated
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidate, Candidates
+from tests.columns import columns
 from tests.tiny_models import write_tiny_scibert
 
 WORDS = ("attention suffices to translate well", "a guide finds the gene", "people lean on heuristics")
@@ -166,8 +167,9 @@ def test_models_that_cannot_be_used_are_refused(base: Path, trained: Path, tmp_p
         CrossEncoder.open(tmp_path)
 
 
-def candidates(*scores: float) -> list[Candidate]:
-    return [Candidate(f"p{number}", score, signals={"bm25": score}) for number, score in enumerate(scores)]
+def candidates(*scores: float) -> Candidates:
+    found = [Candidate(f"p{number}", score, signals={"bm25": score}) for number, score in enumerate(scores)]
+    return columns(sorted(found, key=lambda candidate: -candidate.score))
 
 
 def test_scores_are_standardised_and_summed() -> None:
@@ -185,7 +187,7 @@ def test_scores_are_standardised_and_summed() -> None:
     st.floats(0, 10),
 )
 def test_all_candidates_stay_in_falling_order(scores: list[float], depth: int, weight: float) -> None:
-    found = sorted(candidates(*scores), key=lambda candidate: -candidate.score)
+    found = candidates(*scores)
     read = np.array([(number * 7) % 5 for number in range(min(depth, len(found)))], np.float32)
     new = interpolated(found, read, weight, "cross-encoder")
     assert sorted(candidate.paper_id for candidate in new) == sorted(candidate.paper_id for candidate in found)
@@ -207,7 +209,7 @@ def test_the_reranker_reads_the_first_candidates_only(trained: Path) -> None:
     new = reranker.rerank(asked, found, papers, {"p1": "As <REF> showed."})
     assert ["cross_encoder" in candidate.signals for candidate in new] == [True, True, False, False]
     assert [candidate.paper_id for candidate in new[2:]] == ["p2", "p3"]
-    assert reranker.rerank(asked, [], {}, {}) == []
+    assert not reranker.rerank(asked, candidates(), {}, {})
     # With weight 0 the order before stands.
     untouched = CrossEncoderReranker(trained, Settings(depth=3, weight=0.0)).rerank(asked, found, papers, {})
     assert [candidate.paper_id for candidate in untouched] == ["p0", "p1", "p2", "p3"]

@@ -1,7 +1,6 @@
 """What learning to rank sees: each feature by hand, and nothing that depends on the answer."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -9,7 +8,8 @@ import pytest
 from citerec.contexts.topic import topic_of
 from citerec.records import Context, Paper
 from citerec.rerank.features import FEATURES, KINDS, features_of
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidate, Candidates
+from tests.columns import columns
 
 CITING = Paper("9", "Mine", year=2020, authors=("Ada Lee", "Bo Ray"), venue="ACL")
 CONTEXT = Context(
@@ -25,15 +25,16 @@ PAPERS = {
     ),
     "2": Paper("2", "Trees"),
 }
-CANDIDATES = (
-    Candidate("1", 2.0, None, {"fused": 2.0, "bm25": 4.0, "dense": 0.5}),
-    Candidate("2", 1.0, None, {"fused": 1.0, "bm25": 8.0, "citance": 3.0}),
+CANDIDATES = columns(
+    (
+        Candidate("1", 2.0, None, {"fused": 2.0, "bm25": 4.0, "dense": 0.5}),
+        Candidate("2", 1.0, None, {"fused": 1.0, "bm25": 8.0, "citance": 3.0}),
+    ),
+    with_abstract="1",
 )
 
 
-def row(
-    candidates: Sequence[Candidate] = CANDIDATES, place: int = 0, citing: Paper | None = CITING
-) -> dict[str, float]:
+def row(candidates: Candidates = CANDIDATES, place: int = 0, citing: Paper | None = CITING) -> dict[str, float]:
     features = features_of(topic_of(CONTEXT, citing), candidates, PAPERS)
     assert features.shape == (len(candidates), len(FEATURES))
     return dict(zip(FEATURES, features[place].tolist(), strict=True))
@@ -61,12 +62,12 @@ def test_what_is_known_of_the_paper_and_of_the_pair() -> None:
 
 
 def test_the_features_of_a_candidate_do_not_depend_on_where_it_stands() -> None:
-    swapped = CANDIDATES[::-1]
+    swapped = CANDIDATES.taken(np.array([1, 0]))
     assert np.array_equal(list(row().values()), list(row(swapped, 1).values()), equal_nan=True)
 
 
 def test_a_candidate_without_a_record_has_features_too() -> None:
-    alone = row((Candidate("unknown", 1.0),))
+    alone = row(columns([Candidate("unknown", 1.0)]))
     assert alone["title words shared"] == 0
     assert math.isnan(alone["title words found"]) and math.isnan(alone["fused rank"])
 

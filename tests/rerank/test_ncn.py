@@ -18,7 +18,8 @@ from citerec.rerank.ncn import NcnReranker, NcnSettings
 from citerec.rerank.ncn.model import Ncn
 from citerec.rerank.ncn.network import PRESETS, Network, Sizes
 from citerec.rerank.ncn.words import END, UNKNOWN, Vocabularies, Vocabulary, names_of, rows_of, words_of
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidate, Candidates
+from tests.columns import columns
 from tests.tiny_ncn import TINY, tiny_ncn, write_tiny_ncn
 
 PAPERS = [
@@ -44,8 +45,8 @@ def topic(text: str, authors: tuple[str, ...] = ("Grace Hopper",)) -> Topic:
     return topic_of(Context(f"{text} <REF>."), Paper("citing", authors=authors) if authors else None)
 
 
-def found(*ids: str) -> list[Candidate]:
-    return [Candidate(paper_id, 9.0 - place) for place, paper_id in enumerate(ids)]
+def found(*ids: str) -> Candidates:
+    return columns([Candidate(paper_id, 9.0 - place) for place, paper_id in enumerate(ids)])
 
 
 def test_the_sizes_are_those_of_the_authors_and_of_the_port() -> None:
@@ -185,7 +186,7 @@ def test_the_first_candidates_are_ranked_and_none_is_added(trained: Path) -> Non
     assert {reason.name for reason in ranked[0].reasons} == {"ncn", "ranking before"}
     # The cited paper is not among the candidates: it stays out, whatever the network could write.
     assert {one.paper_id for one in reranker.rerank(asked, found("b", "c"), papers, {})} == {"b", "c"}
-    assert reranker.rerank(asked, [], {}, {}) == []
+    assert not reranker.rerank(asked, found(), {}, {})
     assert NcnReranker(trained).weight == 2.0
     untouched = NcnReranker(trained, NcnSettings(weight=0)).rerank(asked, found("d", "b", "a"), papers, {})
     assert [one.paper_id for one in untouched] == ["d", "b", "a"]

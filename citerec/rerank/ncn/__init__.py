@@ -1,6 +1,6 @@
 """Reranking by NCN: candidates by the cross-entropy of their titles."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
@@ -11,7 +11,7 @@ from citerec.records import Paper
 from citerec.rerank.base import RERANKERS, Reranker, trained_folder
 from citerec.rerank.interpolate import interpolated
 from citerec.rerank.ncn.model import KIND, Ncn, Total
-from citerec.retrieve.base import Candidate
+from citerec.retrieve.candidates import Candidates
 from citerec.settings import PartSettings
 
 
@@ -66,13 +66,13 @@ class NcnReranker(Reranker):
     def rerank(
         self,
         topic: Topic,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         papers: Mapping[str, Paper],
         _citances: Mapping[str, str],
         *,
         explain: bool = False,
-    ) -> list[Candidate]:
+    ) -> Candidates:
         """Candidates in their new order; new scores combine the network's and the previous ones."""
-        head = [papers.get(one.paper_id) or Paper(one.paper_id) for one in candidates[: self.depth]]
+        head = [papers.get(paper_id) or Paper(paper_id) for paper_id in candidates[: self.depth].paper_ids()]
         scores = self.model.costs(topic, head).scores(self.total)
         return interpolated(candidates, scores, self.weight, self.name, explain=explain)

@@ -13,7 +13,8 @@ from citerec.contexts.topic import Topic
 from citerec.errors import QueryError, SettingsError
 from citerec.models.find import bare_name, model_or_own
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever, check_asked
+from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
+from citerec.retrieve.candidates import Candidate
 from citerec.retrieve.citebart.citation import citation_of, input_of, normalised
 from citerec.settings import PartSettings
 

@@ -68,7 +68,8 @@ def mapped(path: Path) -> "NDArray[Any]":
     import numpy as np
 
     try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
+        # A plain array over the map: np.memmap makes each access slower.
+        array: NDArray[Any] = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except (OSError, ValueError, EOFError) as error:
         # numpy cannot map an empty array.
         if isinstance(error, ValueError) and "empty" in str(error):

@@ -100,11 +100,15 @@ def decoded(halves: "NDArray[np.float16]") -> "NDArray[np.float32]":
     """Vectors (n, dimension) as float32."""
     import numpy as np
 
-    faiss = faiss_module()
-    decoder = faiss.IndexScalarQuantizer(halves.shape[1], faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
     # FAISS decodes with special instructions of the processor: ten times as fast as numpy.
-    floats: NDArray[np.float32] = decoder.sa_decode(np.ascontiguousarray(halves).view(np.uint8))
+    floats: NDArray[np.float32] = half_precision(halves.shape[1]).sa_decode(np.ascontiguousarray(halves).view(np.uint8))
     return floats
+
+
+def half_precision(dimension: int) -> Any:
+    """An empty flat index of vectors in half precision, by inner product."""
+    faiss = faiss_module()
+    return faiss.IndexScalarQuantizer(dimension, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
 
 
 def nearest(
@@ -158,9 +162,7 @@ def noisy(vectors: "NDArray[np.float16]", count: int, seed: int = 0) -> "NDArray
 
 def _flat(vectors: "NDArray[np.float16]", _progress: Progress) -> tuple[Any, dict[str, int]]:
     """float16: half the bytes of float32, and faster to search."""
-    faiss = faiss_module()
-    half = faiss.ScalarQuantizer.QT_fp16
-    return faiss.IndexScalarQuantizer(vectors.shape[1], half, faiss.METRIC_INNER_PRODUCT), {}
+    return half_precision(vectors.shape[1]), {}
 
 
 def _hnsw(vectors: "NDArray[np.float16]", _progress: Progress) -> tuple[Any, dict[str, int]]:

@@ -13,11 +13,13 @@ from citerec.errors import IndexUnusableError, SettingsError
 from citerec.groundwork.progress import Progress
 from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever, check_asked
+from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
+from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.kinds import REFINE, faiss_module, open_faiss, parameters
 from citerec.retrieve.dense.manifest import DenseManifest, encode_command, has_vectors
 from citerec.retrieve.dense.vectors import Matching, Passing, RowFilter, Vectors
 from citerec.retrieve.manifest import Manifest, is_index
+from citerec.retrieve.rows import PaperRows
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
@@ -25,8 +27,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from citerec.models.encoder import Encoder
+    from citerec.retrieve.candidates import Floats, Rows
     from citerec.retrieve.dense.build import DenseOptions
     from citerec.retrieve.opened import OpenIndex
+
+    Found = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 # Papers with equal texts have equal vectors: more are searched, so that ties at the end are settled by id.
 _SLACK = 16
@@ -67,8 +72,8 @@ class DenseSettings(SearchSettings):
 class DenseRetriever(Retriever):
     """Finds papers by their vectors. Safe to call from several threads; ties are ordered by paper id.
 
-    A paper scores the cosine of its vector with the query's, computed from the vectors themselves for any kind of
-    index: flat, HNSW and IVF-PQ give equal scores, but may find different papers.
+    A paper scores the cosine of its vector, in half precision, with the query's, for any kind of index: flat, HNSW and
+    IVF-PQ give equal scores, but may find different papers.
 
     Raises:
         IndexUnusableError: There are no vectors, or they are damaged, or were made for other papers.
@@ -94,7 +99,7 @@ class DenseRetriever(Retriever):
         folder = index.path / cls.name
         if not folder.is_dir():
             raise SettingsError(f"{index.path} has no vectors to search", f"Make them: {encode_command(folder)}")
-        return cls(folder, settings, index.lucene.matching_ids)
+        return cls(folder, settings, index.lucene.matching_rows, index.rows)
 
     @classmethod
     def learnt_at(cls, index: Path, _settings: Any) -> Learnt:
@@ -102,10 +107,11 @@ class DenseRetriever(Retriever):
         folder = index / cls.name
         return learnt_by_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
 
-    def __init__(self, path: Path, settings: Any, matching: Matching) -> None:
+    def __init__(self, path: Path, settings: Any, matching: Matching, papers: PaperRows | None = None) -> None:
         chosen: Any = self.Settings() if settings is None else settings
         self.settings = chosen
         self.vectors = Vectors(path)
+        self.papers = papers or PaperRows(self.vectors.ids, self.vectors.ids != b"")
         index = path.parent
         if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
             raise IndexUnusableError(f"the vectors of {index} were made for other papers", _remedy(path))
@@ -114,7 +120,11 @@ class DenseRetriever(Retriever):
         self._index = _opened(path)
         if self._index.ntotal != len(self.vectors) or self._index.d != self.vectors.manifest.dimension:
             raise IndexUnusableError(f"{path / 'index.faiss'} is not over these vectors", _remedy(path))
-        self._filter = RowFilter(self.vectors, matching)
+        # Papers without a text have no vector.
+        self._paper_rows = (
+            None if len(self.papers) == len(self.vectors) else self.papers.rows(self.vectors.paper_ids(slice(None)))
+        )
+        self._filter = RowFilter(self.vectors, lambda filters: self.own_rows(matching(filters)))
         self._opened_encoder: Any = None
         self._opening = threading.Lock()
 
@@ -154,7 +164,7 @@ class DenseRetriever(Retriever):
         k: int,
         filters: Filters = NO_FILTERS,
         prepared: "NDArray[np.float32] | None" = None,
-    ) -> list[Candidate]:
+    ) -> Candidates:
         """The k nearest papers, nearest first; fewer only if fewer pass the filters.
 
         `prepared` is the topic's vector (dimension,); if it is None, the topic is encoded.
@@ -166,82 +176,82 @@ class DenseRetriever(Retriever):
         check_asked(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
         passing = self.passing(filters)
-        excluded = {paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None}
+        excluded = self.vectors.rows([paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id])
         wanted = min(k + len(excluded) + _SLACK, len(self.vectors) if passing is None else passing.count)
-        rows = self._nearest(vector, wanted, passing)
-        return self._candidates(vector, rows, excluded)[:k]
+        return self._candidates(*self._nearest(vector, wanted, passing), excluded)[:k]
 
     def passing(self, filters: Filters) -> Passing | None:
         """The rows that pass all filters but `exclude` and `citing_id`; None if all rows do."""
         return self._filter.passing(filters)
 
-    def scores(self, prepared: "NDArray[np.float32]", paper_ids: Sequence[str]) -> dict[str, dict[str, float]]:
-        """The cosine of a vector (dimension,) with those papers that have a vector."""
-        rows = self.vectors.rows(paper_ids)
-        known = rows >= 0
-        cosines = self.vectors.scores(prepared, rows[known])
-        ids = (paper_id for paper_id, has in zip(paper_ids, known.tolist(), strict=True) if has)
-        return {
-            paper_id: {self.name: cosine}
-            for paper_id, cosine in zip(ids, cosines.tolist(), strict=True)
-            if cosine == cosine
-        }
+    def scored(self, prepared: "NDArray[np.float32]", rows: "Rows") -> "Floats":
+        """The cosine of a vector (dimension,) with those of some papers, (rows,); NaN for papers without a vector."""
+        import numpy as np
 
-    def with_feedback(
-        self, prepared: "NDArray[np.float32]", paper_ids: Sequence[str], weight: float
-    ) -> "NDArray[np.float32]":
+        own = self.own_rows(rows)
+        cosines = np.full(len(rows), np.nan)
+        cosines[own >= 0] = self.vectors.scores(prepared, own[own >= 0])
+        return cosines
+
+    def with_feedback(self, prepared: "NDArray[np.float32]", rows: "Rows", weight: float) -> "NDArray[np.float32]":
         """A vector (dimension,) moved towards the mean of some papers' vectors, of length one (Rocchio, 1971)."""
-        rows = self.vectors.rows(paper_ids)
-        rows = rows[rows >= 0]
-        if not len(rows):
+        own = self.own_rows(rows)
+        own = own[own >= 0]
+        if not len(own):
             return prepared
-        mean = self.vectors.values[rows].astype("float32").mean(axis=0)
+        mean = self.vectors.values[own].astype("float32").mean(axis=0)
         nearer: NDArray[np.float32] = _normalised((prepared + weight * mean)[None])[0]
         return nearer
 
-    def _candidates(
-        self, vector: "NDArray[np.float32]", rows: "NDArray[np.int64]", excluded: set[str]
-    ) -> list[Candidate]:
+    def own_rows(self, rows: "Rows") -> "Rows":
+        """The rows of papers among the vectors; -1 for those without a vector."""
+        import numpy as np
+
+        if self._paper_rows is None or not len(self._paper_rows):
+            return rows if self._paper_rows is None else np.full_like(rows, -1)
+        own = np.minimum(np.searchsorted(self._paper_rows, rows), len(self._paper_rows) - 1)
+        return np.where(self._paper_rows[own] == rows, own, -1)
+
+    def paper_rows(self, own: "Rows") -> "Rows":
+        """The papers' rows of some rows of the vectors."""
+        return own if self._paper_rows is None else self._paper_rows[own]
+
+    def _candidates(self, own: "Rows", scores: "NDArray[np.float32]", excluded: "Rows") -> Candidates:
         """Papers by score, then by row, which is by id."""
         import numpy as np
 
-        scores = self.vectors.scores(vector, rows)
-        order = np.lexsort((rows, -scores))
-        found = zip(self.vectors.paper_ids(rows[order]), scores[order].tolist(), strict=True)
-        return [
-            Candidate(paper_id, score, None, {self.name: score})
-            for paper_id, score in found
-            if paper_id not in excluded
-        ]
+        rows, values = self.paper_rows(own), scores.astype(np.float64)
+        found = Candidates(self.papers, rows, values, {self.name: values}).in_order()
+        left_out = np.isin(found.rows, self.paper_rows(excluded[excluded >= 0]))
+        return found.taken(np.flatnonzero(~left_out)) if left_out.any() else found
 
-    def _nearest(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "NDArray[np.int64]":
-        """The rows of the k nearest that pass."""
+    def _nearest(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "Found":
+        """The rows of the k nearest that pass, and their scores."""
         import numpy as np
 
         if k <= 0:
-            return np.empty(0, dtype=np.int64)
+            return np.empty(0, np.int64), np.empty(0, np.float32)
         if self._kind == "hnsw":
             return self._by_graph(vector, k, passing)
         if self._kind == "ivfpq":
             return self._by_lists(vector, k, passing)
         return _searched(self._index, vector, k, parameters("flat", 0, k, passing and passing.selector))
 
-    def _by_graph(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "NDArray[np.int64]":
+    def _by_graph(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "Found":
         """Searches the graph, or all passing rows if they are so few that the graph would take longer."""
         faiss = faiss_module()
+        found = None
         if passing is None:
-            rows = _searched(self._index, vector, k, parameters("hnsw", self._probe, k, None))
+            found = _searched(self._index, vector, k, parameters("hnsw", self._probe, k, None))
         elif passing.count**2 > _STEP * self._probe * len(self.vectors):
             probe = -(-self._probe * len(self.vectors) // passing.count)
-            rows = _searched(self._index, vector, k, parameters("hnsw", probe, k, passing.selector))
-        else:
-            rows = vector[:0].astype("int64")
-        if len(rows) == k:
-            return rows
+            found = _searched(self._index, vector, k, parameters("hnsw", probe, k, passing.selector))
+        if found is not None and len(found[0]) == k:
+            return found
         everything = faiss.downcast_index(self._index.storage)
         return _searched(everything, vector, k, parameters("flat", 0, k, passing and passing.selector))
 
-    def _by_lists(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "NDArray[np.int64]":
+    def _by_lists(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "Found":
         """Candidates by their codes, then by their vectors; all passing rows if they are few."""
         import numpy as np
 
@@ -252,11 +262,13 @@ class DenseRetriever(Retriever):
             probe = min(self._index.nlist, self._probe * min(_WIDEST, -(-len(self.vectors) // count)))
             selector = passing and passing.selector
             for lists in (probe, self._index.nlist):
-                rows = _searched(self._index, vector, min(count, REFINE * k), parameters("ivfpq", lists, k, selector))
+                wanted = min(count, REFINE * k)
+                rows, _ = _searched(self._index, vector, wanted, parameters("ivfpq", lists, k, selector))
                 if len(rows) >= k:
                     break
         scores = self.vectors.scores(vector, rows)
-        return rows[np.lexsort((rows, -scores))[:k]]
+        best = np.lexsort((rows, -scores))[:k]
+        return rows[best], scores[best]
 
     def encoder(self) -> Any:
         """The encoder of the topics, opened at the first call; errors as for `prepare`."""
@@ -301,9 +313,9 @@ def _remedy(path: Path) -> str:
     return f"Make the vectors again: {encode_command(path)}"
 
 
-def _searched(index: Any, vector: "NDArray[np.float32]", k: int, parameters: Any) -> "NDArray[np.int64]":
-    rows: NDArray[np.int64] = index.search(vector[None], k, params=parameters)[1][0]
-    return rows[rows >= 0]
+def _searched(index: Any, vector: "NDArray[np.float32]", k: int, parameters: Any) -> "Found":
+    scores, rows = index.search(vector[None], k, params=parameters)
+    return rows[0][rows[0] >= 0], scores[0][rows[0] >= 0]
 
 
 def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from citerec.errors import IndexUnusableError
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.dense.files import mapped, rows_of
-from citerec.retrieve.dense.kinds import decoded, faiss_module
+from citerec.retrieve.dense.kinds import faiss_module, half_precision
 from citerec.retrieve.dense.manifest import DenseManifest, encode_command
 
 if TYPE_CHECKING:
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 _PART = 1 << 14
 
-Matching = Callable[[Filters], Sequence[str]]
-"""The ids of the papers that pass the filters by field of study and venue."""
+Matching = Callable[[Filters], "NDArray[np.int64]"]
+"""The rows of the papers that pass the filters by field of study and venue."""
 
 # A bitmap takes 25 MB for 200 million papers. Contexts of an evaluation differ only in their years.
 _KEPT = 64
@@ -62,22 +62,22 @@ class Vectors:
         """The rows of some papers; -1 for those without a vector."""
         return rows_of(self.ids, paper_ids)
 
-    def paper_ids(self, rows: "NDArray[np.int64]") -> list[str]:
+    def paper_ids(self, rows: "slice | NDArray[np.int64]") -> list[str]:
         """The ids of some rows."""
         return [key.decode() for key in self.ids[rows].tolist()]
 
     def scores(self, vector: "NDArray[np.float32]", rows: "NDArray[np.int64]") -> "NDArray[np.float32]":
-        """Inner products of a vector (dimension,) with some rows, as float32.
-
-        Sums are in float64, so the score of a row does not depend on the other rows.
-        """
+        """Inner products of a vector (dimension,) with some rows, as float32; those that a search by FAISS gives."""
         import numpy as np
 
-        scores = np.empty(len(rows), dtype=np.float32)
-        exact = vector.astype(np.float64)
+        scores = np.full(len(rows), np.nan, dtype=np.float32)
         for begin in range(0, len(rows), _PART):
-            part = rows[begin : begin + _PART]
-            scores[begin : begin + _PART] = decoded(self.values[part]).astype(np.float64) @ exact
+            part = self.values.take(rows[begin : begin + _PART], axis=0)
+            # Twice as fast as decoding the rows and a product, and each row is summed by itself.
+            few = half_precision(part.shape[1])
+            few.add_sa_codes(part.view(np.uint8))
+            found, places = few.search(vector[None], len(part))
+            scores[begin + places[0][places[0] >= 0]] = found[0][places[0] >= 0]
         return scores
 
 
@@ -136,5 +136,5 @@ class RowFilter:
         return Passing(count, bits, faiss.IDSelectorBitmap(bits))
 
     def _matching_rows(self, fields: tuple[str, ...], venues: tuple[str, ...]) -> "NDArray[np.int64]":
-        rows = self._vectors.rows(self._matching(Filters(fields=fields, venues=venues)))
+        rows = self._matching(Filters(fields=fields, venues=venues))
         return rows[rows >= 0]

@@ -14,7 +14,8 @@ from pydantic import Field
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Candidate, Retriever, check_asked
+from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
+from citerec.retrieve.candidates import Candidate
 from citerec.retrieve.galactica.matching import match
 from citerec.retrieve.galactica.prompt import (
     PromptSettings,

