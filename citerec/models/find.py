@@ -5,6 +5,7 @@ import hashlib
 import importlib.util
 import logging
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,16 +103,22 @@ def only_local(found: str) -> bool:
     return False
 
 
+_loading = threading.RLock()
+
+
 @contextlib.contextmanager
 def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
     """Turns all errors while a model is loaded into a ModelError: the libraries raise nearly every kind.
+
+    One model at a time is loaded: transformers changes settings of torch meanwhile, for all threads.
 
     Args:
         name: The user's name for the model.
         instead: A model that comes as a wheel, to be named in the remedy.
     """
     try:
-        yield
+        with _loading:
+            yield
     except CiterecError:
         raise
     except MemoryError as error:

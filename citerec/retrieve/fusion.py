@@ -1,6 +1,7 @@
 """Fusion of ranked lists, and of retrievers."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import wait
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -84,15 +85,18 @@ class FusedRetriever:
         *others, last = self._retrievers
         if others and side_by_side:
             searching = [search_threads(len(others)).submit(found_by, name) for name in others]
-            found = found_by(last)
+            try:
+                found = found_by(last)
+            finally:
+                wait(searching)
             lists = {**{name: one.result() for name, one in zip(others, searching, strict=True)}, last: found}
         else:
             lists = {name: found_by(name) for name in self._retrievers}
         if not others:
             return lists[last]
         if self._fusion.feedback:
-            first = fuse(lists, self._weights, self._fusion, self._fusion.feedback).rows
-            at_hand = np.unique(np.concatenate([found.rows for found in lists.values()]))
+            at_hand, summed, _ = _summed(lists, self._weights, self._fusion)
+            first = at_hand[np.lexsort((at_hand, -summed))[: self._fusion.feedback]]
             for name, retriever in self._retrievers.items():
                 drawn = retriever.with_feedback(made[name], first, self._fusion.feedback_weight)
                 if drawn is not None:
@@ -101,12 +105,13 @@ class FusedRetriever:
                     if scores is None:
                         lists[name] = self._list(name, retriever, topic, depth, filters, made)
                     else:
-                        again = Candidates(lists[name].papers, at_hand, scores, {name: scores})
-                        lists[name] = again.taken(np.flatnonzero(~np.isnan(scores))).in_order()[:depth]
+                        known = np.flatnonzero(~np.isnan(scores))
+                        again = Candidates(lists[name].papers, at_hand[known], scores[known], {name: scores[known]})
+                        lists[name] = again.in_order()[:depth]
         labels = {name: retriever.label for name, retriever in self._retrievers.items()}
         fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
         for name, retriever in self._retrievers.items():
-            fused = _with_signal(fused, retriever, made[name], lists[name].rows)
+            fused = _with_signal(fused, retriever, made[name])
         return fused
 
     def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
@@ -143,21 +148,16 @@ def fuse(
     """
     import numpy as np
 
-    rows, positions = np.unique(np.concatenate([found.rows for found in lists.values()]), return_inverse=True)
-    ends = np.cumsum([len(found) for found in lists.values()])
-    places = dict(zip(lists, np.split(positions, ends[:-1]), strict=True))
-    shares = {name: np.zeros(len(rows)) for name in lists}
-    for name, found in lists.items():
-        shares[name][places[name]] = weights.get(name, 1.0) * _shares(found.scores, fusion)
-    scores = np.sum(list(shares.values()), axis=0)
+    rows, scores, shares = _summed(lists, weights, fusion)
     best = np.lexsort((rows, -scores))[:k]
     to_best = np.full(len(rows), -1)
     to_best[best] = np.arange(len(best))
     signals: dict[str, Floats] = {}
     citances: list[Citances] = []
-    for name, found in lists.items():
-        kept = np.flatnonzero(to_best[places[name]] >= 0)
-        at = to_best[places[name][kept]]
+    for found in lists.values():
+        places = to_best[np.searchsorted(rows, found.rows)]
+        kept = np.flatnonzero(places >= 0)
+        at = places[kept]
         for signal, values in found.signals.items():
             signals.setdefault(signal, np.full(len(best), np.nan))[at] = values[kept]
         for column in found.citances:
@@ -167,6 +167,20 @@ def fuse(
     reasons = _reasons(labels, {name: share[best].tolist() for name, share in shares.items()}) if labels else ()
     papers = next(iter(lists.values())).papers
     return Candidates(papers, rows[best], scores[best], {**signals, "fused": scores[best]}, tuple(citances), reasons)
+
+
+def _summed(
+    lists: Mapping[str, Candidates], weights: Mapping[str, float], fusion: Fusion
+) -> "tuple[Rows, Floats, dict[str, Floats]]":
+    """The rows of all candidates of some lists, in order, their fused scores, and what each list adds to these."""
+    import numpy as np
+
+    rows = np.unique(np.concatenate([found.rows for found in lists.values()]))
+    shares = {}
+    for name, found in lists.items():
+        shares[name] = np.zeros(len(rows))
+        shares[name][np.searchsorted(rows, found.rows)] = weights.get(name, 1.0) * _shares(found.scores, fusion)
+    return rows, np.sum(list(shares.values()), axis=0), shares
 
 
 def _reasons(labels: Mapping[str, str], shares: Mapping[str, Sequence[float]]) -> tuple[tuple[Reason, ...], ...]:
@@ -180,15 +194,16 @@ def strongest(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
     return tuple(sorted((one for one in reasons if one.score), key=lambda one: (-abs(one.score), one.name)))
 
 
-def _with_signal(candidates: Candidates, retriever: Retriever, prepared: Any, known: "Rows") -> Candidates:
+def _with_signal(candidates: Candidates, retriever: Retriever, prepared: Any) -> Candidates:
     """Adds a retriever's scores of the candidates that only other retrievers found: rerankers need them."""
     import numpy as np
 
-    missing = np.flatnonzero(~np.isin(candidates.rows, known))
+    values = candidates.signal(retriever.name)
+    missing = np.flatnonzero(np.isnan(values))
     scores = retriever.scored(prepared, candidates.rows[missing])
     if scores is None:
         return candidates
-    values = candidates.signal(retriever.name).copy()
+    values = values.copy()
     values[missing] = scores
     return replace(candidates, signals={**candidates.signals, retriever.name: values})
 
