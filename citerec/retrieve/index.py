@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -184,12 +185,13 @@ def _fill(
         counts = store.counts()
         if not counts.papers:
             raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
-        with java_failures("writing the Lucene index"):
-            write_lucene(store, staging / LUCENE, first, counts, on_progress, abstract_field=options.abstract_field)
-            _check_lucene(staging, counts)
-            lucene_version = str(java_class("org.apache.lucene.util.Version").LATEST.toString())
-        on_progress("checking", 0, 1)
-        fingerprint = store.fingerprint()
+        with _fingerprinting(store) as made:
+            with java_failures("writing the Lucene index"):
+                write_lucene(store, staging / LUCENE, first, counts, on_progress, abstract_field=options.abstract_field)
+                _check_lucene(staging, counts)
+                lucene_version = str(java_class("org.apache.lucene.util.Version").LATEST.toString())
+            on_progress("checking", 0, 1)
+            fingerprint = made.result()
         if options.dense is None:
             shutil.rmtree(staging / DENSE, ignore_errors=True)
         else:
@@ -229,6 +231,20 @@ def _fill(
     manifest.write(staging)
     on_progress("checking", 1, 1)
     return manifest
+
+
+@contextlib.contextmanager
+def _fingerprinting(store: SqliteStore) -> Iterator[Future[str]]:
+    """The fingerprint of a store, made in a thread of its own while Lucene is written.
+
+    Both only read. A thread is enough: SQLite releases Python's lock for every row.
+    """
+    with ThreadPoolExecutor(1, "fingerprint") as pool:
+        try:
+            yield pool.submit(store.fingerprint)
+        except BaseException:
+            store.interrupt()  # Ctrl-C does not wait for it
+            raise
 
 
 def _check_lucene(staging: Path, counts: Counts) -> None:

@@ -406,7 +406,8 @@ def _truncated(store: Path) -> None:
 def _garbage(store: Path) -> None:
     """Every page but the first: opening does not notice it."""
     data = store.read_bytes()
-    store.write_bytes(data[:4096] + b"\x5a" * (len(data) - 4096))
+    page = int.from_bytes(data[16:18], "big")
+    store.write_bytes(data[:page] + b"\x5a" * (len(data) - page))
 
 
 def _without_citations(store: Path) -> None:
