@@ -56,9 +56,8 @@ def ingest(
     """
     ledger = ledger_of(store)
     finished = ledger.finished_shards(first)
-    sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
     todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
-    todo.sort(key=lambda task: -sizes[task[0]])  # large ones first, so that all processes end together
+    sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
     done = {number: sizes[number] if number in finished else 0 for number in sizes}
     tally = {number: counts for number, counts in finished.items() if number in sizes}
     small = sum(sizes[number] for number, _ in todo) < _SMALL_BYTES
