@@ -94,8 +94,8 @@ def index() -> None:
 @click.option(
     "--abstract-field",
     is_flag=True,
-    help="Index abstracts as a field of their own too, so that lucene.weights.abstract can weight them. Lucene then takes half "
-    "as much time again.",
+    help="Index abstracts as a field of their own too, so that lucene.weights.abstract can weight them. Lucene then "
+    "takes half as much time again.",
 )
 @one_of(
     "--engine",
