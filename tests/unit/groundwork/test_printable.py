@@ -17,6 +17,7 @@ def test_no_control_character_is_left_and_offsets_stay(text: str) -> None:
 def test_paragraphs_stay_and_one_line_has_none() -> None:
     assert printable("a\n\nb\x1b]0;x\x07\x9b31m") == "a\n\nb ]0;x  31m"
     assert one_line(" a\r\nb\x85c ") == "a b c"
+    assert one_line("  a  b   c ") == one_line("a b c") == "a b c"
 
 
 @given(st.text(st.sampled_from("ab \t\n\x00\x7f\xa0\u2003\u200b\u00ad漢") | st.characters()))
