@@ -142,6 +142,7 @@ def show_description(description: "Description") -> None:
             built.append(f"recall@100 {vectors.faiss.recall:.3f}")
         facts["  index"] = ", ".join([f"FAISS {vectors.faiss.faiss} {vectors.faiss.kind}", *built])
     facts["analyzer"] = f"{manifest.analyzer} (Lucene {manifest.lucene}, citerec {manifest.citerec})"
+    facts["abstract"] = "a field of its own too" if manifest.abstract_field else "searched with the title"
     facts["default settings"] = ", ".join(f"{key} {default}" for key, (default, _) in all_settings().items())
     facts["fingerprint"] = manifest.fingerprint
     show(console, Table(left("", ""), list(facts.items()), headed=False))

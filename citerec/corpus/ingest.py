@@ -20,6 +20,7 @@ from citerec.groundwork.progress import Progress
 from citerec.records import Abstract, Citation, Paper, Tldr
 
 _BATCH = 1000
+_TOGETHER = 16  # batches that are written to the store at once, in order of id: it then writes fewer pages twice
 # Below this, starting processes costs more than they save.
 _SMALL_BYTES = 8_000_000
 _SOON = 1000  # records after which a mostly bad corpus stops the work early
@@ -61,9 +62,13 @@ def ingest(
     tally = {number: counts for number, counts in finished.items() if number in sizes}
     small = sum(sizes[number] for number, _ in todo) < _SMALL_BYTES
     reading = outcomes_of(functools.partial(_batches, encode=store.encode), todo, 1 if small else workers)
+    unwritten: list[Any] = []
     with contextlib.closing(reading) as batches:
         for _, batch in batches:
-            store.write(batch.encoded)
+            unwritten.append(batch.encoded)
+            if batch.finished or len(unwritten) == _TOGETHER:
+                store.write(*unwritten)
+                unwritten.clear()
             shard = shards[batch.shard - first]
             before = tally.get(batch.shard) or ShardCounts(str(shard.path), shard.format, sizes[batch.shard], 0, 0, 0)
             tally[batch.shard] = replace(

@@ -40,9 +40,9 @@ class MongoStore:
             ]
         return encoded
 
-    def write(self, encoded: Encoded) -> None:
+    def write(self, *encoded: Encoded) -> None:
         """Upserts documents by id; an existing document with a later place stays."""
-        for table, documents in encoded.items():
+        for table, documents in (item for part in encoded for item in part.items()):
             no_later = [({"_id": key, "place": {"$lte": place}}, bson) for key, place, bson in documents]
             self.database.upsert(table, no_later, later=True)
 

@@ -1,6 +1,7 @@
 """Rows of papers, abstracts, TLDRs and citations, as every store holds them."""
 
 import hashlib
+import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ import orjson
 
 from citerec.corpus.store import NumberedRecord
 from citerec.records import Abstract, Citation, Paper, Tldr
+
+_AT_ONCE = 256  # rows that are digested together
 
 Row = tuple[Any, ...]
 
@@ -69,10 +72,12 @@ def digest(tables: Iterable[tuple[str, Iterable[Row]]]) -> str:
     whole = hashlib.blake2b(digest_size=16)
     for table, rows in tables:
         whole.update(table.encode())
-        for row in rows:
+        if table == "citations":
             # A citation without a citing year is digested as it was before citations had one.
-            known = row[:-1] if table == "citations" and row[-1] is None else row
-            whole.update(repr(known).encode("utf-8", "surrogatepass"))
+            rows = (row[:-1] if row[-1] is None else row for row in rows)
+        shown = map(repr, rows)
+        while text := "".join(itertools.islice(shown, _AT_ONCE)):
+            whole.update(text.encode("utf-8", "surrogatepass"))
     return whole.hexdigest()
 
 

@@ -3,6 +3,7 @@
 import itertools
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -58,8 +59,13 @@ class SqliteStore:
     def encode(records: Sequence[NumberedRecord]) -> Encoded:
         return rows_of(records)
 
-    def write(self, encoded: Encoded) -> None:
-        self.database.write(*((_UPSERTS[table], rows) for table, rows in encoded.items() if rows))
+    def write(self, *encoded: Encoded) -> None:
+        # In order of key, so that rows of one page come together. Sorting keeps the order of equal keys.
+        tables = {
+            table: sorted((row for part in encoded for row in part[table]), key=itemgetter(slice(len(keys))))
+            for table, keys in KEYS.items()
+        }
+        self.database.write(*((_UPSERTS[table], rows) for table, rows in tables.items() if rows))
 
     def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
         found: dict[str, Paper] = {}
@@ -201,6 +207,10 @@ class SqliteStore:
 
     def close(self) -> None:
         self.database.close()
+
+    def interrupt(self) -> None:
+        """Ends what other threads are reading, with an error there."""
+        self.database.interrupt()
 
     def finish(self) -> None:
         self.database.finish()

@@ -94,8 +94,11 @@ class PaperStore(Protocol):
     def encode(records: Sequence[NumberedRecord]) -> Any:
         """Records in the form that `write` takes: picklable, made in the processes that read."""
 
-    def write(self, encoded: Any) -> None:
-        """Upserts encoded records by id; of two with one id the later place wins, at the same place the later one."""
+    def write(self, *encoded: Any) -> None:
+        """Upserts encoded records by id; of two with one id the later place wins, at the same place the later one.
+
+        Many at once are faster than few.
+        """
 
     def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
         """Records, by id, without abstracts and TLDRs unless `texts`; unknown ids are left out."""

@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypeVar
@@ -57,6 +58,8 @@ class BuildOptions:
     Attributes:
         max_bad: Share of bad records above which the build stops.
         citances: Files of contexts whose sentences become citances of the papers they cite.
+        abstract_field: Whether abstracts are a field of their own too, so that `lucene.weights.abstract` can be used.
+            An index that is added to keeps what it has.
         dense: How to make vectors beside the Lucene index. If None, a build makes none, and papers added to an index
             with vectors are encoded as the rest was, or by the model that the given vectors are from.
     """
@@ -65,6 +68,7 @@ class BuildOptions:
     max_bad: float = 0.05
     workers: int | None = None
     citances: tuple[Path, ...] = ()
+    abstract_field: bool = False
     dense: DenseOptions | None = None
 
 
@@ -84,7 +88,8 @@ def build_index(
     if out.exists() and not is_index(out) and (not out.is_dir() or any(out.iterdir())):
         raise SourceError(f"{out} exists and is not an index", "Give another --out, or remove it first.")
     shards = find_shards(sources, options.format_name, options.citances)
-    with staging_of(out, plan_of(shards, "build")) as journal:
+    plan = plan_of(shards, "build", abstract_field=options.abstract_field)
+    with staging_of(out, plan) as journal:
         return _fill(journal, shards, options, out / DENSE, on_progress)
 
 
@@ -106,9 +111,11 @@ def add_to_index(
     recover(index)
     before = Manifest.read(index)
     shards = find_shards(sources, options.format_name, options.citances)
+    options = replace(options, abstract_field=before.abstract_field)
     if has_vectors(index / DENSE):
         options = replace(options, dense=renewal(index / DENSE, options.dense))
-    with staging_of(index, plan_of(shards, f"add to {before.fingerprint}"), functools.partial(_copy, index)) as journal:
+    plan = plan_of(shards, f"add to {before.fingerprint}", abstract_field=options.abstract_field)
+    with staging_of(index, plan, functools.partial(_copy, index)) as journal:
         return _fill(journal, shards, options, index / DENSE, on_progress)
 
 
@@ -179,13 +186,14 @@ def _fill(
         counts = store.counts()
         if not counts.papers:
             raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
-        with java_failures("writing the Lucene index"):
-            write_lucene(store, staging / LUCENE, first, counts, on_progress)
-            _check_lucene(staging, counts)
-            write_rows(store, staging / LUCENE)
-            lucene_version = str(java_class("org.apache.lucene.util.Version").LATEST.toString())
-        on_progress("checking", 0, 1)
-        fingerprint = store.fingerprint()
+        with _fingerprinting(store) as made:
+            with java_failures("writing the Lucene index"):
+                write_lucene(store, staging / LUCENE, first, counts, on_progress, abstract_field=options.abstract_field)
+                _check_lucene(staging, counts)
+                write_rows(store, staging / LUCENE)
+                lucene_version = str(java_class("org.apache.lucene.util.Version").LATEST.toString())
+            on_progress("checking", 0, 1)
+            fingerprint = made.result()
         if options.dense is None:
             shutil.rmtree(staging / DENSE, ignore_errors=True)
         else:
@@ -209,6 +217,7 @@ def _fill(
             citerec=__version__,
             lucene=lucene_version,
             analyzer=ANALYZER,
+            abstract_field=options.abstract_field,
             fingerprint=fingerprint,
             counts=IndexCounts(
                 **asdict(counts),
@@ -226,6 +235,20 @@ def _fill(
     return manifest
 
 
+@contextlib.contextmanager
+def _fingerprinting(store: SqliteStore) -> Iterator[Future[str]]:
+    """The fingerprint of a store, made in a thread of its own while Lucene is written.
+
+    Both only read. A thread is enough: SQLite releases Python's lock for every row.
+    """
+    with ThreadPoolExecutor(1, "fingerprint") as pool:
+        try:
+            yield pool.submit(store.fingerprint)
+        except BaseException:
+            store.interrupt()  # Ctrl-C does not wait for it
+            raise
+
+
 def _check_lucene(staging: Path, counts: Counts) -> None:
     """Raises an error unless Lucene has all documents: an index to which papers are added may be damaged."""
     for name, expected in (("papers", counts.papers), ("citances", counts.citances)):
@@ -238,11 +261,20 @@ def _check_lucene(staging: Path, counts: Counts) -> None:
             )
 
 
-def write_lucene(store: PaperStore, path: Path, first: int, counts: Counts, on_progress: Progress) -> None:
+def write_lucene(
+    store: PaperStore,
+    path: Path,
+    first: int,
+    counts: Counts,
+    on_progress: Progress,
+    *,
+    abstract_field: bool = False,
+) -> None:
     """Updates both Lucene indexes from the store: everything, or the changes since the first shard of this run."""
     path.mkdir(exist_ok=True)
     since = place_of(first) if first > 1 else 0
-    with LuceneWriter[SearchableText](path / "papers", PaperDocument) as papers:
+    make_document = functools.partial(PaperDocument, abstract_field=abstract_field)
+    with LuceneWriter[SearchableText](path / "papers", make_document) as papers:
         advance = functools.partial(_advance, on_progress, "indexing papers", counts.papers)
         _write(
             papers, lambda after: ((one.paper_id, one) for one in store.searchable_texts(after, since)), first, advance

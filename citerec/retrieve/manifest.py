@@ -36,13 +36,18 @@ class IndexCounts(_Part):
 
 
 class Manifest(_Part):
-    """`manifest.json`. It is written last: a directory without it is not an index."""
+    """`manifest.json`. It is written last: a directory without it is not an index.
+
+    `abstract_field` is whether abstracts are a field of their own. Indexes that do not state it were built when they
+    always were.
+    """
 
     kind: str = KIND
     version: int = VERSION
     citerec: str
     lucene: str
     analyzer: str
+    abstract_field: bool = True
     fingerprint: str
     counts: IndexCounts
     sources: list[ShardCounts]

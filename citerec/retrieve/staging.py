@@ -57,9 +57,9 @@ def followed(path: Path) -> Path:
     return path.resolve() if path.is_symlink() else path
 
 
-def plan_of(shards: list[Shard], what: str) -> dict[str, object]:
-    """What is built from which shards: an interrupted build is resumed if this is the same."""
-    return {"what": what, "shards": [[*identity(shard.path), shard.format] for shard in shards]}
+def plan_of(shards: list[Shard], what: str, **options: object) -> dict[str, object]:
+    """What is built from which shards, how: an interrupted build is resumed if this is the same."""
+    return {"what": what, **options, "shards": [[*identity(shard.path), shard.format] for shard in shards]}
 
 
 @contextlib.contextmanager

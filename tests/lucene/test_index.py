@@ -17,6 +17,7 @@ from citerec.recommend import Recommender
 from citerec.retrieve.describe import describe, list_indexes
 from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
 from citerec.retrieve.verify import verify
+from citerec.systems import Recipe
 from tests.conftest import s2ag_paper, write_lines
 
 WORDS = "retrieval ranking citation neural graph index query corpus model language entropy protein galaxy".split()
@@ -85,6 +86,31 @@ def test_adding_gives_what_a_build_from_all_sources_gives(release: Path, tmp_pat
     assert manifest.fingerprint == json_manifest(tmp_path / "whole")["fingerprint"]
     assert answers(tmp_path / "grown") == answers(tmp_path / "whole")
     assert verify(tmp_path / "grown") == []
+
+
+def test_an_index_keeps_its_fields_when_papers_are_added(release: Path, tmp_path: Path) -> None:
+    one = write_lines(tmp_path / "one.jsonl", [{"paper_id": "x", "title": "Neural", "abstract": "Ranking of graphs."}])
+    weighted = Recipe.load(None, ["lucene.weights.abstract=1"])
+    for asked in (True, False):
+        index = tmp_path / f"index-{asked}"
+        build_index([release], index, BuildOptions(abstract_field=asked))
+        manifest = add_to_index([one], index, BuildOptions(abstract_field=not asked))
+        assert manifest.abstract_field == json_manifest(index)["abstract_field"] == asked
+    hits = Recommender.open(tmp_path / "index-True", weighted).search("ranking graphs <REF>", k=2001)
+    assert "x" in {hit.paper.paper_id for hit in hits}
+
+
+def test_an_index_that_does_not_state_its_fields_has_all_of_them(release: Path, tmp_path: Path) -> None:
+    """Indexes of earlier versions."""
+    index = tmp_path / "index"
+    build_index([release], index, BuildOptions(abstract_field=True))
+    stated = json_manifest(index)
+    del stated["abstract_field"]
+    (index / "manifest.json").write_text(json.dumps(stated))
+    more = write_lines(tmp_path / "more.jsonl", [{"paper_id": "m", "title": "More", "abstract": "Okapi."}])
+    assert add_to_index([more], index).abstract_field
+    hits = Recommender.open(index, Recipe.load(None, ["lucene.weights.abstract=1"])).search("okapi <REF>")
+    assert [hit.paper.paper_id for hit in hits] == ["m"]
 
 
 def json_manifest(index: Path) -> dict[str, object]:
@@ -382,7 +408,8 @@ def _truncated(store: Path) -> None:
 def _garbage(store: Path) -> None:
     """Every page but the first: opening does not notice it."""
     data = store.read_bytes()
-    store.write_bytes(data[:4096] + b"\x5a" * (len(data) - 4096))
+    page = int.from_bytes(data[16:18], "big")
+    store.write_bytes(data[:page] + b"\x5a" * (len(data) - page))
 
 
 def _without_citations(store: Path) -> None:

@@ -11,10 +11,10 @@ from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.recommend import Recommender, SearchOptions
 from citerec.records import NO_FILTERS, Context, Filters
-from citerec.retrieve.index import build_index, open_store
+from citerec.retrieve.index import BuildOptions, build_index, open_store
 from citerec.retrieve.lucene.queries import SORTS, filtered
 from citerec.systems import Recipe
-from tests.conftest import s2ag_paper, write_lines
+from tests.conftest import DEMO, s2ag_paper, write_lines
 
 
 def fields(*names: str) -> list[dict[str, str]]:
@@ -169,13 +169,51 @@ def test_as_of_year_can_be_switched_off(recommender: Recommender) -> None:
     assert {candidate.paper_id for candidate in all_years} == {"1", "2", "3", "4", "5", "6", "10"}
 
 
-def test_the_matches_add_up_to_the_score(demo_index: Path) -> None:
-    for settings in (Recipe(), Recipe.load(None, ["lucene.weights.abstract=0.7", "lucene.weights.title=2"])):
-        recommender = Recommender.open(demo_index, settings)
+@pytest.fixture(scope="module")
+def fielded_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The demo corpus, abstracts as a field of their own too."""
+    out = tmp_path_factory.mktemp("fielded") / "demo"
+    build_index([DEMO], out, BuildOptions(abstract_field=True))
+    return out
+
+
+def test_the_matches_add_up_to_the_score(demo_index: Path, fielded_index: Path) -> None:
+    weighted = Recipe.load(None, ["lucene.weights.abstract=0.7", "lucene.weights.title=2"])
+    for index, settings in ((demo_index, Recipe()), (fielded_index, weighted)):
+        recommender = Recommender.open(index, settings)
         context = Context("Random <REF> forests of decision trees.", before="Trees overfit.", after="Voting helps.")
         for hit in recommender.search(context, k=20, explain=True):
             assert sum(match.score for match in hit.matches) == pytest.approx(hit.score, rel=1e-4)
             assert all(match.fields for match in hit.matches)
+
+
+def test_matches_name_the_fields_of_a_word_with_and_without_a_field_of_abstracts(
+    demo_index: Path, fielded_index: Path
+) -> None:
+    sentence = "Random forests of decision trees learn deep networks <REF>."
+    seen = set()
+    for index in (demo_index, fielded_index):
+        for hit in Recommender.open(index).search(sentence, k=50, explain=True):
+            title, abstract = hit.paper.title.lower().split(), (hit.paper.abstract or "").lower().split()
+            for match in hit.matches:
+                word = match.word.lower()
+                seen.add(match.fields)
+                # Other forms of a word match too, so this holds in one direction.
+                assert word not in title or "title" in match.fields
+                assert word not in abstract or "abstract" in match.fields
+    assert seen == {("title",), ("abstract",), ("title", "abstract")}
+    with_field, without = (
+        [(hit.paper.paper_id, hit.score, hit.matches) for hit in Recommender.open(index).search(sentence, explain=True)]
+        for index in (demo_index, fielded_index)
+    )
+    assert with_field == without
+
+
+def test_a_weight_for_a_field_that_the_index_lacks_is_refused(demo_index: Path) -> None:
+    settings = Recipe.load(None, ["lucene.weights.abstract=0.7"])
+    with pytest.raises(SettingsError, match=r"weights.abstract is 0.7, but .* has no field of abstracts") as raised:
+        Recommender.open(demo_index, settings)
+    assert "--abstract-field" in raised.value.remedy
 
 
 def test_weights_change_what_a_field_is_worth(demo_index: Path) -> None:

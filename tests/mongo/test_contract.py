@@ -103,6 +103,12 @@ def test_the_later_place_wins(store: PaperStore, order: tuple[int, int], apart: 
     assert store.counts().papers == store.counts().citances == 1
 
 
+def test_of_batches_written_together_the_later_place_wins(store: PaperStore) -> None:
+    records = [(place, Paper("p", title=str(number))) for number, place in enumerate((3, 9, 9, 1))]
+    store.write(*(store.encode([NumberedRecord(*record)]) for record in records))
+    assert store.papers(["p"])["p"].title == "2"
+
+
 def test_an_earlier_record_in_a_batch_of_others_does_no_harm(store: PaperStore) -> None:
     fill(store, (9, Paper("p", title="new")))
     fill(store, (1, Paper("a", title="a")), (2, Paper("p", title="old")), (3, Paper("z", title="z")))

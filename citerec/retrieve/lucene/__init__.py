@@ -12,7 +12,7 @@ from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey, Citances
 from citerec.retrieve.lucene import fields
 from citerec.retrieve.lucene.documents import citing_sentence, hits_of
-from citerec.retrieve.lucene.jvm import java_class, java_failures
+from citerec.retrieve.lucene.jvm import java_class, java_failures, java_text
 from citerec.retrieve.lucene.queries import (
     ENGINE_FIELDS,
     SORTS,
@@ -49,7 +49,7 @@ class LuceneRetriever(Retriever):
 
     Raises:
         IndexUnusableError: Lucene cannot open the index.
-        SettingsError: No field of the index has a weight.
+        SettingsError: No field of the index has a weight, or a field that it lacks has one.
     """
 
     name = "lucene"
@@ -72,6 +72,11 @@ class LuceneRetriever(Retriever):
             self._parsers = Parsers(self.settings)
             if not self._parsers.reach(citances=has_citances):
                 raise SettingsError("every weight is 0", "Give one field a weight: --set lucene.weights.text=1")
+            if (weight := self.settings.weights.abstract) and not self._papers.has_field(fields.ABSTRACT):
+                raise SettingsError(
+                    f"lucene.weights.abstract is {weight:g}, but {path.parent} has no field of abstracts",
+                    "Set it to 0, or build the index again with --abstract-field.",
+                )
 
     def close(self) -> None:
         """Closes the index's files."""
@@ -181,12 +186,13 @@ class LuceneRetriever(Retriever):
             words = query_terms(topic, self.settings)
             document = self._papers.document(((fields.ID, candidate.paper_id),))
             for term, (_, times) in words.items():
-                for name in ("title", "abstract", "text"):
-                    score = self._papers.term_score(document, ENGINE_FIELDS[name], term)
-                    if score > 0:
-                        found[term] += times * score * getattr(weights, name)
-                        if name != "text":
-                            where[term].append(name)
+                for name, engine in ENGINE_FIELDS.items():
+                    if weight := getattr(weights, name):
+                        found[term] += times * weight * self._papers.term_score(document, engine, term)
+                in_text, in_title = (
+                    self._papers.frequency(document, name, term) for name in (fields.TEXT, fields.TITLE)
+                )
+                where[term] += ["title"] * (in_title > 0) + ["abstract"] * (in_text > in_title)
             if candidate.citance and self._citances is not None:
                 place = ((fields.ID, candidate.paper_id), (fields.CITING, candidate.citance.citing_id))
                 document = self._citances.document(place, candidate.citance.position)
@@ -285,6 +291,17 @@ class _Searcher:
             )
             builder.add(place, occur().FILTER)
         return int(self._searcher.search(builder.build(), 1).scoreDocs[0].doc)
+
+    def has_field(self, name: str) -> bool:
+        """Whether any document was written with this field."""
+        infos = java_class("org.apache.lucene.index.FieldInfos").getMergedFieldInfos(self.reader)
+        return infos.fieldInfo(name) is not None
+
+    def frequency(self, document: int, field: str, term: str) -> int:
+        """How often a field of a document has a term."""
+        term_bytes = java_class("org.apache.lucene.util.BytesRef")(java_text(term))
+        found = java_class("org.apache.lucene.index.MultiTerms").getTermPostingsEnum(self.reader, field, term_bytes)
+        return int(found.freq()) if found is not None and found.advance(document) == document else 0
 
     def term_score(self, document: int, field: str, term: str) -> float:
         """The BM25 score of a document for a term; 0 if the document lacks it."""

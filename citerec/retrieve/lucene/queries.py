@@ -38,7 +38,9 @@ class Weights(PartSettings):
 
     text: float = Field(default=1.0, ge=0, le=1000, description="title and abstract as one field")
     title: float = Field(default=0.35, ge=0, le=1000, description="the title alone")
-    abstract: float = Field(default=0.0, ge=0, le=1000, description="the abstract alone")
+    abstract: float = Field(
+        default=0.0, ge=0, le=1000, description="the abstract alone, in an index built with --abstract-field"
+    )
     citances: float = Field(default=1.8, ge=0, le=1000, description="sentences of other papers that cite the paper")
 
 
