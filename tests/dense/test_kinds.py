@@ -20,7 +20,7 @@ from citerec.retrieve.dense.kinds import (
 )
 from tests.dense.conftest import unit_vectors
 
-KINDS: tuple[Asked, ...] = ("flat", "hnsw", "ivfpq")
+KINDS: tuple[Asked, ...] = ("flat", "ivfsq", "ivfpq", "hnsw")
 
 
 def write(folder: Path, count: int, dimension: int = 32) -> np.ndarray:
@@ -52,7 +52,7 @@ def test_few_vectors_are_searched_too(tmp_path: Path, kind: Asked, count: int) -
     assert build_faiss(tmp_path, kind, no_progress).recall >= RECALL
 
 
-@pytest.mark.parametrize("kind", ["flat", "ivfpq"])
+@pytest.mark.parametrize("kind", ["flat", "ivfsq", "ivfpq"])
 def test_equal_vectors_make_equal_bytes(tmp_path: Path, kind: Asked) -> None:
     for name in ("one", "two"):
         write(tmp_path / name, 10_000)
@@ -86,13 +86,9 @@ def test_the_index_is_mapped_not_read(tmp_path: Path, kind: Asked) -> None:
 
 
 def test_the_number_of_vectors_decides_unless_a_kind_is_asked_for() -> None:
-    assert [choose("auto", count, 384) for count in (1, 250_000, 300_000, 10_000_000, 20_000_000)] == [
-        "flat",
-        "flat",
-        "hnsw",
-        "hnsw",
-        "ivfpq",
-    ]
-    assert choose("auto", 200_000, 768) == "hnsw"
+    counts = (1, 130_000, 131_000, 10_000_000, 20_000_000)
+    assert [choose("auto", count, 384) for count in counts] == ["flat", "flat", "ivfsq", "ivfsq", "ivfpq"]
+    assert choose("auto", 100_000, 768) == "ivfsq"
+    assert choose("ivfsq", 100, 8) == "flat", "too few to learn lists from"
     assert choose("ivfpq", 20_000, 8) == "ivfpq"
     assert choose("ivfpq", 10, 8) == "flat", "too few to learn codes from"
