@@ -23,10 +23,10 @@ RECALL = 0.99
 K = 100
 """Number of hits for which `probe` is measured."""
 
-# Numbers (vectors times dimension) up to which a kind is chosen: benchmarks/vectors.py. A flat search reads all of them,
-# 0.12 ms per million, and is exact. From there on IVF-SQ is at least twice as fast for the thousand hits that a hybrid
-# reads, with and without filters; HNSW is not, because it must search as far as there are hits to find, and farther
-# under a filter. IVF-SQ needs a byte for each number in memory, IVF-PQ an eighth of that.
+# Numbers (vectors times dimension) up to which a kind is chosen: benchmarks/vectors.py. A flat search reads all of
+# them, 0.12 to 0.15 ms per million, and is exact. Beyond, IVF-SQ is two to four times as fast for the thousand hits
+# that a hybrid reads, with and without a filter. HNSW is not: it must search as far as there are hits to find, and
+# farther under a filter; it wins only for few hits. IVF-SQ needs a byte for each number in memory, IVF-PQ an eighth.
 _FLAT_NUMBERS = 50e6
 _CODED_NUMBERS = 4e9
 
@@ -41,7 +41,7 @@ _PROBES: dict[IndexKind, tuple[int, ...]] = {
 REFINE: dict[IndexKind, float] = {"ivfsq": 1.25, "ivfpq": 10}
 """How many candidates for each hit are scored again with their own vectors, where the index holds codes.
 
-8 bits need 1.1 (MiniLM, data/acm); 1.25 is enough even if one number of each vector is ten times as large as the others.
+For 8 bits 1.1 was enough (MiniLM, data/acm), and 1.25 too if one number of each vector is ten times as large.
 """
 
 _MOST_LISTS = 65_536
@@ -78,7 +78,7 @@ def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSetti
     """Builds `index.faiss` over `vectors.npy`, and finds how far it must search to reach `RECALL`.
 
     HNSW is built by all processors at once, so its bytes, and one hit in a few hundred, differ between builds. With
-    OMP_NUM_THREADS=1 they do not. The other kinds never differ.
+    OMP_NUM_THREADS=1 they do not. The other kinds, and so all that `auto` chooses, do not differ.
     """
     faiss = faiss_module()
     vectors = mapped(folder / "vectors.npy")

@@ -43,7 +43,7 @@ class SearchSettings(PartSettings):
     probe: int | None = Field(
         default=None,
         ge=1,
-        description="nprobe of IVF-SQ and IVF-PQ, efSearch of HNSW; by default what the build found for a recall of 0.99",
+        description="nprobe of IVF-SQ and IVF-PQ, efSearch of HNSW; by default what the build found for recall 0.99",
     )
 
 
