@@ -1,19 +1,19 @@
-"""Vectors: the three kinds of FAISS index, at the size of data/acm and at a million.
+"""Vectors: the kinds of FAISS index, for the hits that retrievers read, with and without a filter by year.
 
-Run it with `python benchmarks/vectors.py --queries QUERIES.npy [--most 1000000]`. The vectors are those of data/acm
-(106,338 papers, 384 numbers); a million of them are the real ones and, around each, seeded noise, renormalised. Queries
-are the encoded contexts of data/acm dev where an index of it is given (`--index`), else vectors with noise. Recall is
-that of the exact 100 nearest. Latency is that of one query after the other on one thread; memory is what the process
-grew by while it opened the index and answered them, its own and what it mapped. All kinds are measured in one run.
+Run it with `python benchmarks/vectors.py --index INDEX [--most 1000000] [--kinds flat,ivfsq,ivfpq,hnsw]`, with an index
+of data/acm that has vectors (106,338 papers, 384 numbers). More of them are the real ones and, around each, seeded
+noise, renormalised. Queries are encoded contexts of data/acm dev. Recall is that of the exact k nearest of those that
+pass. Kinds take turns in one process, ten queries each, on one thread; times are processor time, scoring candidates
+again included. A kind searches as far as its build found, and farther by as much as a filter takes away.
 """
 
 import argparse
-import json
-import subprocess
-import sys
+import os
 import tempfile
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +22,27 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
 from citerec.groundwork.progress import no_progress
 from citerec.retrieve.dense.files import ArrayWriter, mapped
-from citerec.retrieve.dense.kinds import build_faiss, faiss_module, nearest, noisy, open_faiss, parameters, recall_at
+from citerec.retrieve.dense.kinds import (
+    REFINE,
+    Asked,
+    build_faiss,
+    candidates,
+    decoded,
+    faiss_module,
+    open_faiss,
+    parameters,
+    to_search,
+)
 from citerec.retrieve.dense.manifest import FaissSettings
 from citerec.retrieve.dense.retriever import DenseRetriever
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "acm"
-KINDS = ("flat", "hnsw", "ivfpq")
-MEASURED = 300
+KINDS: tuple[Asked, ...] = ("flat", "ivfsq", "ivfpq", "hnsw")
+HITS = (10, 100, 1000)
+PASSING = (1.0, 0.7, 0.3)
+MEASURED, TURN = 60, 10
+
+Searched = tuple[Any, FaissSettings]
 
 
 def multiplied(vectors: NDArray[np.float16], count: int, path: Path) -> None:
@@ -42,84 +56,96 @@ def multiplied(vectors: NDArray[np.float16], count: int, path: Path) -> None:
             writer.append(part / np.linalg.norm(part, axis=1, keepdims=True))
 
 
-def queries_of(index: Path | None, vectors: NDArray[np.float16]) -> NDArray[np.float32]:
-    if index is None:
-        return noisy(vectors, MEASURED, seed=1)
+def queries_of(index: Path) -> NDArray[np.float32]:
+    contexts = list(read_contexts(DATA / "contexts-dev.jsonl"))
+    chosen = np.sort(np.random.default_rng(3).choice(len(contexts), MEASURED, replace=False))
     retriever = DenseRetriever(index / "dense", None, lambda _: ())
-    return retriever.prepare([topic_of(context) for context in read_contexts(DATA / "contexts-dev.jsonl")])
+    return retriever.prepare([topic_of(contexts[at]) for at in chosen])
 
 
-def memory() -> tuple[int, int]:
-    """Own and mapped megabytes of this process."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    fields = {
-        name: int(value.split()[0]) // 1000
-        for name, _, value in (line.partition(":") for line in lines)
-        if "Rss" in name
-    }
-    return fields["RssAnon"], fields["RssFile"]
+def exactly(vectors: NDArray[np.float16], queries: NDArray[np.float32], passes: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The rows of the nearest that pass, (queries, the most hits)."""
+    scores = np.concatenate(
+        [queries @ decoded(vectors[at : at + 16_384]).T for at in range(0, len(vectors), 16_384)], axis=1
+    )
+    scores[:, ~passes] = -2
+    best: NDArray[np.int64] = np.argsort(-scores, axis=1, kind="stable")[:, : max(HITS)]
+    return best
 
 
-def search_alone(folder: Path) -> None:
-    """In a process of its own: opens the index, answers queries, tells times and memory as JSON."""
-    faiss_module().omp_set_num_threads(1)
-    settings = FaissSettings.model_validate_json((folder / "settings.json").read_text())
-    vectors, queries = mapped(folder / "vectors.npy"), np.load(folder / "queries.npy")[:MEASURED]
-    exact = np.load(folder / "exact.npy")[:MEASURED]
-    before = memory()
-    index = open_faiss(folder)
-    for query in queries[:20]:
-        index.search(query[None], 100, params=parameters(settings.kind, settings.probe, 100, None))
-    seconds = []
-    for query in queries:
-        begun = time.perf_counter()
-        recall_at(index, settings.kind, settings.probe, vectors, query[None], exact[:1])
-        seconds.append(time.perf_counter() - begun)
-    after = memory()
-    recall = recall_at(index, settings.kind, settings.probe, vectors, queries, exact)
-    median, p95 = np.percentile(seconds, [50, 95]) * 1000
-    own, mapped_too = (late - early for early, late in zip(before, after, strict=True))
-    print(json.dumps({"recall": recall, "median": median, "p95": p95, "own": own, "mapped": mapped_too}))
+def answer(
+    searched: Searched, vectors: NDArray[np.float16], query: NDArray[np.float32], k: int, share: float, selector: Any
+) -> NDArray[np.int64]:
+    index, settings = searched
+    wider = -(-settings.probe // share)
+    found = parameters(settings.kind, int(wider), k, selector)
+    rows: NDArray[np.int64] = index.search(
+        to_search(settings.kind, query)[None], candidates(settings.kind, k), params=found
+    )[1][0]
+    rows = rows[rows >= 0]
+    if settings.kind not in REFINE:
+        return rows
+    return rows[np.argsort(-(decoded(vectors[rows]) @ query), kind="stable")[:k]]
 
 
-def measure(folder: Path, count: int, queries: NDArray[np.float32]) -> None:
-    vectors = mapped(folder / "vectors.npy")
-    np.save(folder / "queries.npy", queries)
-    np.save(folder / "exact.npy", nearest(vectors, queries[:MEASURED], 100, no_progress))
-    for kind in KINDS:
-        begun = time.perf_counter()
-        settings = build_faiss(folder, kind, no_progress)
-        seconds = time.perf_counter() - begun
-        (folder / "settings.json").write_text(settings.model_dump_json())
-        command = [sys.executable, __file__, "--alone", str(folder)]
-        found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        size = (folder / "index.faiss").stat().st_size / 1e6
+def built(folder: Path, kinds: Iterable[Asked]) -> dict[str, Searched]:
+    """An index of each kind, and a line for its build."""
+    print("| vectors | kind | probe | recall@100 (noise) | MB | processor s, to find the probe too |")
+    print("|---|---|---|---|---|---|")
+    indexes = {}
+    count = len(mapped(folder / "vectors.npy"))
+    for kind in kinds:
+        own = folder / kind
+        own.mkdir()
+        os.link(folder / "vectors.npy", own / "vectors.npy")
+        begun = time.process_time()
+        settings = build_faiss(own, kind, no_progress)
+        seconds, size = time.process_time() - begun, (own / "index.faiss").stat().st_size / 1e6
         print(
-            f"| {count:,} | {kind} | {settings.probe or '–'} | {settings.recall:.3f} | {found['recall']:.3f} "
-            f"| {found['median']:.2f} | {found['p95']:.2f} | {found['own']} + {found['mapped']} | {size:,.0f} "
-            f"| {seconds:,.0f} |",
+            f"| {count:,} | {kind} | {settings.probe or '–'} | {settings.recall:.3f} | {size:,.0f} | {seconds:,.0f} |",
             flush=True,
         )
+        indexes[kind] = open_faiss(own), settings
+    return indexes
+
+
+def measure(folder: Path, kinds: Sequence[Asked], queries: NDArray[np.float32], years: NDArray[np.int32]) -> None:
+    indexes, vectors = built(folder, kinds), mapped(folder / "vectors.npy")
+    print(f"\n| passing | k | {' | '.join(f'{kind} ms, recall' for kind in kinds)} | load |")
+    print(f"|---|---|{'---|' * len(kinds)}---|")
+    for share in PASSING:
+        passes = years <= np.quantile(years, share)
+        selector = None if share == 1 else faiss_module().IDSelectorBitmap(np.packbits(passes, bitorder="little"))
+        exact = exactly(vectors, queries, passes)
+        for k in HITS:
+            times: dict[str, list[float]] = {kind: [] for kind in kinds}
+            right = dict.fromkeys(kinds, 0)
+            for turn in range(0, len(queries), TURN):
+                for kind in kinds:
+                    for at in range(turn, min(turn + TURN, len(queries))):
+                        begun = time.thread_time()
+                        rows = answer(indexes[kind], vectors, queries[at], k, passes.mean(), selector)
+                        times[kind].append(time.thread_time() - begun)
+                        right[kind] += len(np.intersect1d(rows, exact[at, :k]))
+            cells = (f"{np.median(times[kind]) * 1e3:.2f}, {right[kind] / k / len(queries):.3f}" for kind in kinds)
+            print(f"| {passes.mean():.0%} | {k:,} | {' | '.join(cells)} | {os.getloadavg()[0]:.1f} |", flush=True)
+    print()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--index", type=Path, help="an index of data/acm with vectors: encodes the queries")
+    parser.add_argument("--index", type=Path, required=True, help="an index of data/acm with vectors")
     parser.add_argument("--most", type=int, default=1_000_000)
-    parser.add_argument("--work", type=Path, help="where the vectors are written; some 5 GB")
-    parser.add_argument("--alone", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--kinds", type=lambda names: names.split(","), default=KINDS)
+    parser.add_argument("--work", type=Path, help="where the vectors and indexes are written; some 5 GB")
     arguments = parser.parse_args()
-    if arguments.alone:
-        search_alone(arguments.alone)
-        return
-    vectors = mapped(DATA / "minilm-l6" / "vectors.npy")
-    queries = queries_of(arguments.index, vectors)
-    print("| vectors | kind | probe | recall (noise) | recall | median ms | p95 ms | MB own + mapped | MB file | s |")
-    print("|---|---|---|---|---|---|---|---|---|---|", flush=True)
-    for count in (len(vectors), arguments.most):
+    faiss_module().omp_set_num_threads(1)
+    vectors, years = (mapped(arguments.index / "dense" / name) for name in ("vectors.npy", "years.npy"))
+    queries = queries_of(arguments.index)
+    for count in sorted({len(vectors), arguments.most}):
         with tempfile.TemporaryDirectory(dir=arguments.work) as work:
             multiplied(vectors, count, Path(work) / "vectors.npy")
-            measure(Path(work), count, queries)
+            measure(Path(work), arguments.kinds, queries, np.resize(years, count))
 
 
 if __name__ == "__main__":

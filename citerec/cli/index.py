@@ -69,7 +69,11 @@ _vector_options = [
         help="Vectors that --model made elsewhere, in place of encoding: a folder with vectors.npy and ids.npy, or "
         "S2AG's embeddings-specter_v2; may be repeated.",
     ),
-    one_of("--kind", ["auto", "flat", "hnsw", "ivfpq"], "Kind of FAISS index; auto chooses by the number of vectors."),
+    one_of(
+        "--kind",
+        ["auto", "flat", "ivfsq", "ivfpq", "hnsw"],
+        "Kind of FAISS index; auto chooses by the number of vectors.",
+    ),
     number("--max-tokens", 192, "How many tokens of a paper's text are encoded.", least=8),
     click.option(
         "--backend",

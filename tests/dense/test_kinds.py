@@ -20,7 +20,7 @@ from citerec.retrieve.dense.kinds import (
 )
 from tests.dense.conftest import unit_vectors
 
-KINDS: tuple[Asked, ...] = ("flat", "hnsw", "ivfpq")
+KINDS: tuple[Asked, ...] = ("flat", "ivfsq", "ivfpq", "hnsw")
 
 
 def write(folder: Path, count: int, dimension: int = 32) -> np.ndarray:
@@ -52,7 +52,7 @@ def test_few_vectors_are_searched_too(tmp_path: Path, kind: Asked, count: int) -
     assert build_faiss(tmp_path, kind, no_progress).recall >= RECALL
 
 
-@pytest.mark.parametrize("kind", ["flat", "ivfpq"])
+@pytest.mark.parametrize("kind", ["flat", "ivfsq", "ivfpq"])
 def test_equal_vectors_make_equal_bytes(tmp_path: Path, kind: Asked) -> None:
     for name in ("one", "two"):
         write(tmp_path / name, 10_000)
@@ -60,17 +60,30 @@ def test_equal_vectors_make_equal_bytes(tmp_path: Path, kind: Asked) -> None:
     assert (tmp_path / "one" / "index.faiss").read_bytes() == (tmp_path / "two" / "index.faiss").read_bytes()
 
 
-def test_hnsw_makes_equal_bytes_on_one_thread(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "threads"), [("hnsw", (1, 1)), ("ivfsq", (1, 2))])
+def test_how_many_threads_make_equal_bytes(tmp_path: Path, kind: Asked, threads: tuple[int, int]) -> None:
     faiss = faiss_module()
-    threads = faiss.omp_get_max_threads()
-    faiss.omp_set_num_threads(1)
+    before = faiss.omp_get_max_threads()
     try:
-        for name in ("one", "two"):
+        for name, number in zip(("one", "two"), threads, strict=True):
+            faiss.omp_set_num_threads(number)
             write(tmp_path / name, 2000)
-            build_faiss(tmp_path / name, "hnsw", no_progress)
+            build_faiss(tmp_path / name, kind, no_progress)
     finally:
-        faiss.omp_set_num_threads(threads)
+        faiss.omp_set_num_threads(before)
     assert (tmp_path / "one" / "index.faiss").read_bytes() == (tmp_path / "two" / "index.faiss").read_bytes()
+
+
+def test_eight_bits_serve_vectors_in_which_one_number_is_far_larger(tmp_path: Path) -> None:
+    vectors = unit_vectors(12_000, 32)
+    vectors[:, 5] *= 10
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    with ArrayWriter(tmp_path / "vectors.npy", "<f2", (32,)) as writer:
+        writer.append(vectors)
+    settings = build_faiss(tmp_path, "ivfsq", no_progress)
+    assert settings.recall >= RECALL
+    assert settings.probe < settings.build["lists"]
+    assert (tmp_path / "index.faiss").stat().st_size < 0.8 * (tmp_path / "vectors.npy").stat().st_size
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -86,13 +99,9 @@ def test_the_index_is_mapped_not_read(tmp_path: Path, kind: Asked) -> None:
 
 
 def test_the_number_of_vectors_decides_unless_a_kind_is_asked_for() -> None:
-    assert [choose("auto", count, 384) for count in (1, 250_000, 300_000, 10_000_000, 20_000_000)] == [
-        "flat",
-        "flat",
-        "hnsw",
-        "hnsw",
-        "ivfpq",
-    ]
-    assert choose("auto", 200_000, 768) == "hnsw"
+    counts = (1, 130_000, 131_000, 10_000_000, 20_000_000)
+    assert [choose("auto", count, 384) for count in counts] == ["flat", "flat", "ivfsq", "ivfsq", "ivfpq"]
+    assert choose("auto", 100_000, 768) == "ivfsq"
+    assert choose("ivfsq", 100, 8) == "flat", "too few to learn lists from"
     assert choose("ivfpq", 20_000, 8) == "ivfpq"
     assert choose("ivfpq", 10, 8) == "flat", "too few to learn codes from"

@@ -23,7 +23,7 @@ from tests.tiny_models import write_tiny_scibert
 
 D = 32
 COUNT = 10_400  # enough for IVF-PQ to learn from
-KINDS: tuple[Asked, ...] = ("flat", "hnsw", "ivfpq")
+KINDS: tuple[Asked, ...] = ("flat", "ivfsq", "ivfpq", "hnsw")
 
 
 def matching(filters: Filters) -> np.ndarray:

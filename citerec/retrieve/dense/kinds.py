@@ -1,8 +1,9 @@
-"""FAISS indexes over vectors on disk: flat, HNSW, IVF-PQ; choosing, building and measuring them."""
+"""FAISS indexes over vectors on disk: flat, IVF-SQ, IVF-PQ, HNSW; choosing, building and measuring them."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from citerec.errors import BuildError
 from citerec.groundwork.progress import Progress
@@ -13,33 +14,41 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-Asked = Literal["auto", "flat", "hnsw", "ivfpq"]
+Asked = Literal["auto", "flat", "ivfsq", "ivfpq", "hnsw"]
 
 FILE_NAME = "index.faiss"
-RECALL = 0.97
+RECALL = 0.99
 """Share of the exact 100 nearest that an index has to find."""
 
 K = 100
 """Number of hits for which `probe` is measured."""
 
-# Numbers (vectors times dimension) up to which a kind is quick enough: benchmarks/vectors.py. A flat search reads all
-# of them, 0.09 ms per million; HNSW needs all of them, and its graph, in memory.
-_FLAT_NUMBERS = 100e6
-_HNSW_NUMBERS = 4e9
+# Numbers (vectors times dimension) up to which a kind is chosen: benchmarks/vectors.py. A flat search reads all of
+# them, 0.12 to 0.15 ms per million, and is exact. Beyond, IVF-SQ is two to four times as fast for the thousand hits
+# that a hybrid reads, with and without a filter. HNSW is not: it must search as far as there are hits to find, and
+# farther under a filter; it wins only for few hits. IVF-SQ needs a byte for each number in memory, IVF-PQ an eighth.
+_FLAT_NUMBERS = 50e6
+_CODED_NUMBERS = 4e9
 
 _LINKS, _CONSTRUCTION = 32, 100
+_LISTS_PROBED = (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096)
 _PROBES: dict[IndexKind, tuple[int, ...]] = {
     "flat": (0,),
+    "ivfsq": _LISTS_PROBED,
+    "ivfpq": _LISTS_PROBED,
     "hnsw": (64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096),
-    "ivfpq": (8, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096),
 }
-REFINE = 10
-"""IVF-PQ: how many candidates for each hit are rescored with their own vectors."""
+REFINE: dict[IndexKind, float] = {"ivfsq": 1.25, "ivfpq": 10}
+"""How many candidates for each hit are scored again with their own vectors, where the index holds codes.
+
+For 8 bits 1.1 was enough (MiniLM, data/acm), and 1.25 too if one number of each vector is ten times as large.
+"""
 
 _MOST_LISTS = 65_536
 _VECTORS_PER_LIST = 64  # FAISS warns under 39, of lists and of codes
-_FEWEST_CODED = 39 * 256
+_FEWEST: dict[str, int] = {"ivfsq": 39 * 4, "ivfpq": 39 * 256}
 _PQ_DIMENSIONS = 8  # numbers per byte of a code
+_BYTE = 127
 _CHUNK = 16_384
 _QUERIES = 300
 # Noise as long as the vector: the nearest vectors are then as far away as for real queries (docs/retrieval.md).
@@ -57,26 +66,26 @@ def faiss_module() -> Any:
 
 def choose(asked: Asked, count: int, dimension: int) -> IndexKind:
     """The kind of index for a number of vectors, unless one is given; flat if they are too few to train on."""
-    if asked == "ivfpq" and count < _FEWEST_CODED:
+    if asked in _FEWEST and count < _FEWEST[asked]:
         return "flat"
     if asked != "auto":
         return asked
     numbers = count * dimension
-    return "flat" if numbers <= _FLAT_NUMBERS else "hnsw" if numbers <= _HNSW_NUMBERS else "ivfpq"
+    return "flat" if numbers <= _FLAT_NUMBERS else "ivfsq" if numbers <= _CODED_NUMBERS else "ivfpq"
 
 
 def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSettings:
     """Builds `index.faiss` over `vectors.npy`, and finds how far it must search to reach `RECALL`.
 
     HNSW is built by all processors at once, so its bytes, and one hit in a few hundred, differ between builds. With
-    OMP_NUM_THREADS=1 they do not. The other kinds never differ.
+    OMP_NUM_THREADS=1 they do not. The other kinds, and so all that `auto` chooses, do not differ.
     """
     faiss = faiss_module()
     vectors = mapped(folder / "vectors.npy")
     kind = choose(asked, *vectors.shape)
-    index, build = _BUILDERS[kind](vectors, on_progress)
+    index, build, coded = _BUILDERS[kind](vectors, on_progress)
     for begin in range(0, len(vectors), _CHUNK):
-        index.add(decoded(vectors[begin : begin + _CHUNK]))
+        index.add(coded(decoded(vectors[begin : begin + _CHUNK])))
         on_progress(f"building {kind}", min(begin + _CHUNK, len(vectors)), len(vectors))
     try:
         faiss.write_index(index, str(folder / FILE_NAME))
@@ -143,9 +152,20 @@ def parameters(kind: IndexKind, probe: int, k: int, selector: Any) -> Any:
     faiss = faiss_module()
     if kind == "hnsw":
         return faiss.SearchParametersHNSW(sel=selector, efSearch=-(-probe * max(k, K) // K))
-    if kind == "ivfpq":
+    if kind in REFINE:
         return faiss.SearchParametersIVF(sel=selector, nprobe=probe)
     return faiss.SearchParameters(sel=selector)
+
+
+def to_search(kind: IndexKind, query: "NDArray[np.float32]") -> "NDArray[np.float32]":
+    """A query (dimension,) as an index takes it: IVF-SQ compares bytes with bytes, so the query is rounded too."""
+    largest = float(abs(query).max()) if kind == "ivfsq" else 0.0
+    return _in_bytes(query, _BYTE / largest) if largest else query
+
+
+def candidates(kind: IndexKind, k: int) -> int:
+    """How many rows an index is asked for, if k are wanted."""
+    return math.ceil(REFINE.get(kind, 1) * k)
 
 
 def noisy(vectors: "NDArray[np.float16]", count: int, seed: int = 0) -> "NDArray[np.float32]":
@@ -160,46 +180,100 @@ def noisy(vectors: "NDArray[np.float16]", count: int, seed: int = 0) -> "NDArray
     return normalised
 
 
-def _flat(vectors: "NDArray[np.float16]", _progress: Progress) -> tuple[Any, dict[str, int]]:
+_Floats: TypeAlias = "NDArray[np.float32]"
+_Begun = tuple[Any, dict[str, int], Callable[[_Floats], _Floats]]
+"""A trained, empty index; the parameters of its build; and what makes of vectors the numbers that it takes."""
+
+
+def _unchanged(vectors: _Floats) -> _Floats:
+    return vectors
+
+
+def _flat(vectors: "NDArray[np.float16]", _progress: Progress) -> _Begun:
     """float16: half the bytes of float32, and faster to search."""
-    return half_precision(vectors.shape[1]), {}
+    return half_precision(vectors.shape[1]), {}, _unchanged
 
 
-def _hnsw(vectors: "NDArray[np.float16]", _progress: Progress) -> tuple[Any, dict[str, int]]:
+def _hnsw(vectors: "NDArray[np.float16]", _progress: Progress) -> _Begun:
     faiss = faiss_module()
     half = faiss.ScalarQuantizer.QT_fp16
     index = faiss.IndexHNSWSQ(vectors.shape[1], half, _LINKS, faiss.METRIC_INNER_PRODUCT)
     index.hnsw.efConstruction = _CONSTRUCTION
     index.train(decoded(vectors[:1]))  # float16 has nothing to train, but FAISS requires it
-    return index, {"M": _LINKS, "efConstruction": _CONSTRUCTION}
+    return index, {"M": _LINKS, "efConstruction": _CONSTRUCTION}, _unchanged
 
 
-def _ivfpq(vectors: "NDArray[np.float16]", on_progress: Progress) -> tuple[Any, dict[str, int]]:
-    """Four times the root of the number of vectors as lists, as in FAISS's guide; a byte for 8 numbers."""
+def _in_bytes(vectors: "NDArray[np.float32]", scale: float) -> "NDArray[np.float32]":
+    """Whole numbers from -127 to 127."""
     import numpy as np
 
+    rounded: NDArray[np.float32] = np.clip(np.rint(vectors * np.float32(scale)), -_BYTE, _BYTE)
+    return rounded
+
+
+def _ivfsq(vectors: "NDArray[np.float16]", on_progress: Progress) -> _Begun:
+    """A byte for each number, in twice the root of the number of vectors as lists; more did not find more in less time.
+
+    One scale serves all numbers. It is that of the largest number of the sample; larger ones are cut.
+    """
     faiss = faiss_module()
     count, dimension = vectors.shape
-    lists = min(_MOST_LISTS, 2 ** round(np.log2(4 * count**0.5)), count // 39)
+    lists = _lists(2 * count**0.5, count)
+    eight = faiss.ScalarQuantizer.QT_8bit_direct_signed
+    quantizer = faiss.IndexFlatIP(dimension)
+    index = faiss.IndexIVFScalarQuantizer(quantizer, dimension, lists, eight, faiss.METRIC_INNER_PRODUCT, False)
+    sample = decoded(_sample(vectors, _VECTORS_PER_LIST * lists))
+    scale = _BYTE / max(float(abs(sample).max()), 1e-6)
+    _train(index, sample, on_progress, "ivfsq")
+    build = {"lists": lists, "code_bytes": dimension, "trained_on": len(sample)}
+    return index, build, lambda part: _in_bytes(part, scale)
+
+
+def _lists(wanted: float, count: int) -> int:
+    """A power of two near a number of lists, unless the vectors are too few to learn so many from."""
+    return int(min(_MOST_LISTS, 2 ** round(math.log2(wanted)), count // 39))
+
+
+def _sample(vectors: "NDArray[np.float16]", count: int) -> "NDArray[np.float16]":
+    import numpy as np
+
+    rows = np.sort(np.random.default_rng(0).choice(len(vectors), min(count, len(vectors)), replace=False))
+    return vectors[rows]
+
+
+def _train(index: Any, sample: "NDArray[np.float32]", on_progress: Progress, name: IndexKind) -> None:
+    """Learns lists, and codes if the kind has any, the lists on GPUs if there are some."""
+    faiss = faiss_module()
+    index.cp.seed = 1
+    if faiss.get_num_gpus():
+        index.clustering_index = on_gpus(faiss.IndexFlatIP(index.d))
+    on_progress(f"training {name}", 0, 1)
+    index.train(sample)
+    on_progress(f"training {name}", 1, 1)
+    index.clustering_index = None
+
+
+def _ivfpq(vectors: "NDArray[np.float16]", on_progress: Progress) -> _Begun:
+    """Four times the root of the number of vectors as lists, as in FAISS's guide; a byte for 8 numbers."""
+    faiss = faiss_module()
+    count, dimension = vectors.shape
+    lists = _lists(4 * count**0.5, count)
     code = next(size for size in range(max(1, dimension // _PQ_DIMENSIONS), 0, -1) if dimension % size == 0)
     quantizer = faiss.IndexFlatIP(dimension)
     index = faiss.IndexIVFPQ(quantizer, dimension, lists, code, 8, faiss.METRIC_INNER_PRODUCT)
-    index.cp.seed = index.pq.cp.seed = 1
-    if faiss.get_num_gpus():
-        index.clustering_index = on_gpus(faiss.IndexFlatIP(dimension))
-    sample = min(count, max(_VECTORS_PER_LIST * lists, 256 * 256))
-    rows = np.sort(np.random.default_rng(0).choice(count, sample, replace=False))
-    on_progress("training ivfpq", 0, 1)
-    index.train(decoded(vectors[rows]))
-    on_progress("training ivfpq", 1, 1)
-    index.clustering_index = None
-    return index, {"lists": lists, "code_bytes": int(index.code_size), "trained_on": sample, "refine": REFINE}
+    index.pq.cp.seed = 1
+    sample = decoded(_sample(vectors, max(_VECTORS_PER_LIST * lists, 256 * 256)))
+    _train(index, sample, on_progress, "ivfpq")
+    refine = int(REFINE["ivfpq"])
+    build = {"lists": lists, "code_bytes": int(index.code_size), "trained_on": len(sample), "refine": refine}
+    return index, build, _unchanged
 
 
-_BUILDERS: dict[IndexKind, Callable[["NDArray[np.float16]", Progress], tuple[Any, dict[str, int]]]] = {
+_BUILDERS: dict[IndexKind, Callable[["NDArray[np.float16]", Progress], _Begun]] = {
     "flat": _flat,
-    "hnsw": _hnsw,
+    "ivfsq": _ivfsq,
     "ivfpq": _ivfpq,
+    "hnsw": _hnsw,
 }
 
 
@@ -231,10 +305,10 @@ def recall_at(
     k = exact.shape[1]
     found = 0
     for query, right in zip(queries, exact, strict=True):
-        wanted = min(k * REFINE, len(vectors)) if kind == "ivfpq" else k
-        rows = index.search(query[None], wanted, params=parameters(kind, probe, k, None))[1][0]
+        wanted = min(candidates(kind, k), len(vectors))
+        rows = index.search(to_search(kind, query)[None], wanted, params=parameters(kind, probe, k, None))[1][0]
         rows = rows[rows >= 0]
-        if kind == "ivfpq":
+        if kind in REFINE:
             scores = decoded(vectors[rows]) @ query
             rows = rows[np.argsort(-scores, kind="stable")[:k]]
         found += len(np.intersect1d(rows, right))

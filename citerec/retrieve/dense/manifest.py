@@ -14,7 +14,7 @@ VERSION = 1
 FILE_NAME = "manifest.json"
 FILES = ("ids.npy", "vectors.npy", "digests.npy", "years.npy", "citations.npy", "index.faiss")
 
-IndexKind = Literal["flat", "hnsw", "ivfpq"]
+IndexKind = Literal["flat", "ivfsq", "ivfpq", "hnsw"]
 
 
 class _Part(BaseModel):
@@ -28,13 +28,13 @@ class FaissSettings(_Part):
         kind: The kind of index in index.faiss.
         asked: The kind that was requested; `auto` if the number of vectors decided.
         build: The parameters of the build: M and efConstruction, or lists and code bytes.
-        probe: efSearch of HNSW for a hundred hits, or nprobe of IVF-PQ; 0 for flat.
+        probe: efSearch of HNSW for a hundred hits, or nprobe of IVF-SQ and IVF-PQ; 0 for flat.
         recall: Share of the exact 100 nearest that it finds with that, measured after it was built.
         faiss: Version of FAISS that built it.
     """
 
     kind: IndexKind
-    asked: Literal["auto", "flat", "hnsw", "ivfpq"]
+    asked: Literal["auto", "flat", "ivfsq", "ivfpq", "hnsw"]
     build: dict[str, int]
     probe: int
     recall: float

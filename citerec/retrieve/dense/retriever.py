@@ -15,7 +15,7 @@ from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
 from citerec.retrieve.candidates import Candidates
-from citerec.retrieve.dense.kinds import REFINE, faiss_module, open_faiss, parameters
+from citerec.retrieve.dense.kinds import REFINE, K, candidates, faiss_module, open_faiss, parameters, to_search
 from citerec.retrieve.dense.manifest import DenseManifest, encode_command, has_vectors
 from citerec.retrieve.dense.vectors import Matching, Passing, RowFilter, Vectors
 from citerec.retrieve.manifest import Manifest, is_index
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _SLACK = 16
 # A step through the graph costs about as much as scoring 60 adjacent rows: benchmarks/vectors.py.
 _STEP = 60
-# IVF-PQ: if fewer rows than this pass, all of them are scored with their own vectors.
+# Lists: if fewer rows than this pass, and fewer than a hundredth, all of them are scored with their own vectors.
 _FEW = 20_000
 _WIDEST = 16
 
@@ -48,7 +48,7 @@ class SearchSettings(PartSettings):
     probe: int | None = Field(
         default=None,
         ge=1,
-        description="efSearch of HNSW, nprobe of IVF-PQ; by default what the build found for a recall of 0.97",
+        description="nprobe of IVF-SQ and IVF-PQ, efSearch of HNSW; by default what the build found for recall 0.99",
     )
 
 
@@ -72,8 +72,8 @@ class DenseSettings(SearchSettings):
 class DenseRetriever(Retriever):
     """Finds papers by their vectors. Safe to call from several threads; ties are ordered by paper id.
 
-    A paper scores the cosine of its vector, in half precision, with the query's, for any kind of index: flat, HNSW and
-    IVF-PQ give equal scores, but may find different papers.
+    A paper scores the cosine of its vector, in half precision, with the query's, for any kind of index: all kinds give
+    equal scores, but may find different papers.
 
     Raises:
         IndexUnusableError: There are no vectors, or they are damaged, or were made for other papers.
@@ -233,37 +233,35 @@ class DenseRetriever(Retriever):
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if self._kind == "hnsw":
             return self._by_graph(vector, k, passing)
-        if self._kind == "ivfpq":
+        if self._kind in REFINE:
             return self._by_lists(vector, k, passing)
         return _searched(self._index, vector, k, parameters("flat", 0, k, passing and passing.selector))
 
     def _by_graph(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "Found":
         """Searches the graph, or all passing rows if they are so few that the graph would take longer."""
         faiss = faiss_module()
-        found = None
-        if passing is None:
-            found = _searched(self._index, vector, k, parameters("hnsw", self._probe, k, None))
-        elif passing.count**2 > _STEP * self._probe * len(self.vectors):
-            probe = -(-self._probe * len(self.vectors) // passing.count)
-            found = _searched(self._index, vector, k, parameters("hnsw", probe, k, passing.selector))
-        if found is not None and len(found[0]) == k:
-            return found
+        count, selector = (len(self.vectors), None) if passing is None else (passing.count, passing.selector)
+        if count**2 > _STEP * self._probe * max(k / K, 1) * len(self.vectors):
+            probe = -(-self._probe * len(self.vectors) // count)
+            found = _searched(self._index, vector, k, parameters("hnsw", probe, k, selector))
+            if len(found[0]) == k:
+                return found
         everything = faiss.downcast_index(self._index.storage)
-        return _searched(everything, vector, k, parameters("flat", 0, k, passing and passing.selector))
+        return _searched(everything, vector, k, parameters("flat", 0, k, selector))
 
     def _by_lists(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "Found":
         """Candidates by their codes, then by their vectors; all passing rows if they are few."""
         import numpy as np
 
-        if passing is not None and passing.count <= max(_FEW, REFINE * k):
+        count, selector = (len(self.vectors), None) if passing is None else (passing.count, passing.selector)
+        wanted = min(count, candidates(self._kind, k))
+        if passing is not None and count <= max(wanted, min(_FEW, len(self.vectors) // 100)):
             rows = passing.rows()
         else:
-            count = len(self.vectors) if passing is None else passing.count
+            asked = to_search(self._kind, vector)
             probe = min(self._index.nlist, self._probe * min(_WIDEST, -(-len(self.vectors) // count)))
-            selector = passing and passing.selector
             for lists in (probe, self._index.nlist):
-                wanted = min(count, REFINE * k)
-                rows, _ = _searched(self._index, vector, wanted, parameters("ivfpq", lists, k, selector))
+                rows, _ = _searched(self._index, asked, wanted, parameters(self._kind, lists, k, selector))
                 if len(rows) >= k:
                     break
         scores = self.vectors.scores(vector, rows)
