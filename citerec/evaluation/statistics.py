@@ -29,13 +29,12 @@ class Totals:
 
 def total(scores: Floats, clusters: npt.NDArray[np.int32], members: npt.NDArray[np.bool_]) -> Totals:
     """Adds up scores, contexts × metrics, by the numbers of citing papers; members are contexts × groups."""
-    from scipy.sparse import csr_array
-
-    _, rows = np.unique(clusters, return_inverse=True)
-    adding = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))))
-    counts = members.astype(np.float64)
-    parts = [adding @ (scores * counts[:, [group]]) for group in range(counts.shape[1])]
-    return Totals(np.concatenate(parts, axis=1), adding @ counts)
+    order = np.argsort(clusters, kind="stable")
+    _, starts = np.unique(clusters[order], return_index=True)
+    counts = members[order].astype(np.float64)
+    weighted = [scores[order] * counts[:, [group]] for group in range(counts.shape[1])]
+    sums = np.add.reduceat(np.concatenate(weighted, axis=1), starts, axis=0)
+    return Totals(sums, np.add.reduceat(counts, starts, axis=0))
 
 
 def intervals(totals: Totals, seed: int, resamples: int = RESAMPLES) -> Floats:
