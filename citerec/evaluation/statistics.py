@@ -31,10 +31,9 @@ def total(scores: Floats, clusters: npt.NDArray[np.int32], members: npt.NDArray[
     """Adds up scores, contexts × metrics, by the numbers of citing papers; members are contexts × groups."""
     order = np.argsort(clusters, kind="stable")
     _, starts = np.unique(clusters[order], return_index=True)
-    counts = members[order].astype(np.float64)
-    weighted = [scores[order] * counts[:, [group]] for group in range(counts.shape[1])]
-    sums = np.add.reduceat(np.concatenate(weighted, axis=1), starts, axis=0)
-    return Totals(sums, np.add.reduceat(counts, starts, axis=0))
+    scores, counts = scores[order], members[order].astype(np.float64)
+    parts = [np.add.reduceat(scores * counts[:, [group]], starts, axis=0) for group in range(counts.shape[1])]
+    return Totals(np.concatenate(parts, axis=1), np.add.reduceat(counts, starts, axis=0))
 
 
 def intervals(totals: Totals, seed: int, resamples: int = RESAMPLES) -> Floats:

@@ -70,7 +70,9 @@ def test_metrics_are_those_of_ranx_on_its_own_objects() -> None:
             for number, ranks in enumerate(contexts)
         }
     )
-    run = Run({f"{number:02}": {f"r{rank}": float(-rank) for rank in range(1, K + 1)} for number in range(len(contexts))})
+    run = Run(
+        {f"{number:02}": {f"r{rank}": float(-rank) for rank in range(1, K + 1)} for number in range(len(contexts))}
+    )
     theirs = evaluate(qrels, run, names, return_mean=False)
     for column, name in enumerate(names):
         assert scores[:, column].tolist() == pytest.approx(theirs[name].tolist(), abs=1e-12)
