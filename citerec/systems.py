@@ -18,9 +18,8 @@ from citerec.rerank.base import RERANKERS, Reranker, trained_at
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.dense.manifest import has_vectors
 from citerec.retrieve.fusion import Fusion
-from citerec.retrieve.index import recover
 from citerec.retrieve.manifest import Manifest
-from citerec.retrieve.staging import DENSE
+from citerec.retrieve.staging import DENSE, recover
 from citerec.retrieve.verify import vectors_beside
 from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
 

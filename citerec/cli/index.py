@@ -117,11 +117,14 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
     """
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import DENSE, BuildOptions, build_index
+    from citerec.retrieve.lucene.archive import make_archive
 
     dense = _dense_options(options, wanted=engine == "faiss")
     before = _papers_before(out)
     with progress_bar() as on_progress:
         manifest = build_index(sources, out, BuildOptions(**options, dense=dense), on_progress)
+        on_progress("preparing Java", 0, 1)
+        make_archive(out)
     _tell(out, manifest, "built")
     if dense:
         _tell_vectors(out / DENSE)

@@ -35,8 +35,10 @@ def commands(command: click.Command = cli, path: str = "citerec") -> Iterator[tu
     """Every command, with its full name."""
     yield path, command
     if isinstance(command, click.Group):
-        for name in sorted(command.commands):
-            yield from commands(command.commands[name], f"{path} {name}")
+        context = click.Context(command)
+        for name in sorted(command.list_commands(context)):
+            if found := command.get_command(context, name):
+                yield from commands(found, f"{path} {name}")
 
 
 def cli_reference() -> str:

@@ -9,7 +9,7 @@ from citerec.contexts.topic import Topic, topics_of
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds, FieldShares, compute_bounds
 from citerec.diagnostics.families.base import Facts, Family, families_named
-from citerec.diagnostics.sentences import read_sentences
+from citerec.diagnostics.sentences import NOT_READ, Sentence, read_sentences
 from citerec.records import Context
 
 FEW = 30
@@ -71,11 +71,9 @@ def label_contexts(
     # The first citing sentence tells whether there are any; to count them reads the whole store.
     counting = any(family.on_the_spot for family in chosen) and next(store.searchable_citances(), None) is not None
     tagging = any(family.needs_tagger for family in chosen)
-    sentences = []
-    for sentence in read_sentences(contexts, model if tagging else None):
-        sentences.append(sentence)
-        if len(sentences) % _PART == 0:
-            on_progress(len(sentences))
+    sentences = [NOT_READ] * len(contexts)
+    if any(family.counts_words for family in chosen):
+        sentences = _read(contexts, model if tagging else None, on_progress)
     bounds = compute_bounds((sentence.length for sentence in sentences), store.census(), field_shares)
     labelled = []
     outside = 0
@@ -97,6 +95,15 @@ def label_contexts(
         model=model if tagging else None,
         outside=outside,
     )
+
+
+def _read(contexts: Sequence[Context], model: str | None, on_progress: Callable[[int], None]) -> list[Sentence]:
+    sentences = []
+    for sentence in read_sentences(contexts, model):
+        sentences.append(sentence)
+        if len(sentences) % _PART == 0:
+            on_progress(len(sentences))
+    return sentences
 
 
 def _citing_sentences(

@@ -43,6 +43,10 @@ class Sentence:
         return self.position == self.length
 
 
+NOT_READ = Sentence(0, 0)
+"""A sentence whose words nobody has counted."""
+
+
 def read_sentences(contexts: Iterable[Context], model: str | None = None) -> Iterator[Sentence]:
     """Tokenises the sentence of each context, and tags it if a model is given.
 

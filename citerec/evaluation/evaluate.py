@@ -16,7 +16,7 @@ from citerec.evaluation.figures import Scores, SystemResult, members_of, robustn
 from citerec.evaluation.files import ranked_columns
 from citerec.evaluation.items import Items
 from citerec.evaluation.material import Material, Source, load_material, read_source
-from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, load, measure, parse_metrics
+from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, measure, parse_metrics
 from citerec.evaluation.overlap import Overlap, find_overlap
 from citerec.evaluation.qrels import contexts_of_qrels
 from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcomes, rank
@@ -158,7 +158,6 @@ def evaluate(
             path, manifest.fingerprint, size_of(path), store.years, rules, k, chosen.threads, on_progress
         )
         evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen, overlap)
-        load(metrics)  # here, so that it does not count as time and memory of a system
         # Runs first, to report their errors before other systems search for minutes.
         for name in sorted(given, key=lambda name: not isinstance(given[name], Path | Mapping)):
             answered = answer(name, given[name], topics, conditions)

@@ -1,11 +1,13 @@
-"""Metrics by ranx, in its grammar: `recall@10`. One line each."""
+"""Metrics in ranx's grammar: `recall@10`; computed from the ranks of the cited papers.
+
+ranx itself is not used: its import takes three seconds and its first call on a machine compiles for twenty, and from
+ranks each metric is a line. Tests compare all of them with ranx, and most with trec_eval.
+"""
 
 import difflib
 import re
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,22 +16,51 @@ from citerec.errors import InputError
 
 DEFAULT_METRICS = ("recall@10", "mrr@10", "ndcg@10")
 
-# Name in the grammar: name of the function in ranx.metrics.
-MEASURES = {
-    "recall": "recall",
-    "mrr": "reciprocal_rank",
-    "ndcg": "ndcg",
-    "map": "average_precision",
-    "hit_rate": "hit_rate",
-    "precision": "precision",
-    "r-precision": "r_precision",
-    "f1": "f1",
-    "hits": "hits",
-    "dcg": "dcg",
+Floats = npt.NDArray[np.float64]
+
+
+class _Found:
+    """The ranks of the cited papers of some contexts, as metrics with a cutoff see them.
+
+    Attributes:
+        ranks: Ascending, (contexts, papers); infinite where a paper is not among the first `cutoff` hits.
+        hits: How many are, (contexts,).
+        relevant: How many papers are cited, (contexts,).
+    """
+
+    def __init__(self, gold: npt.NDArray[np.int32], cutoff: int) -> None:
+        self.cutoff = cutoff
+        self.ranks = np.sort(np.where((gold > 0) & (gold <= cutoff), gold, np.inf), axis=1)
+        self.hits = np.isfinite(self.ranks).sum(axis=1)
+        self.relevant = np.maximum(1, (gold >= 0).sum(axis=1))
+
+
+def _dcg(found: _Found) -> Floats:
+    gains: Floats = (1 / np.log2(found.ranks + 1)).sum(axis=1)
+    return gains
+
+
+def _ideal_dcg(found: _Found) -> Floats:
+    gains = np.cumsum(1 / np.log2(np.arange(found.ranks.shape[1]) + 2))
+    ideal: Floats = gains[np.minimum(found.relevant, found.cutoff) - 1]
+    return ideal
+
+
+MEASURES: Mapping[str, Callable[[_Found], Floats]] = {
+    "recall": lambda found: found.hits / found.relevant,
+    "mrr": lambda found: 1 / found.ranks[:, 0],
+    "ndcg": lambda found: _dcg(found) / _ideal_dcg(found),
+    # Precision at the rank of each cited paper; 0 at one that is not found.
+    "map": lambda found: (np.arange(1, found.ranks.shape[1] + 1) / found.ranks).sum(axis=1) / found.relevant,
+    "hit_rate": lambda found: found.hits > 0,
+    "precision": lambda found: found.hits / found.cutoff,
+    "r-precision": lambda found: (found.ranks <= found.relevant[:, None]).sum(axis=1) / found.relevant,
+    "f1": lambda found: 2 * found.hits / (found.cutoff + found.relevant),
+    "hits": lambda found: found.hits,
+    "dcg": _dcg,
 }
 _WITHOUT_CUTOFF = ("r-precision",)
 _NAME = re.compile(r"([a-z][a-z0-9_-]*)(?:@([1-9][0-9]{0,8}))?")
-_CELLS_AT_ONCE = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,42 +102,10 @@ def _parse(name: str, k: int) -> Metric:
     return Metric(name, measure, cutoff)
 
 
-def load(metrics: Sequence[Metric]) -> None:
-    """Imports ranx, and compiles what these metrics need; both take seconds, and happen once."""
-    measure(metrics, np.ones((1, 1), np.int32), max(1, *(metric.cutoff for metric in metrics)))
-
-
-def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> npt.NDArray[np.float64]:
+def measure(metrics: Sequence[Metric], gold: npt.NDArray[np.int32], k: int) -> Floats:
     """Scores, contexts × metrics, by the ranks of the cited papers in the first k hits (`Ranking.gold`)."""
-    functions = [_function(metric.measure) for metric in metrics]
+    of_cutoff = {cutoff: _Found(gold, cutoff or k) for cutoff in {metric.cutoff for metric in metrics}}
     scores = np.empty((len(gold), len(metrics)))
-    hits = np.arange(1.0, k + 1)
-    # A metric sees ranks only. So all contexts may share one list of hits, named 1 … k, in which a paper found at rank
-    # r is named r; the others get names beyond k. ranx ignores papers that are not relevant: unused slots.
-    template = np.stack([hits, -hits], axis=1)
-    size = max(1, _CELLS_AT_ONCE // k)
-    for start in range(0, len(gold), size):
-        part = gold[start : start + size]
-        beyond = k + 1.0 + np.arange(part.shape[1])
-        qrels = np.stack([np.where(part > 0, part, beyond), part >= 0], axis=2)
-        run = np.repeat(template[None], len(part), axis=0)
-        for column, (metric, function) in enumerate(zip(metrics, functions, strict=True)):
-            arguments = () if metric.measure in _WITHOUT_CUTOFF else (metric.cutoff,)
-            scores[start : start + size, column] = function(qrels, run, *arguments)
+    for column, metric in enumerate(metrics):
+        scores[:, column] = MEASURES[metric.measure](of_cutoff[metric.cutoff])
     return scores
-
-
-def _function(name: str) -> Callable[..., npt.NDArray[np.float64]]:
-    """A metric of ranx. Its import takes seconds; its first call on a machine compiles it, which takes as many.
-
-    Warnings about ranx's own code are hidden: about imports, and about a cast that is safe for ranks.
-    """
-    with warnings.catch_warnings(action="ignore"):
-        from ranx import metrics
-
-    def unwarned(*arguments: Any) -> npt.NDArray[np.float64]:
-        with warnings.catch_warnings(action="ignore"):
-            scores: npt.NDArray[np.float64] = getattr(metrics, MEASURES[name])(*arguments)
-        return scores
-
-    return unwarned

@@ -29,13 +29,11 @@ class Totals:
 
 def total(scores: Floats, clusters: npt.NDArray[np.int32], members: npt.NDArray[np.bool_]) -> Totals:
     """Adds up scores, contexts × metrics, by the numbers of citing papers; members are contexts × groups."""
-    from scipy.sparse import csr_array
-
-    _, rows = np.unique(clusters, return_inverse=True)
-    adding = csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))))
-    counts = members.astype(np.float64)
-    parts = [adding @ (scores * counts[:, [group]]) for group in range(counts.shape[1])]
-    return Totals(np.concatenate(parts, axis=1), adding @ counts)
+    order = np.argsort(clusters, kind="stable")
+    _, starts = np.unique(clusters[order], return_index=True)
+    scores, counts = scores[order], members[order].astype(np.float64)
+    parts = [np.add.reduceat(scores * counts[:, [group]], starts, axis=0) for group in range(counts.shape[1])]
+    return Totals(np.concatenate(parts, axis=1), np.add.reduceat(counts, starts, axis=0))
 
 
 def intervals(totals: Totals, seed: int, resamples: int = RESAMPLES) -> Floats:

@@ -262,3 +262,22 @@ def test_help_of_eval_is_light(citerec: Citerec) -> None:
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--system", "bm25"],  # every family of the demo set: its classes are known, but for those found on the spot
+        ["--system", "bm25", "--contexts", DEMO / "contexts.jsonl", "--diagnostic", "year"],
+    ],
+)
+def test_eval_imports_only_what_it_uses(indexed: Path, arguments: list[object]) -> None:
+    code = "import sys\nfrom citerec.cli.main import cli\ncli(sys.argv[1:], standalone_mode=False)\n"
+    heavy = ("spacy", "ranx", "numba", "torch", "transformers", "lightgbm", "faiss", "pandas", "scipy", "matplotlib")
+    code += f"print([m for m in {heavy} if m in sys.modules])"
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-c", code, "eval", "--metrics", "recall@10,ndcg@10", *map(str, arguments)]
+    done = subprocess.run(command, cwd=indexed, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr

@@ -15,7 +15,7 @@ class Facts:
 
     Attributes:
         context: The context.
-        sentence: Its words.
+        sentence: Its words; `NOT_READ` if no family counts them.
         papers: The cited papers that the corpus has, in order.
         bounds: The bounds of the classes.
         citing_sentences: For each of the papers, how many sentences of the index cite it that the leak rules let the
@@ -49,6 +49,8 @@ class Family:
         classes: The classes in their order, given the bounds.
         class_of: The class of a context, or None if it has none.
         conditions: The conditions that are held constant.
+        counts_words: Whether the class or a condition depends on the words of the sentence. If no family asks for them,
+            the sentence is not read, and spaCy is not imported.
         needs_tagger: Whether parts of speech must be known.
         sampled: Whether `diagnostics build` chooses contexts for each of its classes, so that it has a quota. By any
             other family it labels the contexts that it chose in large fields.
@@ -62,6 +64,7 @@ class Family:
     classes: Callable[[Bounds], tuple[str, ...]]
     class_of: Callable[[Facts], str | None]
     conditions: tuple[Condition, ...] = ()
+    counts_words: bool = True
     needs_tagger: bool = False
     sampled: bool = False
     on_the_spot: bool = False

@@ -23,6 +23,7 @@ FAMILIES.register(
         title="Citation count (0 = least cited tenth)",
         classes=lambda bounds: tuple(map(str, range(strata().citation_count.groups))) if bounds.citation_count else (),
         class_of=_class_of,
+        counts_words=False,
         order=30,
     )
 )

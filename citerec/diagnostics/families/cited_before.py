@@ -17,6 +17,7 @@ FAMILIES.register(
         classes=lambda _: ("first", "again"),
         class_of=_class_of,
         on_the_spot=True,
+        counts_words=False,
         order=100,
     )
 )

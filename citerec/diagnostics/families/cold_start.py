@@ -16,6 +16,7 @@ FAMILIES.register(
         classes=lambda _: strata().cold_start.names,
         class_of=_class_of,
         on_the_spot=True,
+        counts_words=False,
         order=110,
     )
 )

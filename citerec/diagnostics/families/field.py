@@ -18,4 +18,13 @@ def _class_of(facts: Facts) -> str | None:
     return field if field in _classes(facts.bounds) else None
 
 
-FAMILIES.register(Family(name="field", title="Field of study", classes=_classes, class_of=_class_of, order=10))
+FAMILIES.register(
+    Family(
+        name="field",
+        title="Field of study",
+        classes=_classes,
+        class_of=_class_of,
+        counts_words=False,
+        order=10,
+    )
+)

@@ -15,6 +15,7 @@ FAMILIES.register(
         title="Year of the cited paper",
         classes=lambda _: strata().year.names,
         class_of=year_group,
+        counts_words=False,
         order=20,
     )
 )

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.errors import BuildError, CiterecError, JavaError
+from citerec.retrieve.lucene.archive import archive_options
 
 NEEDED_JAVA = 21
 DEFAULT_HEAP = "512m"
@@ -51,15 +52,16 @@ def _start() -> None:
         raise JavaError(
             "a Java machine with other settings already runs in this process", "Use citerec in another process."
         )
-    library = java_home() / _LIBRARIES.get(sys.platform, "lib/server/libjvm.so")
+    home, jar = java_home(), anserini_jar()
+    library = home / _LIBRARIES.get(sys.platform, "lib/server/libjvm.so")
     heap = os.environ.get("CITEREC_JAVA_HEAP", DEFAULT_HEAP)
     if not re.fullmatch(r"[1-9]\d{2,}[mM]|[1-9]\d*[gG]", heap):
         raise JavaError(f"CITEREC_JAVA_HEAP={heap} is not a size", "Write for example 512m or 2g; at least 100m.")
     # -Xrs leaves Ctrl-C to Python. The serial collector needs the least memory, and is not slower here.
-    options = ("-Xrs", f"-Xmx{heap}", "-XX:+UseSerialGC")
+    options = ("-Xrs", f"-Xmx{heap}", "-XX:+UseSerialGC", *archive_options(home, jar))
     callbacks = list(gc.callbacks)
     try:
-        jpype.startJVM(*options, jvmpath=library, classpath=[anserini_jar()], interrupt=True)
+        jpype.startJVM(*options, jvmpath=library, classpath=[jar], interrupt=True)
     except (OSError, RuntimeError) as error:
         raise JavaError(
             f"Java does not start: {error}",
