@@ -21,7 +21,7 @@ from citerec.retrieve.bm25s.analysis import terms
 from citerec.retrieve.bm25s.build import BEGINS, NAME, ROWS, SCORES, VOCABULARY, Bm25sManifest, build_scores, remedy
 from citerec.retrieve.bm25s.kernels import add_scores, best_rows, compiled
 from citerec.retrieve.dense.files import mapped, rows_of
-from citerec.retrieve.dense.vectors import passing_rows
+from citerec.retrieve.dense.vectors import Matching, passing_rows
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Query:
 
 @RETRIEVERS.register
 class Bm25sRetriever(Retriever):
-    """BM25 over text and title, as in the recipe `bm25`, from scores computed before. Safe to call from several threads.
+    """BM25 over text and title as in the recipe `bm25`, from scores computed before. Safe to call from several threads.
 
     Raises:
         IndexUnusableError: The scores are damaged, or were made for other papers.
@@ -110,7 +110,7 @@ class Bm25sRetriever(Retriever):
         made = self.manifest
         if lengths != [made.papers] * 3 + [made.postings] * 2 + [made.terms] * 2:
             raise IndexUnusableError(f"{folder} is damaged: its files have other numbers of rows", remedy(folder))
-        self._matching_ids = lambda filters: index.lucene.matching_ids(filters)
+        self._matching_ids: Matching = lambda filters: index.lucene.matching_ids(filters)  # Java only where it must be
         self._passing = functools.lru_cache(_KEPT)(self._bits)
         self._matching = functools.lru_cache(_KEPT_MATCHING)(self._matching_rows)
 
@@ -186,5 +186,3 @@ class Bm25sRetriever(Retriever):
 
     def _matching_rows(self, fields: tuple[str, ...], venues: tuple[str, ...]) -> "NDArray[np.int64]":
         return rows_of(self._ids, self._matching_ids(Filters(fields=fields, venues=venues)))
-
-

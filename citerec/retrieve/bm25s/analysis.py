@@ -1,7 +1,7 @@
 """Anserini's default English analyzer without Java: words as `citerec.retrieve.lucene` indexes them.
 
 Lucene's StandardTokenizer (words as in Unicode's UAX #29), possessives, lower case, Lucene's English stop words, Porter
-stems. `terms` gives what `citerec.retrieve.lucene.tokens.analyzed` gives; docs/retrieval.md says for which share of words.
+stems. `terms` gives what `citerec.retrieve.lucene.tokens.analyzed` gives: docs/retrieval.md says how often.
 """
 
 import functools
@@ -11,10 +11,10 @@ from typing import Any
 _LONGEST = 255
 """Lucene cuts longer words into pieces of this length."""
 
-_STOP_WORDS = frozenset(
-    "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
-    "to was will with".split()
-)
+_STOP_WORDS = frozenset({
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
+    "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
+})  # fmt: skip
 _POSSESSIVE = ("'s", "’s", "＇s", "'S", "’S", "＇S")
 
 
@@ -76,8 +76,9 @@ _STEP_2 = {
 }  # fmt: skip
 _STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
 _STEP_4 = (
-    "al ance ence er ic able ible ant ement ment ent sion tion ou ism ate iti ous ive ize".split()  # s, t stay
-)
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "sion", "tion", "ou", "ism", "ate",
+    "iti", "ous", "ive", "ize",
+)  # fmt: skip
 
 
 def stem(word: str) -> str:
@@ -102,7 +103,7 @@ def stem(word: str) -> str:
             word = word[: -len(ending)] + endings[ending]
     ending = _ending(word, _STEP_4)
     if ending:
-        rest = word[: 1 - len(ending)] + "" if ending in ("sion", "tion") else word[: -len(ending)]
+        rest = word[:-3] if ending in ("sion", "tion") else word[: -len(ending)]  # s and t stay
         if _measure(rest) > 1:
             word = rest
     if word.endswith("e") and ((measure := _measure(word)) > 1 or (measure == 1 and not _short(word[:-1]))):

@@ -166,21 +166,27 @@ def _write_postings(work: Path, store: PaperStore, journal: Journal, papers: int
             name: stack.enter_context(ArrayWriter(work / f"{name}.npy", dtype, rows=rows[name]))
             for name, dtype in (_POSTINGS | _LENGTHS).items()
         }
+
+        def commit() -> None:
+            nonlocal terms
+            spelled.writelines(f"{term}\n" for term in itertools.islice(numbers, terms, None))
+            spelled.flush()
+            for column in columns.values():
+                column.commit()
+            terms = len(numbers)
+            journal.note(at=[after, done, columns["terms"].rows, terms])
+
         remaining = store.searchable_texts(after)
         while batch := list(itertools.islice(remaining, _BATCH)):
             with java_failures("analysing words"):
                 texts = analyzed([*map(paper_text, batch), *(paper.title for paper in batch)])
             for name, values in _counted(texts[: len(batch)], texts[len(batch) :], numbers, done).items():
                 columns[name].append(values)
-            done += len(batch)
-            if done % _COMMIT_EVERY == 0 or len(batch) < _BATCH:
-                spelled.writelines(f"{term}\n" for term in itertools.islice(numbers, terms, None))
-                spelled.flush()
-                for column in columns.values():
-                    column.commit()
-                terms = len(numbers)
-                journal.note(at=[batch[-1].paper_id, done, columns["terms"].rows, terms])
+            after, done = batch[-1].paper_id, done + len(batch)
             on_progress("analysing words", done, papers)
+            if done % _COMMIT_EVERY == 0:
+                commit()
+        commit()
 
 
 def _read_terms(work: Path, count: int) -> dict[str, int]:
@@ -251,18 +257,20 @@ def _write_scores(folder: Path, scoring: Scoring) -> None:
             lengths = np.diff(firsts, append=len(mine))
             places = np.arange(len(mine)) - np.repeat(firsts - heads[mine[firsts]], lengths)
             heads[mine[firsts]] += lengths
-            times = (columns[name][part][order] for name in in_field)
-            scores[places] = sum(field.scores(mine, papers, n) for field, n in zip(fields, times, strict=True))
+            in_text, in_title = (columns[name][part][order] for name in in_field)
+            scores[places] = fields[0].scores(mine, papers, in_text) + fields[1].scores(mine, papers, in_title)
             rows[places] = papers
     np.save(folder / BEGINS, begins)
     write_json(folder / VOCABULARY, numbers)
-    parameters = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
-    papers = len(columns["text-length"])
-    write_json(folder / PARAMETERS, parameters | {"k1": scoring.k1, "b": scoring.b, "delta": 0.5, "num_docs": papers})
+    parameters: dict[str, Any] = {"method": "lucene", "idf_method": "lucene", "dtype": "float32", "int_dtype": "int32"}
+    parameters |= {"k1": scoring.k1, "b": scoring.b, "delta": 0.5, "num_docs": len(columns["text-length"])}
+    write_json(folder / PARAMETERS, parameters)
 
 
 class _Field:
-    """BM25 of one field as Lucene 9.9.1 computes it, in 32 bits: weight · idf · tf / (tf + k1 (1 − b + b · dl / avgdl)).
+    """BM25 of one field as Lucene computes it, in 32 bits: `weight · idf · tf / (tf + k1 · (1 − b + b · dl / avgdl))`.
+
+    `idf` is `ln(1 + (N − df + 0.5) / (df + 0.5))`, where N papers have the field; `dl` is the length that Lucene keeps.
 
     Args:
         lengths: How many words the field has in each paper, (papers,).
@@ -284,9 +292,7 @@ class _Field:
         with np.errstate(divide="ignore", invalid="ignore"):
             self._norms = one / (k1 * ((one - b) + b * kept_length(lengths).astype(np.float32) / average))
 
-    def scores(
-        self, terms: "NDArray[np.int32]", papers: "NDArray[np.int32]", times: "NDArray[np.uint16]"
-    ) -> "NDArray[np.float32]":
+    def scores(self, terms: "NDArray[Any]", papers: "NDArray[Any]", times: "NDArray[Any]") -> "NDArray[np.float32]":
         """The scores of some postings, (postings,); 0 where the term is not in the field."""
         import numpy as np
 
@@ -315,7 +321,7 @@ def _parts(count: int) -> Iterator[slice]:
 
 @contextlib.contextmanager
 def _filled(path: Path, dtype: str, count: int) -> Iterator["NDArray[Any]"]:
-    """An array on disk to write to in any order. It is first written as zeros: a full disk must be an error, no signal."""
+    """An array on disk to write to in any order; first written as zeros, so that a full disk is an error, no signal."""
     import numpy as np
 
     with ArrayWriter(path, dtype) as writer:

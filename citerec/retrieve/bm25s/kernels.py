@@ -66,8 +66,7 @@ def best_rows(scores: Any, bits: Any, best: Any, rows: Any) -> int:
             while 2 * at + 1 < k:
                 child = 2 * at + 1
                 if child + 1 < k and (
-                    best[child + 1] < best[child]
-                    or (best[child + 1] == best[child] and rows[child + 1] > rows[child])
+                    best[child + 1] < best[child] or (best[child + 1] == best[child] and rows[child + 1] > rows[child])
                 ):
                     child += 1
                 if best[child] >= score:

@@ -32,7 +32,9 @@ def _analyze() -> Any:
         types.methodType(listed, java_class("org.apache.lucene.analysis.Analyzer"), text),
     )
     join = handles.insertArguments(
-        lookup.findStatic(text, "join", types.methodType(text, sequence, several)), 0, java_class("java.lang.String")(" ")
+        lookup.findStatic(text, "join", types.methodType(text, sequence, several)),
+        0,
+        java_class("java.lang.String")(" "),
     )
     to_terms = handles.insertArguments(to_terms, 0, analyzer())
     whole = handles.filterReturnValue(to_terms, join.asType(types.methodType(text, listed)))
