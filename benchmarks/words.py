@@ -1,26 +1,44 @@
-"""Measures the retriever bm25s against Lucene in one run: python benchmarks/words.py INDEX CONTEXTS [K] [ROUNDS].
+"""Measures the retriever bm25s against Lucene in one run: python benchmarks/words.py [INDEX CONTEXTS [K [ROUNDS]]].
 
-INDEX needs `citerec index encode INDEX --retriever bm25s`. Both sides answer the same contexts under the leak rules, in
-turns, with one thread and with two; times are medians of the rounds.
+INDEX needs `citerec index encode INDEX --retriever bm25s`; by default data/acm is indexed. Both sides answer the same
+contexts under the leak rules, in turns, with one thread and with two; times are medians of the rounds.
 """
 
 import os
 import statistics
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 from citerec import Recommender
 from citerec.contexts.read import read_contexts
+from citerec.groundwork.progress import no_progress
 from citerec.recommend import SearchOptions
+from citerec.retrieve.bm25s.build import build_scores
+from citerec.retrieve.index import build_index
 from citerec.retrieve.run import Run
 
+ACM = Path(__file__).parents[2] / "shared" / "data" / "acm"
 SYSTEMS = ("bm25", "bm25s")
 THREADS = (1, 2)
 
 
-def main(index: str, contexts: str, k: int = 100, rounds: int = 5) -> None:
-    asked = list(read_contexts(Path(contexts)))
+def main() -> None:
+    if len(sys.argv) > 2:
+        measure(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:5]))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        index = Path(folder) / "acm"
+        build_index([ACM], index)
+        begun = time.perf_counter()
+        made = build_scores(index, no_progress)
+        print(f"{made.postings:,} scores of {made.papers:,} papers made in {time.perf_counter() - begun:.0f} s")
+        measure(index, ACM / "contexts-dev.jsonl")
+
+
+def measure(index: Path, contexts: Path, k: int = 100, rounds: int = 5) -> None:
+    asked = list(read_contexts(contexts))
     opened = {name: Recommender.open(index, name) for name in SYSTEMS}
     runs = {name: opened[name].search_many(asked, k) for name in SYSTEMS}  # also loads, maps and compiles
     print(f"{len(asked):,} contexts, k = {k}, {rounds} rounds in turns, load {os.getloadavg()[0]:.1f}")
@@ -58,4 +76,4 @@ def agree(lucene: Run, ours: Run, k: int) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:3], *map(int, sys.argv[3:5]))
+    main()

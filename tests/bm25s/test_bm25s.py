@@ -1,5 +1,6 @@
 """The retriever `bm25s`: its words are Lucene's, its scores are those of `bm25`, and its folder is made whole."""
 
+import gzip
 import json
 import random
 import shutil
@@ -11,6 +12,8 @@ import numpy as np
 import pytest
 
 from citerec import Context, Filters, Recipe, Recommender
+from citerec.contexts.read import read_contexts
+from citerec.contexts.topic import clean
 from citerec.errors import IndexUnusableError, QueryError, SettingsError
 from citerec.groundwork.progress import no_progress
 from citerec.recommend import SearchOptions
@@ -101,6 +104,16 @@ def test_stems_are_those_of_lucene() -> None:
     ]
     words = [f"q{word}" for word in words]  # none is a stop word
     assert [[stem(word)] for word in words] == by_lucene(words)
+
+
+@pytest.mark.shared
+def test_words_of_real_titles_and_contexts_are_those_of_lucene(shared: Path) -> None:
+    texts = [clean(context.text) for context in read_contexts(shared / "acm" / "contexts-dev.jsonl")]
+    for shard in sorted((shared / "acl" / "papers").iterdir()):
+        texts += [json.loads(line)["title"] or "" for line in gzip.decompress(shard.read_bytes()).splitlines()]
+    ours, theirs = [terms(text) for text in texts], by_lucene(texts)
+    assert len(texts) > 70_000
+    assert sum(a != b for a, b in zip(ours, theirs, strict=True)) <= 3
 
 
 def test_lengths_are_kept_as_lucene_keeps_them() -> None:
