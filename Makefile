@@ -62,6 +62,7 @@ bench: $(READY)  ## Measure speed and memory (needs ../shared)
 	$(BIN)/python benchmarks/rouge.py
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/vectors.py
+	$(BIN)/python benchmarks/words.py
 
 SECONDS := 1200
 SEED := 0

@@ -172,14 +172,14 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     default="dense",
     show_default=True,
     metavar="NAME",
-    help="The retriever that searches the vectors: {retrievers}.",
+    help="The retriever whose folder is made: {retrievers}.",
 )
 @with_options(_vector_options)
 @max_bad("unusable given vectors")
 def encode(path: Path | None, retriever: str, **options: Any) -> None:
-    """Make the vectors of an existing index, for dense retrieval.
+    """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
-    Existing vectors are kept until the new ones are complete. Texts that the same model has encoded
+    What is there is kept until the new folder is complete. Texts that the same model has encoded
     before are not encoded again. Repeat the command to resume an interrupted run.
     """
     from citerec.groundwork.progress_bar import progress_bar
@@ -329,7 +329,7 @@ def _tell_old_vectors(path: Path, manifest: "Manifest") -> None:
     for folder, made in vectors_beside(path):
         if made["store"] != manifest.fingerprint:
             note(
-                f"The vectors in {folder} are those of the papers before. Bring them up to date: "
+                f"{folder} was made for the papers before. Bring it up to date: "
                 f"citerec index encode {path} --retriever {folder.name}"
             )
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from citerec.corpus.store import PaperStore
 from citerec.corpus.values import LAST_YEAR
-from citerec.errors import FilterError, SearchError
+from citerec.errors import FilterError, JavaError, SearchError
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.rows import PaperRows
 from citerec.retrieve.staging import LUCENE, open_store
 from citerec.retrieve.steady import read_steadily
 
@@ -25,16 +26,25 @@ _USUAL_K = 10
 class OpenIndex:
     """An index directory, open for searching. Safe to use from several threads.
 
-    `lucene` searches its words. It is always open, because filters and sort orders need Lucene.
+    It always opens Lucene, because filters and sort orders need it. Without Java, only what needs Lucene fails.
     """
 
-    def __init__(self, path: Path, manifest: Manifest, store: PaperStore, lucene: "LuceneRetriever") -> None:
+    def __init__(
+        self, path: Path, manifest: Manifest, store: PaperStore, lucene: "LuceneRetriever | JavaError"
+    ) -> None:
         self.path = path
         self.manifest = manifest
         self.store = store
-        self.lucene = lucene
-        self.rows = lucene.rows
-        self._matching_rows = functools.lru_cache(8)(lucene.matching_rows)
+        self.rows = PaperRows.open(path / LUCENE)
+        self._lucene = lucene
+        self._matching_rows = functools.lru_cache(8)(lambda filters: self.lucene.matching_rows(filters))
+
+    @property
+    def lucene(self) -> "LuceneRetriever":
+        """Searches its words; raises JavaError if there is no Java runtime that can run Lucene."""
+        if isinstance(self._lucene, JavaError):
+            raise self._lucene
+        return self._lucene
 
     @classmethod
     def open(cls, index: str | Path, lucene_settings: Any = None) -> Self:
@@ -42,7 +52,6 @@ class OpenIndex:
 
         Raises:
             IndexUnusableError: There is none, or it is half built, broken, or of another version.
-            JavaError: There is no Java runtime that can run Lucene.
         """
         path = Path(index)
         return read_steadily(path, lambda: cls._open(path, lucene_settings), cls.close)
@@ -54,14 +63,19 @@ class OpenIndex:
         manifest = Manifest.read(path)
         store = open_store(path)
         try:
-            return cls(path, manifest, store, LuceneRetriever(path / LUCENE, lucene_settings))
+            try:
+                lucene: LuceneRetriever | JavaError = LuceneRetriever(path / LUCENE, lucene_settings)
+            except JavaError as error:
+                lucene = error
+            return cls(path, manifest, store, lucene)
         except BaseException:
             store.close()
             raise
 
     def close(self) -> None:
         """Closes the index's files."""
-        self.lucene.close()
+        if not isinstance(self._lucene, JavaError):
+            self._lucene.close()
         self.store.close()
 
     def number_of_hits(self, k: int | None) -> int:

@@ -76,7 +76,7 @@ def _faults(index: Path, on_progress: Progress) -> list[str]:
         for folder, made in vectors_beside(index):
             faults += _checksum_faults(folder, made["checksums"])
             if made["store"] != manifest.fingerprint:
-                faults.append(f"{folder} was made for other papers: make its vectors again")
+                faults.append(f"{folder} was made for other papers: make it again")
     except IndexUnusableError as error:
         return [error.message]
     finally:

@@ -14,7 +14,9 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
 from citerec.corpus.bibtex_writer import bibtex_entries
 from citerec.evaluation.files import write_figures
+from citerec.groundwork.progress import no_progress
 from citerec.recommend import Recommender, SearchOptions
+from citerec.retrieve.bm25s.build import build_scores
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import build_index, encode_index, open_store
 from citerec.systems import Recipe
@@ -77,6 +79,18 @@ def test_words_and_vectors_together_beat_words(acm: Path, shared: Path) -> None:
     words = measured(acm, contexts)
     ratios = [both / alone for both, alone in zip(hybrid, words, strict=True)]
     assert all(ratio >= promised for ratio, promised in zip(ratios, (1.22, 1.27, 1.17), strict=True))
+
+
+def test_the_second_engine_for_words_finds_what_lucene_finds(acm: Path, shared: Path) -> None:
+    build_scores(acm, no_progress)
+    contexts = list(read_contexts(shared / "acm" / "contexts-dev.jsonl"))
+    with Recommender.open(acm, "bm25") as lucene, Recommender.open(acm, "bm25s") as second:
+        expected, found = lucene.search_many(contexts, 100), second.search_many(contexts, 100)
+    answered = [one for one in expected if expected[one]]
+    shared_hits = sum(len(set(expected.top(one)) & set(found.top(one))) for one in answered)
+    assert shared_hits / sum(len(expected.top(one)) for one in answered) >= 0.999
+    for one in answered:
+        assert list(found[one].values()) == pytest.approx(list(expected[one].values()), rel=1e-5)
 
 
 def test_evaluation_gives_the_same_figures_and_so_does_trec_eval(acm: Path, shared: Path, tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     write_lines(tmp_path / "new.jsonl", [{"paper_id": "new", "title": "graph entity"}])
     assert verify(here) == []
     add_to_index([tmp_path / "new.jsonl"], here)
-    assert verify(here) == [f"{here / 'profile'} was made for other papers: make its vectors again"]
+    assert verify(here) == [f"{here / 'profile'} was made for other papers: make it again"]
     assert default_system(here) == "hybrid"
     with pytest.raises(IndexUnusableError, match="made for other papers") as raised:
         Recommender.open(here, "profile")

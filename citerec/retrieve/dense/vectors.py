@@ -96,6 +96,39 @@ class Passing:
         return np.flatnonzero(np.unpackbits(self.bits, bitorder="little")).astype(np.int64)
 
 
+def passing_rows(
+    filters: Filters,
+    years: "NDArray[np.int32]",
+    citations: "NDArray[np.int32]",
+    matching: Callable[[tuple[str, ...], tuple[str, ...]], "NDArray[np.int64]"],
+) -> "NDArray[np.bool_]":
+    """Which rows pass all filters but `exclude` and `citing_id`, (rows,).
+
+    Args:
+        filters: The filters.
+        years: The year of each row's paper; -1 is unknown. The same for `citations`.
+        citations: Its citation count.
+        matching: The rows that pass the filters by field of study and venue; called only if there are any.
+    """
+    import numpy as np
+
+    years = np.asarray(years)
+    mask = np.ones(len(years), dtype=bool)
+    if filters.as_of_year is not None:
+        mask &= years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
+    if filters.year_from is not None or filters.year_to is not None:
+        mask &= years >= (filters.year_from or 0)
+    if filters.year_to is not None:
+        mask &= years <= filters.year_to
+    if filters.min_citations is not None:
+        mask &= np.asarray(citations) >= max(0, filters.min_citations)
+    if filters.fields or filters.venues:
+        named = np.zeros_like(mask)
+        named[matching(filters.fields, filters.venues)] = True
+        mask &= named
+    return mask
+
+
 class RowFilter:
     """Finds the rows that pass some filters, and caches them. Safe to call from several threads."""
 
@@ -114,21 +147,7 @@ class RowFilter:
         import numpy as np
 
         faiss = faiss_module()
-        vectors = self._vectors
-        years = np.asarray(vectors.years)
-        mask = np.ones(len(vectors), dtype=bool)
-        if filters.as_of_year is not None:
-            mask &= years <= filters.as_of_year  # an unknown year passes: it is not known to be newer
-        if filters.year_from is not None or filters.year_to is not None:
-            mask &= years >= (filters.year_from or 0)
-        if filters.year_to is not None:
-            mask &= years <= filters.year_to
-        if filters.min_citations is not None:
-            mask &= np.asarray(vectors.citations) >= max(0, filters.min_citations)
-        if filters.fields or filters.venues:
-            matching = np.zeros_like(mask)
-            matching[self._kept_matching(filters.fields, filters.venues)] = True
-            mask &= matching
+        mask = passing_rows(filters, self._vectors.years, self._vectors.citations, self._kept_matching)
         count = int(np.count_nonzero(mask))
         if count == len(mask):
             return None
