@@ -88,7 +88,9 @@ class TorchNetwork:
         self._on_gpu = model.device.type == "cuda"
         self.batch_tokens = _GPU_BATCH_TOKENS if self._on_gpu else _CPU_BATCH_TOKENS
 
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
+    def vectors(
+        self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", *, alone: bool = False
+    ) -> "NDArray[np.float32]":  # torch always uses all its threads
         """As for `citerec.models.base.Network`."""
         import torch
 

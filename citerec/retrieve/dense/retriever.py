@@ -59,7 +59,7 @@ class DenseSettings(SearchSettings):
     )
     backend: BackendName | None = Field(
         default=None,
-        description="backend for the query: torch, or ONNX Runtime with 8 bits; by default that of the papers",
+        description="backend for the query; by default that of the papers, or a quicker one with the same vectors",
     )
 
 
@@ -271,8 +271,10 @@ class DenseRetriever(Retriever):
         """Opens the encoder that some vectors are from; it has an `identity` and a `dimension`."""
         from citerec.models.encoder import Encoder
 
-        backend = self.settings.backend or manifest.backend
-        return Encoder.open(manifest.model, backend=backend, max_tokens=manifest.max_tokens)
+        model, length = manifest.model, manifest.max_tokens
+        if self.settings.backend:
+            return Encoder.open(model, backend=self.settings.backend, max_tokens=length)
+        return Encoder.open_for_queries(model, manifest.backend, manifest.count, max_tokens=length)
 
     def _check_encoder(self, encoder: Any) -> None:
         """Raises IndexUnusableError unless it made the vectors."""
