@@ -9,6 +9,7 @@ from citerec.errors import ModelError
 from citerec.models.base import ENCODERS, Network
 from citerec.models.batches import batches_by_length
 from citerec.models.loading import has_gpu
+from citerec.models.static import learnt_from, open_static
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,6 +70,26 @@ class Encoder:
                 with contextlib.suppress(ModelError):
                     return cls.open(name, backend=quick, max_tokens=max_tokens)
         return cls.open(name, backend=backend, max_tokens=max_tokens)
+
+    @classmethod
+    def open_static(cls, name: str, model: str, identity: str | None) -> Self:
+        """Loads a static encoder of queries for vectors that a model made, with that model's identity.
+
+        Args:
+            name: The folder of the static encoder.
+            model: The model, as in the manifest of the vectors.
+            identity: Its identity there; None for given vectors.
+
+        Raises:
+            ModelError: It cannot be loaded, or learnt other vectors.
+        """
+        opened = open_static(name)
+        if opened is None or not learnt_from(name, model, identity):
+            raise ModelError(
+                f"{name!r} is no static encoder that learnt the vectors of {model}", "Make one: citerec train static"
+            )
+        reading = opened.reading
+        return cls(name, identity or opened.identity, reading.dimension, reading.cutting(name, None), opened.network)
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """The vectors of some texts, texts × dimension, each row of length one. An empty text has a vector too."""

@@ -10,6 +10,7 @@ from citerec.models.base import ENCODERS, Backend, Opened, Reading
 from citerec.models.find import find_model, model_identity
 from citerec.models.onnx import Bits, Exportable, OnnxModel, concurrent_calls, exported
 from citerec.models.sentence_transformer import open_sentence_transformer, takes_cls
+from citerec.models.static import open_static
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,7 +40,9 @@ class OnnxNetwork:
 
 
 def _open(name: str, bits: Bits) -> Opened:
-    """An encoder, made at the first call and cached for later processes."""
+    """An encoder, made at the first call and cached for later processes; a static one as it is."""
+    if static := open_static(name):
+        return static
     found = find_model(name)
     loaded: SentenceTransformer | None = None
     try:

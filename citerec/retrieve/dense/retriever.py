@@ -61,6 +61,11 @@ class DenseSettings(SearchSettings):
         default=None,
         description="backend for the query; by default that of the papers, or a quicker one with the same vectors",
     )
+    queries: str | None = Field(
+        default=None,
+        description="folder of a static encoder that learnt these vectors (citerec train static), which then encodes "
+        "the query in place of their model",
+    )
 
 
 @RETRIEVERS.register
@@ -272,6 +277,8 @@ class DenseRetriever(Retriever):
         from citerec.models.encoder import Encoder
 
         model, length = manifest.model, manifest.max_tokens
+        if self.settings.queries:
+            return Encoder.open_static(self.settings.queries, model, manifest.identity)
         if self.settings.backend:
             return Encoder.open(model, backend=self.settings.backend, max_tokens=length)
         return Encoder.open_for_queries(model, manifest.backend, manifest.count, max_tokens=length)
