@@ -3,8 +3,8 @@
 Run it with `python benchmarks/encode.py [--documents 10000] [--pool 20000]`. The documents are papers of data/arxiv,
 title and abstract, 192 tokens of each, encoded by all-MiniLM-L6-v2: by `SentenceTransformer.encode` as it comes (the
 peer), by our encoder on torch, and by ONNX Runtime in 32 and in 8 bits. All take turns in one run, a tenth of the
-documents at a time, so that whatever else the machine does meets all alike. Then the sentences of data/acm dev, one at a
-time: what a query costs (`--queries`).
+documents at a time, so that whatever else the machine does meets all alike. Before that, sentences of data/acm dev are
+encoded one at a time: what a query costs (`--queries`).
 
 The cost of 8 bits is measured on data/acm dev under the leak rules, by exact search: with 8-bit queries against the
 given float vectors, and with 8-bit documents too. Encoding the whole pool takes long, so that is done on a part of it:

@@ -22,9 +22,7 @@ STATIC_DIRECTORY = Kind(
     name="static encoder",
     kind=KIND,
     manifest=MANIFEST,
-    names=frozenset(
-        {MANIFEST, LEARNT, WEIGHTS, "tokenizer.json", "modules.json", "config_sentence_transformers.json"}
-    ),
+    names=frozenset({MANIFEST, LEARNT, WEIGHTS, "tokenizer.json", "modules.json", "config_sentence_transformers.json"}),
 )
 _MAX_TOKENS = 512  # it could read any number
 
@@ -64,7 +62,8 @@ class StaticNetwork:
         """As for `citerec.models.base.Network`."""
         import numpy as np
 
-        sums = np.stack([self._table[row[: int(length)]].sum(axis=0) for row, length in zip(ids, mask.sum(1))])
+        counts = mask.sum(axis=1).tolist()
+        sums = np.stack([self._table[row[:count]].sum(axis=0) for row, count in zip(ids, counts, strict=True)])
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
         sums[lengths[:, 0] == 0] = self._none
         vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)

@@ -167,8 +167,10 @@ class _Learner:
         self.model = StaticEmbedding(tokenizer, embedding_weights=self._begin(tokenizer.get_vocab_size()))
 
     def _begin(self, count: int) -> "NDArray[np.float32]":
-        """Vectors of tokens to begin with: by how much the papers with a token differ from all, and less if it is
-        frequent: a/(a + p), with p its share of all tokens and a = 0.001 (Arora et al. 2017).
+        """Vectors of tokens to begin with: by how much the papers with a token differ from all.
+
+        They are shorter if the token is frequent: times a/(a + p), where p is its share of all tokens and a is 0.001
+        (Arora et al. 2017).
         """
         sums = np.zeros((count, self._values.shape[1]), np.float32)
         seen = np.zeros(count, np.int64)
