@@ -2,8 +2,9 @@
 
 Run it with `python benchmarks/encode.py [--documents 10000] [--pool 20000]`. The documents are papers of data/arxiv,
 title and abstract, 192 tokens of each, encoded by all-MiniLM-L6-v2: by `SentenceTransformer.encode` as it comes (the
-peer), by our encoder on torch, and by our encoder in 8 bits. All take turns in one run, a tenth of the documents at a
-time, so that whatever else the machine does meets all alike.
+peer), by our encoder on torch, and by ONNX Runtime in 32 and in 8 bits. All take turns in one run, a tenth of the
+documents at a time, so that whatever else the machine does meets all alike. Before that, sentences of data/acm dev are
+encoded one at a time: what a query costs (`--queries`).
 
 The cost of 8 bits is measured on data/acm dev under the leak rules, by exact search: with 8-bit queries against the
 given float vectors, and with 8-bit documents too. Encoding the whole pool takes long, so that is done on a part of it:
@@ -13,6 +14,7 @@ every cited and every citing paper, and others drawn by a seed. `--pool 0` takes
 import argparse
 import contextlib
 import itertools
+import os
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -64,6 +66,26 @@ def speeds(encoders: dict[str, Encode], texts: Sequence[str]) -> None:
             f"| {dearest / processor[name]:.2f} | {mean:.4f} | {least:.4f} |",
             flush=True,
         )
+
+
+def one_by_one(encoders: dict[str, Encode], texts: Sequence[str]) -> None:
+    """What it costs to encode one text: the encoders take turns, text by text."""
+    wall, processor = ({name: [] for name in encoders} for _ in range(2))
+    for text in texts[:3]:  # libraries prepare at the first calls
+        for encode in encoders.values():
+            encode([text])
+    for turn, text in enumerate(texts):
+        for name in [*list(encoders)[turn % len(encoders) :], *list(encoders)[: turn % len(encoders)]]:
+            begun = time.perf_counter(), time.process_time()
+            encoders[name]([text])
+            wall[name].append(1000 * (time.perf_counter() - begun[0]))
+            processor[name].append(1000 * (time.process_time() - begun[1]))
+    load, threads = os.getloadavg()[0], os.environ.get("OMP_NUM_THREADS", "as many as processors")
+    print(f"\n{len(texts)} sentences one by one; load {load:.1f}; threads: {threads}")
+    print("| encoder | median ms | median ms of processor time | quickest tenth |\n|---|---|---|---|")
+    for name in encoders:
+        tenth = np.percentile(processor[name], 10)
+        print(f"| {name} | {np.median(wall[name]):.1f} | {np.median(processor[name]):.1f} | {tenth:.1f} |", flush=True)
 
 
 def recalls(
@@ -122,8 +144,9 @@ def cost_of_8_bits(exact: Encoder, quick: Encoder, pool_size: int, index: Path) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--documents", type=int, default=10_000)
+    parser.add_argument("--documents", type=int, default=10_000, help="papers; 0 for the sentences alone")
     parser.add_argument("--pool", type=int, default=20_000, help="papers of data/acm in 8 bits; 0 for all")
+    parser.add_argument("--queries", type=int, default=200, help="sentences of data/acm dev, encoded one by one")
     parser.add_argument("--work", type=Path, help="where an index is built")
     arguments = parser.parse_args()
     peer = open_sentence_transformer(DEFAULT_ENCODER, "cpu")
@@ -135,8 +158,13 @@ def main() -> None:
             peer.encode(list(texts), normalize_embeddings=True, show_progress_bar=False), np.float32
         ),
         "citerec, float32": ours.encode,
+        "citerec, ONNX Runtime, float32": Encoder.open(DEFAULT_ENCODER, backend="onnx", max_tokens=MAX_TOKENS).encode,
         "citerec, int8": quick.encode,
     }
+    contexts = list(read_contexts(DATA / "acm" / "contexts-dev.jsonl"))
+    one_by_one(encoders, [topic_of(context).passage for context in contexts[: arguments.queries]])
+    if not arguments.documents:
+        return
     with tempfile.TemporaryDirectory(dir=arguments.work) as work:
         for name in ("arxiv", "acm"):
             build_index([DATA / name], Path(work) / name)

@@ -81,7 +81,8 @@ _vector_options = [
         parts=_backends,
         default="torch",
         metavar="NAME",
-        help="Backend that encodes the papers, and later the queries: {backends} (8-bit weights, by ONNX Runtime).",
+        help="Backend that encodes the papers, and later the queries: {backends}. ONNX Runtime is for CPUs: onnx gives "
+        "the same vectors as torch, onnx-int8 has 8-bit weights.",
     ),
 ]
 

@@ -7,7 +7,7 @@ import click
 
 from citerec.cli.console import note, say
 from citerec.cli.learning import base, dev_options, learning_rate, pop, schedule_of, schedule_options, tell_dev, trained
-from citerec.cli.options import Option, index_option, number, one_of, path_option, seed, with_options
+from citerec.cli.options import Option, index_option, number, one_of, path_option, seed, share, with_options
 from citerec.cli.train_tagger import tagger
 from citerec.cli.train_tldr import tldr
 from citerec.cli.train_transfer import transfer
@@ -218,6 +218,38 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     arguments = (choice, find_index(index_path), out, EncoderOptions(**options), schedule, _settings(system))
     manifest = trained(train_encoder, *arguments, device=device)
     tell_dev(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
+
+
+@train.command(epilog="Example: citerec train static --index indexes/acm --out models/static")
+@index_option("The index whose vectors are learnt")
+@path_option("--out", required=True, help="The encoder to make, or to replace.")
+@base("sentence-transformers/all-MiniLM-L6-v2", "only its tokenizer is used")
+@number("--max-tokens", 192, "How many tokens of a paper are read.", least=8)
+@share("--cut", 0.5, "Share of the papers of a step of which only a passage is read, as long as a query.")
+@click.option(
+    "--contrast",
+    type=click.FloatRange(0),
+    default=0.3,
+    help="Weight of the loss that tells a paper from the others of its step.",
+)
+@number("--batch", 1024, "Papers of a step.", least=2)
+@number("--limit", 500_000, "Papers to learn from, at most; sampled by the seed.", least=2)
+@learning_rate(3e-3, "Peak learning rate.")
+@with_options(schedule_options(epochs=3, evaluations=5))
+def static(index_path: Path | None, out: Path, device: str | None, **options: Any) -> None:
+    """Train a static encoder, which needs no network: a text's vector is the mean of its tokens'.
+
+    It learns the vectors of the index's papers, whatever model made them. It encodes queries for them
+    (--set dense.queries=FOLDER), or papers and queries (citerec index encode --model FOLDER), on a machine
+    that has no other model, and hundreds of times as fast.
+    """
+    from citerec.retrieve.manifest import find_index
+    from citerec.train.static import StaticOptions, train_static
+
+    schedule = schedule_of(options)
+    manifest = trained(train_static, find_index(index_path), out, StaticOptions(**options), schedule, device=device)
+    papers, found, cosine = manifest.training["papers"], manifest.dev["found"], manifest.dev["cosine"]
+    say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 
 
 @train.command(

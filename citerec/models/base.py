@@ -22,8 +22,13 @@ class Network(Protocol):
     batch_tokens: int  # tokens of a batch at most, padding included: `batches_by_length`
     workers: int  # how many batches run at once
 
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
-        """Vectors (rows, dimension) of length one, from ids (rows, length) where the mask is 1."""
+    def vectors(
+        self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", *, alone: bool = False
+    ) -> "NDArray[np.float32]":
+        """Vectors (rows, dimension) of length one, from ids (rows, length) where the mask is 1.
+
+        `alone` says that the caller has no other batch to run, so that this one may use all threads.
+        """
 
 
 class Reading(BaseModel):
@@ -97,11 +102,14 @@ class Backend:
         open: Opens an encoder by its name, optionally on a torch device; raises ModelError if it cannot. Heavy packages
             are imported inside.
         order: Its place among the backends: the lowest number comes first.
+        same_as: The backend whose vectors these are, within rounding: it may encode the queries for papers that the
+            other has encoded.
     """
 
     name: str
     open: Callable[[str, str | None], Opened]
     order: int = 1000
+    same_as: str | None = None
 
 
 ENCODERS: Registry[Backend] = Registry("encoder backend", "citerec.models", order=lambda backend: backend.order)

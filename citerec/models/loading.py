@@ -57,6 +57,18 @@ def torch_device(name: str | None) -> str:
     return name
 
 
+def has_gpu() -> bool:
+    """Whether this machine has a GPU of NVIDIA, without importing torch."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return False
+    pynvml.nvmlShutdown()
+    return True
+
+
 def aligned(model: Any) -> Any:
     """The same torch module, with weights moved, in place, to addresses aligned like torch's own tensors.
 

@@ -1,4 +1,4 @@
-"""8-bit models on a CPU: a transformer exported to ONNX, quantised, cached, and run by ONNX Runtime."""
+"""Models on a CPU without torch: a transformer exported to ONNX, in 32 or 8 bits, cached, run by ONNX Runtime."""
 
 import contextlib
 import hashlib
@@ -6,10 +6,12 @@ import io
 import logging
 import os
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
@@ -25,30 +27,67 @@ if TYPE_CHECKING:
 MODEL, MANIFEST = "model.onnx", "manifest.json"
 Exportable = tuple[Any, Mapping[str, bytes]]
 """A module of torch in float32 on the CPU whose `forward(*arrays)` returns one output; files to store beside it."""
-_RECIPE = 3  # increased when export or quantisation change: cached models are then rebuilt
-_OPSET = 18
+Bits = Literal[8, 32]
+"""Bits of a weight: 32 give torch's outputs within rounding, 8 are faster."""
+
+_RECIPE = 4  # increased when export or quantisation change: cached models are then rebuilt
+_OPSET = 20  # the first with Gelu as one step: before, it was five
+_MADE = {8: "one of 8 bits", 32: "one of ONNX Runtime"}
 
 
 class OnnxModel:
-    """A quantised transformer, run by ONNX Runtime on one thread per call. Safe to call from several threads.
+    """A transformer, run by ONNX Runtime. Safe to call from several threads.
 
-    Activations are scaled by the largest of the batch, so run each text alone: otherwise its output depends a little on
-    the others. This costs nothing: one thread per text was as fast as many threads per batch (benchmarks/encode.py).
-    Opening the file of `quantised` raises a ModelError if ONNX Runtime is missing, or the file is broken.
+    Each call uses one thread, so that calls run side by side; one that is alone may use all (`run`). The number of
+    threads does not change the output.
+
+    With 8 bits, activations are scaled by the largest of the batch, so run each text alone: otherwise its output
+    depends a little on the others. This costs nothing: one thread per text was as fast as many threads per batch
+    (benchmarks/encode.py).
+
+    Raises:
+        ModelError: ONNX Runtime is missing, or the file is broken.
     """
 
     def __init__(self, path: Path) -> None:
-        with _onnx_failures("the 8-bit model", f"Remove {path.parent}: it is rebuilt."):
-            onnxruntime = _onnxruntime()
-            options = onnxruntime.SessionOptions()
-            options.intra_op_num_threads = options.inter_op_num_threads = 1
-            options.log_severity_level = 3
-            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self._path = path
+        self._session = _opened(path, 1)
+        self._wide: Any = None  # a session with several threads, which has the weights a second time
+        self._lone_calls = 0
+        self._alone = threading.Lock()
 
-    def run(self, inputs: "Mapping[str, NDArray[np.int64]]") -> "NDArray[np.float32]":
-        """The output (rows, …) for token ids and the other inputs, each (rows, length)."""
-        output: NDArray[np.float32] = self._session.run(None, dict(inputs))[0]
+    def run(self, inputs: "Mapping[str, NDArray[np.int64]]", *, alone: bool = False) -> "NDArray[np.float32]":
+        """The output (rows, …) for token ids and the other inputs, each (rows, length).
+
+        With `alone`, `concurrent_calls` threads work on it, unless another such call is running. The first one is not
+        worth the opening of a session with threads: most processes have no second.
+        """
+        arrays = dict(inputs)
+        if not (alone and concurrent_calls() > 1 and self._alone.acquire(blocking=False)):
+            return self._output(self._session, arrays)
+        try:
+            self._lone_calls += 1
+            if self._lone_calls == 2:
+                self._wide = _opened(self._path, concurrent_calls())
+            return self._output(self._wide or self._session, arrays)
+        finally:
+            self._alone.release()
+
+    @staticmethod
+    def _output(session: Any, arrays: "dict[str, NDArray[np.int64]]") -> "NDArray[np.float32]":
+        output: NDArray[np.float32] = session.run(None, arrays)[0]
         return output
+
+
+def _opened(path: Path, threads: int) -> Any:
+    with _onnx_failures(f"the model {path}", f"Remove {path.parent}: it is rebuilt."):
+        onnxruntime = _onnxruntime()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+        options.log_severity_level = 3
+        # Waiting threads sleep, as Lucene and FAISS run beside them.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
 def concurrent_calls() -> int:
@@ -73,23 +112,25 @@ def called_by_position(model: Any, inputs: Sequence[str], output: str) -> Any:
     return Wanted()
 
 
-def quantised(
+def exported(
     load: Callable[[], Exportable],
     identity: str,
     *,
     inputs: Sequence[str],
     output: str,
+    bits: Bits,
     cache: Path | None = None,
 ) -> Path:
-    """A model as an ONNX file with 8-bit weights; made once, then cached.
+    """A model as an ONNX file; made once, then cached.
 
-    Weights are quantised by channel, activations while it runs (dynamic quantisation).
+    With 8 bits, weights are quantised by channel, activations while it runs (dynamic quantisation).
 
     Args:
         load: Returns the model; called only if none is cached.
         identity: `citerec.models.find.model_identity`.
         inputs: Names of its inputs: integers (rows, length), `attention_mask` among them.
         output: Name of its output.
+        bits: Bits of its weights.
         cache: The cache folder; by default the user's.
 
     Returns:
@@ -100,29 +141,52 @@ def quantised(
     """
     import platformdirs
 
-    plan = {"recipe": _RECIPE, "identity": identity, "inputs": list(inputs), "output": output}
+    plan = {"recipe": _RECIPE, "identity": identity, "inputs": list(inputs), "output": output, "bits": bits}
     key = hashlib.sha256(orjson.dumps(plan)).hexdigest()[:32]
     folder = (cache or platformdirs.user_cache_path("citerec") / "onnx") / key
     if not (folder / MANIFEST).is_file():
+        if (failed := _failed(folder)).is_file():
+            raise ModelError(failed.read_text(encoding="utf-8"), f"Use the backend torch; or remove {failed}.")
         _make(load, folder, plan)
     return folder / MODEL
 
 
+def _failed(folder: Path) -> Path:
+    """A note that this torch cannot export the model: trying takes long."""
+    return folder.with_name(f"{folder.name}.failed-{version('torch')}")
+
+
+def quantised(
+    load: Callable[[], Exportable], identity: str, *, inputs: Sequence[str], output: str, cache: Path | None = None
+) -> Path:
+    """A model as an ONNX file with 8-bit weights, as for `exported`."""
+    return exported(load, identity, inputs=inputs, output=output, bits=8, cache=cache)
+
+
 def _make(load: Callable[[], Exportable], folder: Path, plan: Mapping[str, Any]) -> None:
-    """Exports and quantises in a folder beside, the manifest last, then renames it: a crash leaves nothing behind."""
-    with _onnx_failures("the model cannot be turned into one of 8 bits", "Use the backend torch."):
+    """Exports in a folder beside, the manifest last, then renames it: a crash leaves nothing behind."""
+    failures = f"the model cannot be turned into {_MADE[plan['bits']]}", "Use the backend torch."
+    with _onnx_failures(*failures):
         runtime = _onnxruntime()
         import onnx
         import onnxscript  # noqa: F401  torch exports with it; imported here for a clear error if it is missing
-    module, files = load()
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
+            module, files = load()
             made = Path(building) / folder.name
             made.mkdir()
-            with _onnx_failures("the model cannot be turned into one of 8 bits", "Use the backend torch."), _quiet():
-                _export(module, Path(building) / "float.onnx", plan["inputs"], plan["output"])
-                _quantise(Path(building) / "float.onnx", made / MODEL)
+            whole = Path(building) / "float.onnx"
+            try:
+                with _onnx_failures(*failures), _quiet():
+                    _export(module, whole, plan["inputs"], plan["output"])
+                    if plan["bits"] == 8:
+                        _quantise(whole, made / MODEL)
+                    else:
+                        onnx.save(onnx.load(whole), made / MODEL)  # one file: the exporter writes several
+            except ModelError as error:
+                _failed(folder).write_text(error.message, encoding="utf-8")
+                raise
             for name, content in files.items():
                 (made / name).write_bytes(content)
             versions = {"citerec": __version__, "onnx": onnx.__version__, "onnxruntime": runtime.__version__}
@@ -135,7 +199,7 @@ def _make(load: Callable[[], Exportable], folder: Path, plan: Mapping[str, Any])
                     raise
     except OSError as error:
         raise ModelError(
-            f"cannot write the 8-bit model to {folder.parent}: {error.strerror or error}",
+            f"cannot write the model to {folder.parent}: {error.strerror or error}",
             "Make room there, or name another cache folder in XDG_CACHE_HOME.",
         ) from error
 
@@ -218,7 +282,7 @@ def _onnx_failures(what: str, remedy: str) -> Iterator[None]:
         raise
     except ImportError as error:
         raise ModelError(
-            f"8-bit models need packages that are missing ({error.name})", "pip install 'citerec[onnx]'"
+            f"ONNX Runtime's models need packages that are missing ({error.name})", "pip install 'citerec[onnx]'"
         ) from error
     except Exception as error:
         raise ModelError(f"{what}: {first_line(error)}", remedy) from error

@@ -1,4 +1,4 @@
-"""Encoders with 8-bit weights: once made, they open quickly, without torch."""
+"""Encoders by ONNX Runtime, in 32 or 8 bits: once made, they open quickly, without torch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,8 +8,9 @@ from pydantic import ValidationError
 from citerec.errors import ModelError
 from citerec.models.base import ENCODERS, Backend, Opened, Reading
 from citerec.models.find import find_model, model_identity
-from citerec.models.onnx import Exportable, OnnxModel, concurrent_calls, quantised
+from citerec.models.onnx import Bits, Exportable, OnnxModel, concurrent_calls, exported
 from citerec.models.sentence_transformer import open_sentence_transformer, takes_cls
+from citerec.models.static import open_static
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,9 +21,9 @@ _READING = "reading.json"
 
 
 class OnnxNetwork:
-    """Runs an encoder in 8 bits, with pooling and the modules after it.
+    """Runs an encoder, with pooling and the modules after it.
 
-    Each text is run alone: there is no padding, and no vector depends on other texts.
+    Each text is run by itself: there is no padding, and no vector depends on other texts.
     """
 
     batch_tokens = 1
@@ -31,13 +32,17 @@ class OnnxNetwork:
         self._model = OnnxModel(path)
         self.workers = concurrent_calls()
 
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
+    def vectors(
+        self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", *, alone: bool = False
+    ) -> "NDArray[np.float32]":
         """As for `citerec.models.base.Network`."""
-        return self._model.run({"input_ids": ids, "attention_mask": mask})
+        return self._model.run({"input_ids": ids, "attention_mask": mask}, alone=alone)
 
 
-def _open(name: str, _device: str | None) -> Opened:
-    """An encoder in 8 bits: made at the first call and cached for later processes."""
+def _open(name: str, bits: Bits) -> Opened:
+    """An encoder, made at the first call and cached for later processes; a static one as it is."""
+    if static := open_static(name):
+        return static
     found = find_model(name)
     loaded: SentenceTransformer | None = None
     try:
@@ -52,12 +57,12 @@ def _open(name: str, _device: str | None) -> Opened:
 
     pooled = f"{identity} by [CLS]" if takes_cls(name, found) else identity
     inputs = ("input_ids", "attention_mask")
-    path = quantised(load, pooled, inputs=inputs, output="sentence_embedding")
+    path = exported(load, pooled, inputs=inputs, output="sentence_embedding", bits=bits)
     try:
         reading = Reading.model_validate_json((path.parent / _READING).read_bytes())
     except (OSError, ValidationError) as error:
         raise ModelError(
-            f"the 8-bit model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is rebuilt."
+            f"the model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is rebuilt."
         ) from error
     return Opened(identity, reading, OnnxNetwork(path))
 
@@ -87,4 +92,5 @@ def _sentence_vectors(name: str, model: "SentenceTransformer") -> Any:
     return SentenceVectors()
 
 
-ENCODERS.register(Backend("onnx-int8", _open, order=20))
+ENCODERS.register(Backend("onnx", lambda name, _device: _open(name, 32), order=20, same_as="torch"))
+ENCODERS.register(Backend("onnx-int8", lambda name, _device: _open(name, 8), order=30))

@@ -17,6 +17,7 @@ from citerec.models.find import (
     quiet_libraries,
 )
 from citerec.models.loading import aligned, torch_device
+from citerec.models.static import open_static
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,7 +89,13 @@ class TorchNetwork:
         self._on_gpu = model.device.type == "cuda"
         self.batch_tokens = _GPU_BATCH_TOKENS if self._on_gpu else _CPU_BATCH_TOKENS
 
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
+    def vectors(
+        self,
+        ids: "NDArray[np.int64]",
+        mask: "NDArray[np.int64]",
+        *,
+        alone: bool = False,  # noqa: ARG002  torch always uses all its threads
+    ) -> "NDArray[np.float32]":
         """As for `citerec.models.base.Network`."""
         import torch
 
@@ -105,6 +112,8 @@ class TorchNetwork:
 
 
 def _open(name: str, device: str | None) -> Opened:
+    if static := open_static(name):
+        return static
     model = open_sentence_transformer(name, device)
     return Opened(model_identity(find_model(name)), Reading.of(name, model), TorchNetwork(model))
 

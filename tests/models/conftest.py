@@ -50,5 +50,10 @@ def minilm() -> Encoder:
 
 
 @pytest.fixture(scope="session")
+def minilm_onnx(cache_folder: Path) -> Encoder:
+    return Encoder.open(DEFAULT_ENCODER, backend="onnx", max_tokens=64)
+
+
+@pytest.fixture(scope="session")
 def minilm_int8(cache_folder: Path) -> Encoder:
     return Encoder.open(DEFAULT_ENCODER, backend="onnx-int8", max_tokens=64)

@@ -32,5 +32,5 @@ def test_every_backend_keeps_the_contract(name: str) -> None:
 
 
 def test_another_name_is_told_those_that_there_are() -> None:
-    with pytest.raises(InputError, match=r"there is no encoder backend 'onnx'.* Choose: torch, onnx-int8"):
-        Encoder.open(DEFAULT_ENCODER, backend="onnx")
+    with pytest.raises(InputError, match=r"there is no encoder backend 'onx'.* Choose: torch, onnx, onnx-int8"):
+        Encoder.open(DEFAULT_ENCODER, backend="onx")

@@ -1,5 +1,7 @@
+import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ from citerec.errors import ModelError
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER, model_identity
 from citerec.models.onnx import MANIFEST, MODEL, OnnxModel, called_by_position, quantised
+from citerec.models.sentence_transformer import TorchNetwork
 from tests.models.conftest import save_tiny
 from tests.models.test_encoder import TEXTS
 
@@ -87,7 +90,67 @@ def test_it_is_made_once(tiny_model: Any, tiny_bert: Path, tmp_path: Path, monke
     assert kept(tiny_model, identity, cache=tmp_path) == path
     with pytest.raises(ModelError, match="cannot be turned into one of 8 bits: exported again"):
         kept(tiny_model, "another", cache=tmp_path)
-    assert sorted(file.name for file in tmp_path.iterdir()) == [path.parent.name]
+    left = sorted(file.name for file in tmp_path.iterdir())
+    assert path.parent.name in left and len(left) == 2
+
+
+def test_what_cannot_be_exported_is_tried_once(
+    tiny_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.onnx.export", _fail)
+    with pytest.raises(ModelError, match="cannot be turned into one of 8 bits: exported again"):
+        kept(tiny_model, "x", cache=tmp_path)
+    (note,) = tmp_path.iterdir()
+    monkeypatch.undo()
+    with pytest.raises(ModelError, match=re.escape(f"exported again. Use the backend torch; or remove {note}.")):
+        kept(tiny_model, "x", cache=tmp_path)
+    note.unlink()
+    assert kept(tiny_model, "x", cache=tmp_path).is_file()
+
+
+def test_32_bits_are_those_of_torch(minilm: Encoder, minilm_onnx: Encoder) -> None:
+    np.testing.assert_allclose(minilm_onnx.encode(TEXTS), minilm.encode(TEXTS), atol=2e-6)
+
+
+def test_threads_do_not_change_the_output(minilm_onnx: Encoder, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = np.stack([minilm_onnx.encode([text])[0] for text in TEXTS])
+    for threads in ("1", "2", "5"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        encoder = Encoder.open(DEFAULT_ENCODER, backend="onnx", max_tokens=64)
+        for _ in range(3):  # the second lone call opens a session with threads
+            np.testing.assert_array_equal([encoder.encode([text])[0] for text in TEXTS], alone)
+        with ThreadPoolExecutor(4) as pool:
+            np.testing.assert_array_equal(list(pool.map(encoder.encode, [[text] for text in TEXTS])), alone[:, None])
+        np.testing.assert_array_equal(encoder.encode(TEXTS), alone)
+
+
+def test_queries_of_many_papers_run_without_torch(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("citerec.models.encoder.has_gpu", lambda: False)
+    texts = ["graphs of the citation"]
+    Encoder.open(str(tiny_bert), backend="onnx")
+    monkeypatch.setattr("citerec.models.onnx_encoder.open_sentence_transformer", _fail)
+    monkeypatch.setattr("citerec.models.sentence_transformer.open_sentence_transformer", _fail)
+    quick = Encoder.open_for_queries(str(tiny_bert), "torch", 2000)
+    with pytest.raises(RuntimeError, match="exported again"):
+        Encoder.open_for_queries(str(tiny_bert), "torch", 1999)
+    monkeypatch.undo()
+    np.testing.assert_allclose(quick.encode(texts), Encoder.open(str(tiny_bert)).encode(texts), atol=2e-6)
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+def test_queries_fall_back_to_the_backend_of_the_papers(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, gpu: bool
+) -> None:
+    monkeypatch.setattr("citerec.models.encoder.has_gpu", lambda: gpu)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    if not gpu:
+        monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    encoder = Encoder.open_for_queries(str(tiny_bert), "torch", 5000)
+    assert isinstance(encoder._network, TorchNetwork)
+    np.testing.assert_array_equal(
+        encoder.encode(["graphs"]), Encoder.open(str(tiny_bert), backend="torch").encode(["graphs"])
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_stopped_export_leaves_nothing(tiny_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

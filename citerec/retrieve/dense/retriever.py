@@ -64,7 +64,12 @@ class DenseSettings(SearchSettings):
     )
     backend: BackendName | None = Field(
         default=None,
-        description="backend for the query: torch, or ONNX Runtime with 8 bits; by default that of the papers",
+        description="backend for the query; by default that of the papers, or a quicker one with the same vectors",
+    )
+    queries: str | None = Field(
+        default=None,
+        description="folder of a static encoder that learnt these vectors (citerec train static), which then encodes "
+        "the query in place of their model",
     )
 
 
@@ -281,8 +286,12 @@ class DenseRetriever(Retriever):
         """Opens the encoder that some vectors are from; it has an `identity` and a `dimension`."""
         from citerec.models.encoder import Encoder
 
-        backend = self.settings.backend or manifest.backend
-        return Encoder.open(manifest.model, backend=backend, max_tokens=manifest.max_tokens)
+        model, length = manifest.model, manifest.max_tokens
+        if self.settings.queries:
+            return Encoder.open_static(self.settings.queries, model, manifest.identity)
+        if self.settings.backend:
+            return Encoder.open(model, backend=self.settings.backend, max_tokens=length)
+        return Encoder.open_for_queries(model, manifest.backend, manifest.count, max_tokens=length)
 
     def _check_encoder(self, encoder: Any) -> None:
         """Raises IndexUnusableError unless it made the vectors."""

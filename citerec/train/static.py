@@ -1,0 +1,246 @@
+"""Training a static encoder: the vectors of its tokens are regressed on vectors of papers that an index has.
+
+Model2Vec (Tulkens and van Dongen 2024) takes the vectors of tokens from a model that reads each alone, and Tokenlearn
+then trains them on the model's vectors of texts. Here the texts and vectors are those of the index, and the start too.
+"""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from citerec.contexts.learnt import LEARNT, learnt_by_part
+from citerec.errors import InputError
+from citerec.groundwork.progress import Note, Progress, no_note, no_progress
+from citerec.models.find import DEFAULT_ENCODER
+from citerec.models.loading import load_tokenizer, torch_device
+from citerec.models.static import STATIC_DIRECTORY, StaticManifest, without_special_tokens
+from citerec.retrieve.dense.listing import paper_text
+from citerec.retrieve.dense.vectors import Vectors
+from citerec.retrieve.index import open_store
+from citerec.train.checkpoint import checkpoint_directory
+from citerec.train.loop import Schedule, learn, shuffled
+from citerec.version import __version__
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_PART = 4096
+_DEV = 2000  # papers held out, at most a tenth
+# A citing sentence and the sentences around it have some 12 to 60 tokens.
+_SHORT, _LONG = 12, 60
+_TEMPERATURE = 0.05
+
+METRIC = "found"
+"""Share of papers held out that are nearest to their own vector."""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticOptions:
+    """How to train a static encoder.
+
+    Attributes:
+        base: The model whose tokenizer it gets, as for `find_model`.
+        max_tokens: How many tokens of a paper it learns from.
+        cut: Share of the papers of a step of which only a passage is read: it learns to place it where the whole
+            paper is, and so what queries need.
+        contrast: Weight of the loss that tells a paper from the others of its step.
+        batch: Papers of a step.
+        limit: Papers to learn from, at most.
+    """
+
+    base: str = DEFAULT_ENCODER
+    max_tokens: int = 192
+    cut: float = 0.5
+    contrast: float = 0.3
+    batch: int = 1024
+    limit: int = 500_000
+
+
+def train_static(
+    index: Path,
+    out: Path,
+    options: StaticOptions,
+    schedule: Schedule,
+    *,
+    device: str | None = None,
+    on_progress: Progress = no_progress,
+    note: Note = no_note,
+) -> StaticManifest:
+    """Trains a static encoder on the vectors of an index (`dense`), in place of an earlier one at `out`.
+
+    A training that was stopped is resumed.
+
+    Raises:
+        InputError: Something else is at `out`, or the index has too few vectors.
+        ModelError: The tokenizer cannot be loaded.
+        BuildError: Another process trains it, or the disk is full.
+    """
+    STATIC_DIRECTORY.check_place(out)
+    device = torch_device(device)
+    vectors = Vectors(index / "dense")
+    schedule = replace(schedule, decay=0.0)
+    of = vectors.manifest
+    plan = {"checksums": of.checksums, "options": asdict(options), "schedule": asdict(schedule)}
+    plan["device"] = device.partition(":")[0]
+    with checkpoint_directory(out, plan) as folder:
+        tokenizer = _tokenizer(options)
+        rows, tokens, offsets = _read(index, vectors, tokenizer, options, schedule.seed, on_progress)
+        learner = _Learner(tokenizer, vectors, rows, (tokens, offsets), options, schedule.seed)
+        learner.model.to(device)
+        state = learn(learner, schedule, folder / "checkpoints", on_progress, note)
+        training = {"papers": len(rows), "tokens": len(tokens), **asdict(options), **asdict(schedule), **state.facts()}
+        manifest = StaticManifest(
+            citerec=__version__,
+            teacher={"model": of.model, "identity": of.identity},
+            training=training,
+            dev={METRIC: state.best or 0.0, **state.found},
+        )
+        with STATIC_DIRECTORY.writing(out) as partial:
+            learnt_by_part(of.model).write(partial / LEARNT)
+            learner.save(partial)
+            manifest.write(partial)
+    return manifest
+
+
+def _tokenizer(options: StaticOptions) -> "Tokenizer":
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(without_special_tokens(load_tokenizer(options.base).backend_tokenizer.to_str()))
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+def _read(
+    index: Path, vectors: Vectors, tokenizer: "Tokenizer", options: StaticOptions, seed: int, on_progress: Progress
+) -> "tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]":
+    """The rows of the papers to learn from, their tokens one after the other, and where each begins, and the end."""
+    count = min(len(vectors), options.limit)
+    chosen = np.zeros(len(vectors), dtype=bool)
+    chosen[np.random.default_rng(seed).permutation(len(vectors))[:count]] = True
+    rows: list[int] = []
+    parts: list[NDArray[np.int32]] = []
+    store = open_store(index)
+    try:
+        texts: Iterator[Any] = iter(store.searchable_texts())
+        while part := list(itertools.islice(texts, _PART)):
+            found = vectors.rows([paper.paper_id for paper in part])
+            kept = [(int(row), paper_text(paper)) for row, paper in zip(found, part, strict=True) if row >= 0]
+            kept = [(row, text) for row, text in kept if chosen[row]]
+            encodings = tokenizer.encode_batch_fast([text for _, text in kept])
+            for (row, _), encoding in zip(kept, encodings, strict=True):
+                if encoding.ids:
+                    rows.append(row)
+                    parts.append(np.array(encoding.ids[: options.max_tokens], np.int32))
+            on_progress("reading", len(rows), count)
+    finally:
+        store.close()
+    if len(rows) < 2:
+        raise InputError(f"{index} has vectors of {len(rows)} papers: too few to learn from", "Give a larger index.")
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+    return np.array(rows), np.concatenate(parts), offsets
+
+
+class _Learner:
+    """The vectors of tokens, and the papers from which they are learnt: the last ones are held out."""
+
+    def __init__(
+        self,
+        tokenizer: "Tokenizer",
+        vectors: Vectors,
+        rows: "NDArray[np.int64]",
+        read: "tuple[NDArray[np.int32], NDArray[np.int64]]",
+        options: StaticOptions,
+        seed: int,
+    ) -> None:
+        from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+        self._values, self._rows, self._options, self._seed = vectors.values, rows, options, seed
+        self._tokens, self._offsets = read
+        order = np.random.default_rng((seed, 2)).permutation(len(rows))
+        dev = max(1, min(_DEV, len(rows) // 10))
+        self._dev, self._train = order[:dev].tolist(), order[dev:].tolist()
+        self.model = StaticEmbedding(tokenizer, embedding_weights=self._begin(tokenizer.get_vocab_size()))
+
+    def _begin(self, count: int) -> "NDArray[np.float32]":
+        """Vectors of tokens to begin with: by how much the papers with a token differ from all.
+
+        They are shorter if the token is frequent: times a/(a + p), where p is its share of all tokens and a is 0.001
+        (Arora et al. 2017).
+        """
+        sums = np.zeros((count, self._values.shape[1]), np.float32)
+        seen = np.zeros(count, np.int64)
+        for numbers in (self._train[begin : begin + _PART] for begin in range(0, len(self._train), _PART)):
+            values = self._targets(numbers)
+            for number, value in zip(numbers, values, strict=True):
+                unique = np.unique(self._tokens[self._offsets[number] : self._offsets[number + 1]])
+                sums[unique] += value
+                seen[unique] += 1
+        mean = self._targets(self._train[:_PART]).mean(axis=0)
+        share = np.bincount(self._tokens, minlength=count) / len(self._tokens)
+        # With three papers more, at the mean, a token that occurs once says little. The mean itself is added to all.
+        own = (sums - seen[:, None] * mean) / (seen[:, None] + 3)
+        begun: NDArray[np.float32] = ((own + 0.1 * mean) * (1e-3 / (1e-3 + share))[:, None]).astype(np.float32)
+        return begun
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """As for `citerec.train.loop.Learner`."""
+        places = shuffled(len(self._train), self._options.batch, (self._seed, epoch))
+        return [[self._train[place] for place in batch] for batch in places]
+
+    def backward(self, batch: Sequence[int], step: int) -> float:
+        """One minus the cosine with the vector of the paper, and the contrast with the vectors of the others."""
+        import torch
+
+        made, wanted = self._vectors(batch, np.random.default_rng((self._seed, 1, step)))
+        logits = made @ wanted.T / _TEMPERATURE
+        contrast = torch.nn.functional.cross_entropy(logits, torch.arange(len(batch), device=logits.device))
+        loss = 1 - (made * wanted).sum(dim=1).mean() + self._options.contrast * contrast
+        loss.backward()
+        return float(loss.item())
+
+    def evaluate(self) -> tuple[float, dict[str, float]]:
+        """The share of dev papers, some cut as in training, that are nearest to their own vectors; their cosine."""
+        import torch
+
+        with torch.inference_mode():
+            made, wanted = self._vectors(self._dev, np.random.default_rng((self._seed, 3)))
+            own = (made * wanted).sum(dim=1)
+            found = (own >= (made @ wanted.T).max(dim=1).values - 1e-6).float().mean()
+        return round(float(found), 4), {"cosine": round(float(own.mean()), 4)}
+
+    def save(self, folder: Path) -> None:
+        """Writes the encoder in the form of sentence-transformers."""
+        from sentence_transformers import SentenceTransformer
+
+        SentenceTransformer(modules=[self.model], device="cpu").save_pretrained(str(folder), create_model_card=False)
+
+    def _vectors(self, numbers: Sequence[int], random: np.random.Generator) -> "tuple[Any, Any]":
+        """The vectors that the encoder makes of some papers, and those that it should make, of length one."""
+        import torch
+
+        texts = [self._text(number, random) for number in numbers]
+        offsets = np.concatenate([[0], np.cumsum([len(text) for text in texts])[:-1]])
+        device = self.model.embedding.weight.device
+        features = {
+            "input_ids": torch.from_numpy(np.concatenate(texts).astype(np.int64)).to(device),
+            "offsets": torch.from_numpy(offsets).to(device),
+        }
+        made = torch.nn.functional.normalize(self.model(features)["sentence_embedding"], dim=1)
+        return made, torch.from_numpy(self._targets(numbers)).to(device)
+
+    def _text(self, number: int, random: np.random.Generator) -> "NDArray[np.int32]":
+        """The tokens of a paper, or of a passage of it."""
+        tokens = self._tokens[self._offsets[number] : self._offsets[number + 1]]
+        length = int(random.integers(_SHORT, _LONG + 1))
+        if random.random() >= self._options.cut or len(tokens) <= length:
+            return tokens
+        begin = int(random.integers(0, len(tokens) - length + 1))
+        return tokens[begin : begin + length]
+
+    def _targets(self, numbers: Sequence[int]) -> "NDArray[np.float32]":
+        return self._values[self._rows[numbers]].astype(np.float32)
