@@ -85,7 +85,7 @@ def train_static(
     vectors = Vectors(index / "dense")
     schedule = replace(schedule, decay=0.0)
     of = vectors.manifest
-    plan = {"checksums": of.checksums, "options": asdict(options), "schedule": asdict(schedule)}
+    plan: dict[str, Any] = {"checksums": of.checksums, "options": asdict(options), "schedule": asdict(schedule)}
     plan["device"] = device.partition(":")[0]
     with checkpoint_directory(out, plan) as folder:
         tokenizer = _tokenizer(options)
