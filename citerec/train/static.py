@@ -85,12 +85,8 @@ def train_static(
     vectors = Vectors(index / "dense")
     schedule = replace(schedule, decay=0.0)
     of = vectors.manifest
-    plan = {
-        "checksums": of.checksums,
-        "options": asdict(options),
-        "schedule": asdict(schedule),
-        "device": device.partition(":")[0],
-    }
+    plan: dict[str, Any] = {"checksums": of.checksums, "options": asdict(options), "schedule": asdict(schedule)}
+    plan["device"] = device.partition(":")[0]
     with checkpoint_directory(out, plan) as folder:
         tokenizer = _tokenizer(options)
         rows, tokens, offsets = _read(index, vectors, tokenizer, options, schedule.seed, on_progress)

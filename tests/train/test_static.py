@@ -21,6 +21,7 @@ from citerec.retrieve.index import build_index, encode_index
 from citerec.systems import Recipe
 from citerec.train.loop import Schedule
 from citerec.train.static import METRIC, StaticOptions, train_static
+from tests.models.conftest import save_tiny
 
 Train = Callable[..., StaticManifest]
 WORDS = "graphs trees neural parsing citation recommendation model we use with the of".split()
@@ -69,12 +70,9 @@ def train(planted: Path, word_tokenizer: Path) -> Train:
 @pytest.fixture(scope="module")
 def word_tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tokenizer that knows the words of the rule."""
-    from transformers import BertTokenizerFast
+    from transformers import BertModel
 
-    folder = tmp_path_factory.mktemp("words")
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]
-    BertTokenizerFast(vocab={word: number for number, word in enumerate(words)}).save_pretrained(folder)
-    return folder
+    return save_tiny(BertModel, tmp_path_factory.mktemp("words"))
 
 
 def test_it_learns_the_rule_and_encodes_queries(train: Train, planted: Path, tmp_path: Path) -> None:
