@@ -6,9 +6,9 @@ that was stopped continues, and the table is of all sizes measured so far (`grow
 writes it into a page, between its marks).
 
 The papers are those of data/acm and data/acl (about 180,000). Further ones are made of them by noise: three of ten
-words of a paper are exchanged for words of another paper of its field, and ids are new. So texts stay as long, and words
-as frequent within a field, as they are; but there are no new words, where real papers bring some. Vectors are those of
-data/acm (MiniLM), then noise around them; encoding is measured on a few papers of each size.
+words of a paper are exchanged for words of another paper of its field, and ids are new. So texts stay as long, and
+words as frequent within a field, as they are; but there are no new words, where real papers bring some. Vectors are
+those of data/acm (MiniLM), then noise around them; encoding is measured on a few papers of each size.
 """
 
 import argparse
