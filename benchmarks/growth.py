@@ -7,8 +7,8 @@ writes it into a page, between its marks).
 
 The papers are those of data/acm and data/acl (about 180,000). Further ones are made of them by noise: three of ten
 words of a paper are exchanged for words of another paper of its field, and ids are new. So texts stay as long, and
-words as frequent within a field, as they are; but there are no new words, where real papers bring some. Vectors are of
-data/acm (MiniLM), then noise around them; encoding is measured on a few papers of each size.
+words as frequent within a field, as they are; but there are no new words, where real papers bring some. Vectors are
+those of data/acm (MiniLM), then noise around them; encoding is measured on a few papers of each size.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
-TARGET = 200_000_000
+TARGET, LEAST = 200_000_000, 100_000
 SHARD = 50_000
 FIRST_NEW_ID = 300_000_000
 SHARE, ADDED = 0.3, 0.01  # of words exchanged; of papers added to an index
@@ -284,8 +284,13 @@ def read_results(results: Path) -> dict[str, dict[int, Record]]:
 
 
 def exponent(sizes: dict[int, Record], key: str) -> tuple[float, float] | None:
-    """Slope of the figures over the sizes, both as logarithms, and the value at TARGET; None for one size."""
-    points = [(np.log(size), np.log(found[key])) for size, found in sizes.items() if found.get(key, 0) > 0]
+    """Slope of the figures over the sizes, both as logarithms, and the value at TARGET; None for one size.
+
+    Sizes under LEAST do not count if there are two others: starting Java and Python is too much of their time.
+    """
+    counted = [size for size in sizes if size >= LEAST]
+    chosen = counted if len(counted) > 1 else list(sizes)
+    points = [(np.log(size), np.log(sizes[size][key])) for size in chosen if sizes[size].get(key, 0) > 0]
     if len(points) < 2:
         return None
     slope, intercept = statistics.linear_regression(*zip(*points, strict=True))
