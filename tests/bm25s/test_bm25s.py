@@ -276,7 +276,7 @@ def test_it_is_a_part_of_recipes(hybrid_index: Path, index: Path, tmp_path: Path
     shutil.copytree(hybrid_index, here := tmp_path / "index")
     shutil.copytree(index / "bm25s", here / "bm25s")
     with Recommender.open(here, "bm25s+dense") as ours, Recommender.open(here, "bm25+dense") as lucene:
-        contexts = contexts_of_demo()[:20]
+        contexts = contexts_of_demo()[:5]
         found = ours.search_many(contexts, 10, options=SearchOptions(threads=2))
         expected = lucene.search_many(contexts, 10)
         assert [found.top(one) for one in found] == [expected.top(one) for one in expected]

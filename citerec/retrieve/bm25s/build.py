@@ -122,9 +122,10 @@ def build_scores(index: Path, on_progress: Progress, scoring: Scoring | None = N
     """
     scoring = scoring or Scoring.default()
     index = followed(index)
-    manifest = Manifest.read(index)
-    papers = manifest.counts.papers
+    Manifest.read(index)
     with making_folder(index, NAME) as folder, contextlib.closing(open_store(index)) as store:
+        manifest = Manifest.read(index)  # again: the index may have been replaced before the lock was taken
+        papers = manifest.counts.papers
         journal = Journal(folder, {"store": manifest.fingerprint, "analyzer": ANALYZER, "scoring": asdict(scoring)})
         work = folder / _WORK
         if "scored" not in journal.done:
