@@ -94,7 +94,7 @@ def built(folder: Path, kinds: Iterable[Asked]) -> dict[str, Searched]:
     """An index of each kind, and a line for its build."""
     print("| vectors | kind | probe | recall@100 (noise) | MB | processor s, to find the probe too |")
     print("|---|---|---|---|---|---|")
-    indexes = {}
+    indexes: dict[str, Searched] = {}
     count = len(mapped(folder / "vectors.npy"))
     for kind in kinds:
         own = folder / kind
