@@ -48,7 +48,7 @@ class Retriever(ABC):
         Settings: The class of its settings: a `PartSettings` whose fields all have defaults and descriptions.
         filters_itself: Whether `search` leaves out what the filters forbid. If it does not, the pipeline does so
             afterwards, and the list may become shorter than k.
-        encodes: What `encode` makes vectors of, for help texts; empty if the retriever searches no vectors.
+        encodes: What `encode` reads, for help texts; empty if there is nothing to make.
     """
 
     name: ClassVar[str]
@@ -73,7 +73,7 @@ class Retriever(ABC):
 
     @classmethod
     def encode(cls, _index: Path, _options: "DenseOptions", _on_progress: Progress) -> str:
-        """Makes the vectors that it searches, in the folder of its name in an index: `citerec index encode`.
+        """Makes what it searches, such as vectors, in the folder of its name in an index: `citerec index encode`.
 
         Args:
             index: The index.
@@ -84,7 +84,7 @@ class Retriever(ABC):
             What to print about them; nothing if the folder is one of `citerec.retrieve.dense.vectors.Vectors`.
 
         Raises:
-            SettingsError: It searches no vectors, which is the default.
+            SettingsError: There is nothing to make, which is the default.
         """
         raise SettingsError(f"the retriever {cls.name!r} searches no vectors", "Name another with --retriever.")
 

@@ -105,7 +105,7 @@ class DenseRetriever(Retriever):
         folder = index.path / cls.name
         if not folder.is_dir():
             raise SettingsError(f"{index.path} has no vectors to search", f"Make them: {encode_command(folder)}")
-        return cls(folder, settings, index.lucene.matching_rows, index.rows)
+        return cls(folder, settings, lambda filters: index.lucene.matching_rows(filters), index.rows)
 
     @classmethod
     def learnt_at(cls, index: Path, _settings: Any) -> Learnt:

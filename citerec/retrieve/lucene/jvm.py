@@ -149,11 +149,11 @@ def java_threads(count: int) -> ThreadPoolExecutor:
 
 @functools.cache
 def search_threads(count: int) -> ThreadPoolExecutor:
-    """The process's pool of so many threads for searches. Libraries use one processor in each."""
-    thread = java_class("java.lang.Thread")
+    """The process's pool of so many threads for searches. Libraries use one processor in each; Java need not run."""
 
     def begin() -> None:
-        _here.end = _End(thread)
+        if _start.cache_info().currsize:
+            _here.end = _End(java_class("java.lang.Thread"))
         with contextlib.suppress(ImportError):
             import faiss
 
