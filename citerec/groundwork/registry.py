@@ -3,6 +3,7 @@
 import difflib
 import importlib
 import pkgutil
+import threading
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
@@ -45,7 +46,8 @@ class Registry(Generic[Part]):
         self._package, self._error, self._order, self._besides = package, error, order, besides
         self._parts: dict[str, Part] = {}
         self._broken: dict[str, str] = {}
-        self._loaded = False
+        self._loading = self._loaded = False
+        self._lock = threading.RLock()
 
     @property
     def group(self) -> str:
@@ -95,13 +97,19 @@ class Registry(Generic[Part]):
 
     def _load(self) -> dict[str, Part]:
         if not self._loaded:
-            self._loaded = True  # first: a part that uses the registry while it is imported must not come here again
-            package = importlib.import_module(self._package)
-            for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
-                importlib.import_module(module.name)
-            for entry in entry_points(group=self.group):
-                try:
-                    self.register(entry.load())
-                except Exception as error:  # a broken package of others must not end every command
-                    self._broken[entry.name] = f"{type(error).__name__}: {error}"
+            with self._lock:
+                if not self._loading:  # a part that uses the registry while it is imported must not come here again
+                    self._loading = True
+                    self._import_parts()
+                    self._loaded = True
         return self._parts
+
+    def _import_parts(self) -> None:
+        package = importlib.import_module(self._package)
+        for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
+            importlib.import_module(module.name)
+        for entry in entry_points(group=self.group):
+            try:
+                self.register(entry.load())
+            except Exception as error:  # a broken package of others must not end every command
+                self._broken[entry.name] = f"{type(error).__name__}: {error}"
