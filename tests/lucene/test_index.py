@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from citerec.errors import BuildError, IndexUnusableError, SourceError
@@ -313,6 +314,12 @@ def test_verify_finds_damage(demo_index: Path, tmp_path: Path) -> None:
     store = torn / "papers.sqlite"
     os.truncate(store, store.stat().st_size // 2)
     assert "paper store" in verify(torn)[0]
+
+    for name, message in (("ids", "the ids are not those of the store"), ("papers", "does not fit Lucene's documents")):
+        mixed = damaged(f"mixed-{name}")
+        rows = np.load(mixed / "lucene" / "rows" / f"{name}.npy")
+        np.save(mixed / "lucene" / "rows" / f"{name}.npy", rows[::-1])
+        assert message in verify(mixed)[0]
 
 
 def test_an_index_describes_itself(demo_index: Path) -> None:

@@ -11,7 +11,7 @@ from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.recommend import Recommender, SearchOptions
 from citerec.records import NO_FILTERS, Context, Filters
-from citerec.retrieve.index import BuildOptions, build_index, open_store
+from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
 from citerec.retrieve.lucene.queries import SORTS, filtered
 from citerec.systems import Recipe
 from tests.conftest import DEMO, s2ag_paper, write_lines
@@ -167,6 +167,19 @@ def test_as_of_year_can_be_switched_off(recommender: Recommender) -> None:
     ((_, all_years),) = recommender.candidates(topics, k=7, options=options)
     assert {candidate.paper_id for candidate in fair} == {"1", "3", "6", "10"}
     assert {candidate.paper_id for candidate in all_years} == {"1", "2", "3", "4", "5", "6", "10"}
+
+
+def test_ties_break_by_paper_id_however_many_there_are(tmp_path: Path) -> None:
+    """Lucene orders equal scores by document, and documents lie in any order; papers that are added lie last."""
+    ids = [(7 * number) % 300 for number in range(300)]
+    for name, part in (("first", ids[:200]), ("then", ids[200:])):
+        write_lines(tmp_path / name / "papers" / "p.jsonl", [s2ag_paper(one, "Equal okapi") for one in part])
+    build_index([tmp_path / "first"], tmp_path / "index")
+    add_to_index([tmp_path / "then"], tmp_path / "index")
+    recommender = Recommender.open(tmp_path / "index")
+    in_order = sorted(map(str, ids))
+    for k in (1, 5, 120, 300):
+        assert [hit.paper.paper_id for hit in recommender.search("okapi <REF>", k=k)] == in_order[:k]
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,67 @@
+"""Candidates as columns: the same as one by one, in every order and slice."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec import reranked
+from citerec.records import Reason
+from citerec.retrieve.candidates import Candidate, CitanceKey
+from tests.columns import columns
+
+LISTED = [
+    Candidate("b", 3.0, CitanceKey("x", 1, 0.5), {"bm25": 3.0}, (Reason("words", 3.0),)),
+    Candidate("a", 3.0, None, {"dense": 0.25}),
+    Candidate("c", 1.0, None, {}),
+]
+PAPERS = "abcdefghijkl"
+
+
+def test_columns_are_a_sequence_of_the_same_candidates() -> None:
+    found = columns(LISTED, PAPERS)
+    assert list(found) == LISTED == [found[place] for place in range(3)]
+    assert [one.signals for one in found] == [one.signals for one in LISTED]
+    assert [one.reasons for one in found] == [one.reasons for one in LISTED]
+    assert (found[-1], list(found[1:])) == (LISTED[-1], LISTED[1:])
+    assert found.pairs() == [("b", 3.0), ("a", 3.0), ("c", 1.0)]
+    assert not columns([], PAPERS) and list(columns([], PAPERS)) == []
+
+
+def test_ties_are_ordered_by_id() -> None:
+    assert columns(LISTED, PAPERS).in_order().paper_ids() == ["a", "b", "c"]
+
+
+def test_a_missing_signal_is_nan() -> None:
+    found = columns(LISTED, PAPERS)
+    assert np.array_equal(found.signal("bm25"), [3.0, np.nan, np.nan], equal_nan=True)
+    assert np.isnan(found.signal("never given")).all()
+
+
+def test_a_paper_that_the_index_lacks_is_named() -> None:
+    with pytest.raises(KeyError, match="z"):
+        columns([Candidate("a", 1.0), Candidate("z", 1.0)], PAPERS)
+
+
+scores = st.lists(st.floats(-9, 9).map(lambda score: round(score, 1)), max_size=len(PAPERS))
+
+
+@given(scores, st.integers(0, len(PAPERS)))
+def test_reranked_orders_the_first_and_keeps_the_rest(old: list[float], read: int) -> None:
+    found = columns([Candidate(name, score) for name, score in zip(PAPERS, old, strict=False)], PAPERS).in_order()
+    new = [(ord(name) * 7) % 5 for name in found[:read].paper_ids()]
+    again = reranked(found, new, "mine")
+    head = sorted(zip(new, found.paper_ids(), strict=False), key=lambda one: (-one[0], one[1]))
+    assert again.paper_ids() == [name for _, name in head] + found.paper_ids()[len(new) :]
+    if new:
+        assert again.scores[: len(new)].tolist() == [score for score, _ in head]
+        assert (np.diff(again.scores[len(new) - 1 :]) < 0).all()
+        assert np.isnan(again.signal("mine")).tolist() == [place >= len(new) for place in range(len(again))]
+
+
+def test_reranked_keeps_what_supports_a_candidate() -> None:
+    again = reranked(columns(LISTED, PAPERS), [1.0, 2.0], "mine", reasons=[(Reason("x", 1.0),), (Reason("x", 2.0),)])
+    assert [one.paper_id for one in again] == ["a", "b", "c"]
+    assert [one.citance for one in again] == [None, LISTED[0].citance, None]
+    assert [one.reasons for one in again] == [(Reason("x", 2.0),), (Reason("x", 1.0),), ()]
+    assert again[0].signals == {"dense": 0.25, "mine": 2.0}
