@@ -113,7 +113,7 @@ def learnt_from(name: str, model: str, identity: str | None) -> bool:
 def _is_static(folder: Path) -> bool:
     """Whether a folder holds one module, which has a vector for each token, and perhaps normalisation."""
     try:
-        modules = [one["type"].rpartition(".")[2] for one in orjson.loads((folder / "modules.json").read_bytes())]
+        modules = [str(one["type"]).rpartition(".")[2] for one in orjson.loads((folder / "modules.json").read_bytes())]
     except (OSError, ValueError, KeyError, TypeError):
         return False
     return modules in (["StaticEmbedding"], ["StaticEmbedding", "Normalize"]) and (folder / WEIGHTS).is_file()

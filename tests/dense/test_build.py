@@ -55,7 +55,7 @@ def test_every_paper_with_a_text_has_a_row_in_order_of_id(tmp_path: Path, store_
     assert vectors.citations.tolist() == [
         -1 if by_id[i].citation_count is None else by_id[i].citation_count for i in ids
     ]
-    assert isinstance(vectors.values, np.memmap)
+    assert isinstance(vectors.values.base, np.memmap)
     assert vectors.rows(["nobody", ids[7], "x" * 600, ids[0]]).tolist() == [-1, 7, -1, 0]
 
 

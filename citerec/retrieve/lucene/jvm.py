@@ -154,9 +154,7 @@ def search_threads(count: int) -> ThreadPoolExecutor:
     def begin() -> None:
         if _start.cache_info().currsize:
             _here.end = _End(java_class("java.lang.Thread"))
-        with contextlib.suppress(ImportError):
-            import faiss
-
+        if faiss := sys.modules.get("faiss"):
             faiss.omp_set_num_threads(1)  # a setting of this thread
 
     return ThreadPoolExecutor(count, "search", initializer=begin)
