@@ -114,6 +114,23 @@ def decoded(halves: "NDArray[np.float16]") -> "NDArray[np.float32]":
     return floats
 
 
+def search_one(
+    index: Any, vector: "NDArray[np.float32]", k: int, parameters: Any = None
+) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
+    """The scores and the rows of the k nearest of one vector (dimension,), nearest first; fewer if fewer are found.
+
+    In one thread: there is nothing to share out, and idle threads of OpenMP keep processors from other searches.
+    """
+    faiss = faiss_module()
+    threads = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(1)  # a setting of this thread of Python
+    try:
+        scores, rows = index.search(vector[None], k, params=parameters)
+    finally:
+        faiss.omp_set_num_threads(threads)
+    return scores[0][rows[0] >= 0], rows[0][rows[0] >= 0]
+
+
 def half_precision(dimension: int) -> Any:
     """An empty flat index of vectors in half precision, by inner product."""
     faiss = faiss_module()

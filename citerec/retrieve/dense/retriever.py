@@ -16,7 +16,16 @@ from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
 from citerec.retrieve.candidates import Candidates
-from citerec.retrieve.dense.kinds import REFINE, K, candidates, faiss_module, open_faiss, parameters, to_search
+from citerec.retrieve.dense.kinds import (
+    REFINE,
+    K,
+    candidates,
+    faiss_module,
+    open_faiss,
+    parameters,
+    search_one,
+    to_search,
+)
 from citerec.retrieve.dense.manifest import DenseManifest, encode_command, has_vectors
 from citerec.retrieve.dense.vectors import Matching, Passing, RowFilter, Vectors
 from citerec.retrieve.manifest import Manifest, is_index
@@ -323,8 +332,8 @@ def _remedy(path: Path) -> str:
 
 
 def _searched(index: Any, vector: "NDArray[np.float32]", k: int, parameters: Any) -> "Found":
-    scores, rows = index.search(vector[None], k, params=parameters)
-    return rows[0][rows[0] >= 0], scores[0][rows[0] >= 0]
+    scores, rows = search_one(index, vector, k, parameters)
+    return rows, scores
 
 
 def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from citerec.errors import IndexUnusableError
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.dense.files import mapped, rows_of
-from citerec.retrieve.dense.kinds import faiss_module, half_precision
+from citerec.retrieve.dense.kinds import faiss_module, half_precision, search_one
 from citerec.retrieve.dense.manifest import DenseManifest, encode_command
 
 if TYPE_CHECKING:
@@ -76,8 +76,8 @@ class Vectors:
             # Twice as fast as decoding the rows and a product, and each row is summed by itself.
             few = half_precision(part.shape[1])
             few.add_sa_codes(part.view(np.uint8))
-            found, places = few.search(vector[None], len(part))
-            scores[begin + places[0][places[0] >= 0]] = found[0][places[0] >= 0]
+            found, places = search_one(few, vector, len(part))
+            scores[begin + places] = found
         return scores
 
 

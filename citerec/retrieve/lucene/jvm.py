@@ -149,13 +149,11 @@ def java_threads(count: int) -> ThreadPoolExecutor:
 
 @functools.cache
 def search_threads(count: int) -> ThreadPoolExecutor:
-    """The process's pool of so many threads for searches. Libraries use one processor in each; Java need not run."""
+    """The process's pool of so many threads for searches. Java need not run."""
 
     def begin() -> None:
         if _start.cache_info().currsize:
             _here.end = _End(java_class("java.lang.Thread"))
-        if faiss := sys.modules.get("faiss"):
-            faiss.omp_set_num_threads(1)  # a setting of this thread
 
     return ThreadPoolExecutor(count, "search", initializer=begin)
 
