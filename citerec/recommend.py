@@ -27,6 +27,7 @@ from citerec.retrieve.steady import read_steadily
 from citerec.systems import Recipe, default_system, learnt_by_parts, open_rerankers
 
 _PART = 1000
+_KEPT_RECORDS = 1 << 15  # some 30 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ class Recommender:
         self._retrievers = tuple(retrievers.values())
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
+        self._records: dict[str, Paper] = {}
 
     @classmethod
     def open(cls, index: str | Path, system: str | Path | Recipe | None = None) -> Self:
@@ -385,10 +387,23 @@ class Recommender:
         candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain, side_by_side=alone)
         for reranker in self._rerankers:
             head = candidates[: reranker.depth]
-            papers = self.store.papers(head.paper_ids(), texts=reranker.reads_texts)
+            ids = head.paper_ids()
+            papers = self.store.papers(ids) if reranker.reads_texts else self._without_texts(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(topic, candidates, papers, citances, explain=explain)
         return candidates[:k]
+
+    def _without_texts(self, paper_ids: Sequence[str]) -> dict[str, Paper]:
+        """Records without texts, by id. Many contexts find the same papers: these are read once."""
+        known = self._records
+        found = {paper_id: known[paper_id] for paper_id in paper_ids if paper_id in known}
+        if missing := [paper_id for paper_id in paper_ids if paper_id not in found]:
+            read = self.store.papers(missing, texts=False)
+            if len(self._records) > _KEPT_RECORDS:
+                self._records = {}  # a new one: other threads go on with the old one
+            self._records.update(read)
+            found |= read
+        return found
 
     def _citance(self, candidate: Candidate) -> Citance | None:
         if candidate.citance is None:
