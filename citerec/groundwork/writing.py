@@ -78,8 +78,11 @@ def recover(place: Path, aside: Path | None = None) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Removes a directory, if there is one. It is renamed first, so that half of one is never used for a whole one."""
-    rest = folder.with_name(f"{folder.name}-removed")
+    """Removes a directory, if there is one. It is renamed first, so that half of one is never used for a whole one.
+
+    Its new name begins unlike all names that `recover` is called with: what is being removed is never put back.
+    """
+    rest = folder.with_name(f".removed-{folder.name.removeprefix('.')}")
     shutil.rmtree(rest, ignore_errors=True)
     with contextlib.suppress(OSError):
         folder.rename(rest)

@@ -12,6 +12,7 @@ import pytest
 
 from citerec.errors import IndexUnusableError
 from citerec.evaluation.evaluate import evaluate
+from citerec.groundwork import writing
 from citerec.groundwork.writing import exchange
 from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context
@@ -21,6 +22,7 @@ from citerec.retrieve.describe import describe
 from citerec.retrieve.index import BuildOptions, build_index
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.staging import recover
 from citerec.retrieve.verify import verify
 from tests.conftest import ROOT, write_lines
 from tests.dense.conftest import unit_vectors, write_arrays
@@ -89,6 +91,21 @@ def test_all_that_is_opened_belongs_to_one_index(tmp_path: Path, steps: int) -> 
     assert writer.returncode == 0
     print(f"{exchanges} exchanges, {changes} seen, {opens} opens")
     assert exchanges >= changes >= 10  # a writer that ended before is found by its code or here
+
+
+def test_what_is_being_removed_is_not_put_into_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = index_of(tmp_path, "a"), index_of(tmp_path, "b")
+    names, remove = sorted(path.name for path in second.iterdir()), shutil.rmtree
+
+    def removing(folder: Path, **options: bool) -> None:
+        recover(first)  # a reader comes in between
+        remove(folder, **options)
+
+    monkeypatch.setattr(writing, "_swapped", lambda *_: False)
+    monkeypatch.setattr(writing.shutil, "rmtree", removing)
+    exchange(second, first)
+    assert sorted(path.name for path in first.iterdir()) == names
+    assert not [path.name for path in tmp_path.iterdir() if "removed" in path.name or "previous" in path.name]
 
 
 def test_systems_of_an_evaluation_search_one_index(tmp_path: Path) -> None:
