@@ -21,11 +21,9 @@ def interpolated(
     follow the others, in their order.
     """
     own, added = standardised(candidates.scores[: len(scores)], scores, weight)
-    reasons = [
-        strongest([Reason("ranking before", before), Reason(name, plus)])
-        for before, plus in zip(own.tolist(), added.tolist(), strict=True)
-    ]
-    return reranked(candidates, own + added, name.replace("-", "_"), scores, reasons if explain else ())
+    pairs = zip(own.tolist(), added.tolist(), strict=True) if explain else ()
+    reasons = [strongest([Reason("ranking before", before), Reason(name, plus)]) for before, plus in pairs]
+    return reranked(candidates, own + added, name.replace("-", "_"), scores, reasons)
 
 
 def standardised(

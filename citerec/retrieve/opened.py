@@ -35,7 +35,7 @@ class OpenIndex:
         self.path = path
         self.manifest = manifest
         self.store = store
-        self.rows = PaperRows.open(path / LUCENE)
+        self.rows = PaperRows.open(path / LUCENE) if isinstance(lucene, JavaError) else lucene.rows
         self._lucene = lucene
         self._matching_rows = functools.lru_cache(8)(lambda filters: self.lucene.matching_rows(filters))
 

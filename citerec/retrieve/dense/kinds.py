@@ -116,8 +116,8 @@ def decoded(halves: "NDArray[np.float16]") -> "NDArray[np.float32]":
 
 def search_one(
     index: Any, vector: "NDArray[np.float32]", k: int, parameters: Any = None
-) -> "tuple[NDArray[np.float32], NDArray[np.int64]]":
-    """The scores and the rows of the k nearest of one vector (dimension,), nearest first; fewer if fewer are found.
+) -> "tuple[NDArray[np.int64], NDArray[np.float32]]":
+    """The rows and the scores of the k nearest of one vector (dimension,), nearest first; fewer if fewer are found.
 
     In one thread: there is nothing to share out, and idle threads of OpenMP keep processors from other searches.
     """
@@ -128,7 +128,7 @@ def search_one(
         scores, rows = index.search(vector[None], k, params=parameters)
     finally:
         faiss.omp_set_num_threads(threads)
-    return scores[0][rows[0] >= 0], rows[0][rows[0] >= 0]
+    return rows[0][rows[0] >= 0], scores[0][rows[0] >= 0]
 
 
 def half_precision(dimension: int) -> Any:

@@ -126,7 +126,7 @@ class DenseRetriever(Retriever):
         chosen: Any = self.Settings() if settings is None else settings
         self.settings = chosen
         self.vectors = Vectors(path)
-        self.papers = papers or PaperRows(self.vectors.ids, self.vectors.ids != b"")
+        self.papers = PaperRows(self.vectors.ids, self.vectors.ids != b"") if papers is None else papers
         index = path.parent
         if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
             raise IndexUnusableError(f"the vectors of {index} were made for other papers", _remedy(path))
@@ -250,7 +250,7 @@ class DenseRetriever(Retriever):
             return self._by_graph(vector, k, passing)
         if self._kind in REFINE:
             return self._by_lists(vector, k, passing)
-        return _searched(self._index, vector, k, parameters("flat", 0, k, passing and passing.selector))
+        return search_one(self._index, vector, k, parameters("flat", 0, k, passing and passing.selector))
 
     def _by_graph(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "Found":
         """Searches the graph, or all passing rows if they are so few that the graph would take longer."""
@@ -258,11 +258,11 @@ class DenseRetriever(Retriever):
         count, selector = (len(self.vectors), None) if passing is None else (passing.count, passing.selector)
         if count**2 > _STEP * self._probe * max(k / K, 1) * len(self.vectors):
             probe = -(-self._probe * len(self.vectors) // count)
-            found = _searched(self._index, vector, k, parameters("hnsw", probe, k, selector))
+            found = search_one(self._index, vector, k, parameters("hnsw", probe, k, selector))
             if len(found[0]) == k:
                 return found
         everything = faiss.downcast_index(self._index.storage)
-        return _searched(everything, vector, k, parameters("flat", 0, k, selector))
+        return search_one(everything, vector, k, parameters("flat", 0, k, selector))
 
     def _by_lists(self, vector: "NDArray[np.float32]", k: int, passing: Passing | None) -> "Found":
         """Candidates by their codes, then by their vectors; all passing rows if they are few."""
@@ -277,7 +277,7 @@ class DenseRetriever(Retriever):
             # By the root: benchmarks/vectors.py. If 30 % pass, 1.6 times as many lists keep the recall of 1,000 hits.
             probe = min(self._index.nlist, math.ceil(self._probe * min(_WIDEST, (len(self.vectors) / count) ** 0.5)))
             for lists in (probe, self._index.nlist):
-                rows, _ = _searched(self._index, asked, wanted, parameters(self._kind, lists, k, selector))
+                rows, _ = search_one(self._index, asked, wanted, parameters(self._kind, lists, k, selector))
                 if len(rows) >= k:
                     break
         scores = self.vectors.scores(vector, rows)
@@ -329,11 +329,6 @@ def _opened(path: Path) -> Any:
 
 def _remedy(path: Path) -> str:
     return f"Make the vectors again: {encode_command(path)}"
-
-
-def _searched(index: Any, vector: "NDArray[np.float32]", k: int, parameters: Any) -> "Found":
-    scores, rows = search_one(index, vector, k, parameters)
-    return rows, scores
 
 
 def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":

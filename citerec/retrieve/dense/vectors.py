@@ -76,7 +76,7 @@ class Vectors:
             # Twice as fast as decoding the rows and a product, and each row is summed by itself.
             few = half_precision(part.shape[1])
             few.add_sa_codes(part.view(np.uint8))
-            found, places = search_one(few, vector, len(part))
+            places, found = search_one(few, vector, len(part))
             scores[begin + places] = found
         return scores
 
