@@ -63,6 +63,7 @@ bench: $(READY)  ## Measure speed and memory (needs ../shared)
 	$(BIN)/python benchmarks/encode.py
 	$(BIN)/python benchmarks/vectors.py
 	$(BIN)/python benchmarks/words.py
+	@echo 'With an index of your own: benchmarks/road.py; hours and a quiet machine: benchmarks/growth.py'
 
 SECONDS := 1200
 SEED := 0

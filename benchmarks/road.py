@@ -1,11 +1,13 @@
 """How fast a hybrid search is beside its parts, and two threads beside one.
 
     python benchmarks/road.py --index INDEX --contexts FILE [--systems bm25 dense hybrid] [--queries 300] [--rounds 3]
+        [--set lucene.engine=bm25s]
 
 All systems run in one process, in turns, on the same contexts under the leak rules, k = 100; of several rounds the best
-counts. `search` leaves out the encoding of the query, which `dense` and `hybrid` share; `whole` has it. One line for
-each system: processor time of a query, queries a second on one thread and on two, and the median of a query that comes
-alone. Then the ratios, with the system's parts one after the other as the peer:
+counts. `--set` changes every system but `bm25` and `dense`, which stay the peers. `search` leaves out the encoding of
+the query, which `dense` and `hybrid` share; `whole` has it. One line for each system: processor time of a query,
+queries a second on one thread and on two, and the median of a query that comes alone. Then the ratios, with the
+system's parts one after the other as the peer:
 
 - queries a second of `hybrid` to 1 / (1 / bm25 + 1 / dense), on two threads
 - median of `hybrid` alone to the sum of the medians of `bm25` and `dense`
@@ -24,7 +26,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from citerec import LeakRules, Recommender
+from citerec import LeakRules, Recipe, Recommender
 from citerec.contexts.read import read_contexts
 from citerec.errors import QueryError
 from citerec.records import NO_FILTERS
@@ -97,13 +99,15 @@ def main() -> None:
     parser.add_argument("--index", type=Path, required=True)
     parser.add_argument("--contexts", type=Path, required=True)
     parser.add_argument("--systems", nargs="+", default=["bm25", "dense", "hybrid"])
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=Path, help="write the figures here too")
     given = parser.parse_args()
     contexts = list(read_contexts(given.contexts))
     contexts = contexts[:: max(1, len(contexts) // given.queries)][: given.queries]
-    measured = {name: Measured(Recommender.open(given.index, name), contexts) for name in given.systems}
+    recipes = {name: Recipe.load(name, () if name in ("bm25", "dense") else given.set) for name in given.systems}
+    measured = {name: Measured(Recommender.open(given.index, one), contexts) for name, one in recipes.items()}
     for one in measured.values():  # Java compiles what runs often
         one.round()
         one.search, one.whole = Speed(), Speed()

@@ -1,7 +1,7 @@
 """The manifest of an index directory."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -107,6 +107,59 @@ def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
             "there is no index yet", "Run `citerec demo`, or: citerec index build SOURCE… --out indexes/NAME"
         )
     raise IndexUnusableError("there are several indexes", f"Choose one with --index: {', '.join(map(str, found))}")
+
+
+class MadeManifest(_Part):
+    """`manifest.json` of the folder that `index encode` made in an index, the base of each retriever's own.
+
+    It is written last: a folder without it is half made. Subclasses give `kind` and `version` their values.
+
+    Attributes:
+        holds: What the folder holds, for errors.
+        store: Fingerprint of the paper store for which it was made.
+        checksums: BLAKE2 digest of each file.
+    """
+
+    model_config = ConfigDict(protected_namespaces=())
+
+    holds: ClassVar[str]
+    kind: str
+    version: int
+    citerec: str
+    store: str
+    checksums: dict[str, str]
+
+    @staticmethod
+    def remedy(folder: Path) -> str:
+        """How to make a folder again."""
+        return f"Make them: citerec index encode {folder.parent} --retriever {folder.name}"
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The manifest of a folder.
+
+        Raises:
+            IndexUnusableError: It is missing, broken, or of another version.
+        """
+        path, remedy = folder / FILE_NAME, cls.remedy(folder)
+        if not path.is_file():
+            raise IndexUnusableError(f"{folder.parent} has no {cls.holds}", remedy)
+        try:
+            manifest = cls.model_validate_json(path.read_bytes())
+        except (OSError, ValidationError) as error:
+            fault = first_fault(error) if isinstance(error, ValidationError) else error
+            raise IndexUnusableError(f"{path} is broken or of another version ({fault})", remedy) from None
+        kind, version = (cls.model_fields[name].default for name in ("kind", "version"))
+        if (manifest.kind, manifest.version) != (kind, version):
+            raise IndexUnusableError(
+                f"{path} is a {manifest.kind} of version {manifest.version}; this citerec reads version {version}",
+                remedy,
+            )
+        return manifest
+
+    def write(self, folder: Path) -> None:
+        """Writes the manifest into a folder."""
+        (folder / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
 def _stated(index: Path) -> dict[str, Any]:

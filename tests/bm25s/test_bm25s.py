@@ -158,6 +158,25 @@ def test_years_neighbours_and_the_citing_title_count_as_in_lucene(index: Path) -
             assert recommender.search_many([Context("zzyzx qqq <REF>", context_id="unknown")])["unknown"] == {}
 
 
+def test_as_the_engine_of_lucene_it_changes_no_answer(index: Path) -> None:
+    found = {}
+    for engine in ("lucene", "bm25s"):
+        recipe = Recipe.load("bm25", [f"lucene.engine={engine}", "lucene.citing_title=0.3"])
+        with Recommender.open(index, recipe) as opened:
+            found[engine] = dict(opened.search_many(contexts_of_demo(), 100))
+            newest = opened.search("species evolve under selection <REF>", 5, sort="newest")
+            found[engine]["newest"] = {hit.paper.paper_id: hit.score for hit in newest}
+    for context_id, scores in found["lucene"].items():
+        assert list(found["bm25s"][context_id]) == list(scores)
+        assert found["bm25s"][context_id] == pytest.approx(scores, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("change", ["bm25.k1=0.9", "weights.title=0.1"])
+def test_as_the_engine_it_must_have_been_made_for_the_same_settings(index: Path, change: str) -> None:
+    with pytest.raises(SettingsError, match=r"are for k1 1\.2, b 0\.75, text 1, title 0\.35"):
+        Recommender.open(index, Recipe.load("bm25", ["lucene.engine=bm25s", f"lucene.{change}"]))
+
+
 def test_equal_papers_are_in_order_of_id_at_every_depth(tmp_path: Path) -> None:
     papers = [{"paper_id": f"p{n}", "title": ("okapi twin", "okapi")[n % 3 == 0]} for n in range(60)]
     build_index([write_lines(tmp_path / "papers.jsonl", papers)], tmp_path / "index")
@@ -186,7 +205,7 @@ def test_the_best_rows_are_those_of_a_sort() -> None:
 
 def test_the_package_bm25s_opens_the_folder_and_finds_the_same_scores(index: Path) -> None:
     theirs = bm25s.BM25.load(index / "bm25s", mmap=True)
-    ids = np.load(index / "bm25s" / "ids.npy")
+    ids = np.load(index / "lucene" / "rows" / "ids.npy")
     with Recommender.open(index, Recipe.load("bm25s", ["bm25s.neighbours=0"])) as opened:
         for text in ("Deep networks learn representations of images", "Species evolve under natural selection"):
             scores = dict(zip(ids.astype(str).tolist(), theirs.get_scores(terms(text)).tolist(), strict=True))

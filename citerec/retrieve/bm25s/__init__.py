@@ -18,11 +18,12 @@ from citerec.groundwork.progress import Progress
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.bm25s.analysis import terms
-from citerec.retrieve.bm25s.build import BEGINS, NAME, ROWS, SCORES, VOCABULARY, Bm25sManifest, build_scores, remedy
+from citerec.retrieve.bm25s.build import BEGINS, NAME, ROWS, SCORES, VOCABULARY, Bm25sManifest, Scoring, build_scores
 from citerec.retrieve.bm25s.kernels import add_scores, best_rows, compiled
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.files import mapped
 from citerec.retrieve.dense.vectors import passing_rows
+from citerec.retrieve.lucene.queries import LuceneSettings
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
@@ -82,8 +83,25 @@ class Bm25sRetriever(Retriever):
     def open(cls, index: "OpenIndex", settings: Bm25sSettings) -> Self:
         """Opens the scores of an index."""
         if not (index.path / NAME).is_dir():
-            raise SettingsError(f"{index.path} has no scores of {NAME}", remedy(index.path / NAME))
+            raise SettingsError(f"{index.path} has no scores of {NAME}", Bm25sManifest.remedy(index.path / NAME))
         return cls(index, settings)
+
+    @classmethod
+    def for_lucene(cls, index: "OpenIndex", words: LuceneSettings) -> Self:
+        """Opens it to score titles and abstracts as `lucene` would with some settings.
+
+        Raises:
+            SettingsError: The index has no scores, or they are those of other settings.
+        """
+        own = {name: getattr(words, name) for name in Bm25sSettings.model_fields}
+        made = cls.open(index, Bm25sSettings(**own))
+        if words.weights.abstract or Scoring.of(words) != Scoring(**made.manifest.scoring):
+            held = ", ".join(f"{name} {value:g}" for name, value in made.manifest.scoring.items())
+            raise SettingsError(
+                f"the scores of {NAME} in {index.path} are for {held}, and no weight of abstracts",
+                "Search with these settings, or with --set lucene.engine=lucene.",
+            )
+        return made
 
     @classmethod
     def encode(cls, index: Path, _options: Any, on_progress: Progress) -> str:
@@ -95,8 +113,9 @@ class Bm25sRetriever(Retriever):
         self.settings = settings or Bm25sSettings()
         folder = index.path / NAME
         self.manifest = Bm25sManifest.read(folder)
+        remedy = self.manifest.remedy(folder)
         if self.manifest.store != index.manifest.fingerprint:
-            raise IndexUnusableError(f"the scores in {folder} were made for other papers", remedy(folder))
+            raise IndexUnusableError(f"the scores in {folder} were made for other papers", remedy)
         self._scores: NDArray[np.float32] = mapped(folder / SCORES)
         self._rows: NDArray[np.int32] = mapped(folder / ROWS)
         self._begins: NDArray[np.int64] = mapped(folder / BEGINS)
@@ -105,12 +124,16 @@ class Bm25sRetriever(Retriever):
         try:
             self._numbers: dict[str, int] = orjson.loads((folder / VOCABULARY).read_bytes())
         except (OSError, ValueError) as error:
-            raise IndexUnusableError(f"{folder / VOCABULARY} cannot be read ({error})", remedy(folder)) from error
+            raise IndexUnusableError(
+                f"{folder / VOCABULARY} cannot be read ({error})", Bm25sManifest.remedy(folder)
+            ) from error
         lengths = [len(column) for column in (self._papers, self._years, self._citations)]
         lengths += [len(self._scores), len(self._rows), len(self._begins) - 1, len(self._numbers)]
         made = self.manifest
         if lengths != [made.papers] * 3 + [made.postings] * 2 + [made.terms] * 2:
-            raise IndexUnusableError(f"{folder} is damaged: its files have other numbers of rows", remedy(folder))
+            raise IndexUnusableError(
+                f"{folder} is damaged: its files have other numbers of rows", Bm25sManifest.remedy(folder)
+            )
         self._passing = functools.lru_cache(_KEPT)(self._bits)
         self._index = index
         self._matching = functools.lru_cache(_KEPT_MATCHING)(self._matching_rows)

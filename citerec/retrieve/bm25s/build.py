@@ -1,7 +1,7 @@
 """Building the folder of `bm25s`: the score of every term in every paper, computed once.
 
-The files are those of the package bm25s (Lù, arXiv 2407.03618), which can open the folder; beside them are ids and what
-filters need. Memory does not grow with the papers, but with the vocabulary.
+The files are those of the package bm25s (Lù, arXiv 2407.03618), which can open the folder; beside them is what filters
+need. Memory does not grow with the papers, but with the vocabulary.
 """
 
 import contextlib
@@ -10,12 +10,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from citerec.corpus.store import PaperStore
-from citerec.errors import IndexUnusableError, first_fault
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import remove, write_json
@@ -26,7 +23,7 @@ from citerec.retrieve.lucene.fields import ANALYZER
 from citerec.retrieve.lucene.jvm import java_failures
 from citerec.retrieve.lucene.queries import LuceneSettings
 from citerec.retrieve.lucene.tokens import analyzed
-from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.manifest import MadeManifest, Manifest
 from citerec.retrieve.staging import followed, making_folder, open_store
 from citerec.version import __version__
 
@@ -40,7 +37,7 @@ VERSION = 1
 
 SCORES, ROWS, BEGINS = "data.csc.index.npy", "indices.csc.index.npy", "indptr.csc.index.npy"
 VOCABULARY, PARAMETERS = "vocab.index.json", "params.index.json"
-_FILES = (SCORES, ROWS, BEGINS, VOCABULARY, PARAMETERS, "ids.npy", "years.npy", "citations.npy")
+_FILES = (SCORES, ROWS, BEGINS, VOCABULARY, PARAMETERS, "years.npy", "citations.npy")
 
 _WORK, _TERMS = ".postings", "terms.txt"
 _BATCH = 1000
@@ -62,54 +59,28 @@ class Scoring:
     title: float
 
     @classmethod
-    def default(cls) -> Self:
-        """That of the recipe `bm25`."""
-        lucene = LuceneSettings()
+    def of(cls, lucene: LuceneSettings) -> Self:
+        """That of `lucene` with some settings; the abstract alone is left out."""
         return cls(lucene.bm25.k1, lucene.bm25.b, lucene.weights.text, lucene.weights.title)
 
 
-class Bm25sManifest(BaseModel):
-    """`bm25s/manifest.json`. It is written last: a folder without it is half made.
+class Bm25sManifest(MadeManifest):
+    """`bm25s/manifest.json`.
 
     Attributes:
         analyzer: The analyzer of the words.
         scoring: What the scores are: `Scoring`.
         papers: How many papers there are; their rows are in order of id. `terms` and `postings` count the others.
-        store: Fingerprint of the paper store for which they were made.
-        checksums: BLAKE2 digest of each file.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
+    holds: ClassVar[str] = "scores of bm25s"
     kind: str = KIND
     version: int = VERSION
-    citerec: str
     analyzer: str
     scoring: dict[str, float]
     papers: int
     terms: int
     postings: int
-    store: str
-    checksums: dict[str, str]
-
-    @classmethod
-    def read(cls, folder: Path) -> Self:
-        """The manifest in a folder; raises IndexUnusableError if it is missing, broken or of another version."""
-        path = folder / "manifest.json"
-        try:
-            manifest = cls.model_validate_json(path.read_bytes())
-        except OSError:
-            raise IndexUnusableError(f"{folder} has no manifest.json: it is half made", remedy(folder)) from None
-        except ValidationError as error:
-            raise IndexUnusableError(f"{path} is broken ({first_fault(error)})", remedy(folder)) from None
-        if (manifest.kind, manifest.version) != (KIND, VERSION):
-            raise IndexUnusableError(f"{path} is of another version of citerec", remedy(folder))
-        return manifest
-
-
-def remedy(folder: Path) -> str:
-    """How to make a folder again."""
-    return f"Make it: citerec index encode {folder.parent} --retriever {NAME}"
 
 
 def build_scores(index: Path, on_progress: Progress, scoring: Scoring | None = None) -> Bm25sManifest:
@@ -120,7 +91,7 @@ def build_scores(index: Path, on_progress: Progress, scoring: Scoring | None = N
         JavaError: There is no Java runtime that can analyse the words.
         BuildError: The disk is full, or another build is running.
     """
-    scoring = scoring or Scoring.default()
+    scoring = scoring or Scoring.of(LuceneSettings())
     index = followed(index)
     Manifest.read(index)
     with making_folder(index, NAME) as folder, contextlib.closing(open_store(index)) as store:
@@ -137,7 +108,8 @@ def build_scores(index: Path, on_progress: Progress, scoring: Scoring | None = N
             _write_scores(folder, scoring)
             journal.finish("scored")
         remove(work)
-        (folder / "digests.npy").unlink(missing_ok=True)  # only encoded texts need them
+        for name in ("ids.npy", "digests.npy"):  # the index has the ids, and only encoded texts need digests
+            (folder / name).unlink(missing_ok=True)
         made = Bm25sManifest(
             citerec=__version__,
             analyzer=ANALYZER,
@@ -148,7 +120,7 @@ def build_scores(index: Path, on_progress: Progress, scoring: Scoring | None = N
             store=manifest.fingerprint,
             checksums={name: checksum(folder / name) for name in _FILES},
         )
-        (folder / "manifest.json").write_text(made.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        made.write(folder)
         return made
 
 

@@ -1,27 +1,22 @@
 """The manifest of a folder of vectors."""
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
-from citerec.errors import IndexUnusableError, first_fault
+from citerec.retrieve.manifest import FILE_NAME, MadeManifest
 
 KIND = "citerec-vectors"
 VERSION = 1
 """Increased when older vectors can no longer be read."""
 
-FILE_NAME = "manifest.json"
 FILES = ("ids.npy", "vectors.npy", "digests.npy", "years.npy", "citations.npy", "index.faiss")
 
 IndexKind = Literal["flat", "ivfsq", "ivfpq", "hnsw"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
-
-class FaissSettings(_Part):
+class FaissSettings(BaseModel):
     """How the vectors are searched.
 
     Attributes:
@@ -33,6 +28,8 @@ class FaissSettings(_Part):
         faiss: Version of FAISS that built it.
     """
 
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     kind: IndexKind
     asked: Literal["auto", "flat", "ivfsq", "ivfpq", "hnsw"]
     build: dict[str, int]
@@ -41,8 +38,8 @@ class FaissSettings(_Part):
     faiss: str
 
 
-class DenseManifest(_Part):
-    """`dense/manifest.json`. It is written last: a folder without it holds no vectors.
+class DenseManifest(MadeManifest):
+    """`manifest.json` of a folder of vectors of papers.
 
     Attributes:
         model: The encoder of queries, by the name that the user gave.
@@ -50,13 +47,11 @@ class DenseManifest(_Part):
         max_tokens: How many tokens of a text were read; None if the vectors were given.
         given: Whether the vectors were given, not encoded here.
         faults: Counts of faults of given vectors, by reason.
-        store: Fingerprint of the paper store for which they were made.
-        checksums: BLAKE2 digest of each file.
     """
 
+    holds: ClassVar[str] = "vectors"
     kind: str = KIND
     version: int = VERSION
-    citerec: str
     model: str
     identity: str | None
     backend: str
@@ -67,35 +62,12 @@ class DenseManifest(_Part):
     without_vector: int
     given: bool
     faults: dict[str, int]
-    store: str
     faiss: FaissSettings
-    checksums: dict[str, str]
 
-    @classmethod
-    def read(cls, folder: Path) -> Self:
-        """The manifest of a folder of vectors.
-
-        Raises:
-            IndexUnusableError: There are no vectors, or they are half made, broken, or of another version.
-        """
-        remedy = f"Make them: {encode_command(folder)}"
-        path = folder / FILE_NAME
-        if not path.is_file():
-            raise IndexUnusableError(f"{folder.parent} has no vectors", remedy)
-        try:
-            manifest = cls.model_validate_json(path.read_bytes())
-        except ValidationError as error:
-            raise IndexUnusableError(f"{path} is broken or of another version ({first_fault(error)})", remedy) from None
-        if manifest.kind != KIND or manifest.version != VERSION:
-            raise IndexUnusableError(
-                f"{path} is a {manifest.kind} of version {manifest.version}; this citerec reads version {VERSION}",
-                remedy,
-            )
-        return manifest
-
-    def write(self, folder: Path) -> None:
-        """Writes the manifest into a folder of vectors."""
-        (folder / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    @staticmethod
+    def remedy(folder: Path) -> str:
+        """How to make the vectors of a folder again."""
+        return f"Make them: {encode_command(folder)}"
 
 
 def encode_command(folder: Path, model: str | None = None) -> str:

@@ -123,21 +123,23 @@ class DenseRetriever(Retriever):
         return learnt_by_part(DenseManifest.read(folder).model) if has_vectors(folder) else NOTHING
 
     def __init__(self, path: Path, settings: Any, matching: Matching, papers: PaperRows | None = None) -> None:
+        import numpy as np
+
         chosen: Any = self.Settings() if settings is None else settings
         self.settings = chosen
         self.vectors = Vectors(path)
         self.papers = PaperRows(self.vectors.ids, self.vectors.ids != b"") if papers is None else papers
         index = path.parent
         if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
-            raise IndexUnusableError(f"the vectors of {index} were made for other papers", _remedy(path))
+            raise IndexUnusableError(f"the vectors of {index} were made for other papers", DenseManifest.remedy(path))
         self._kind = self.vectors.manifest.faiss.kind
         self._probe = self.settings.probe or self.vectors.manifest.faiss.probe
         self._index = _opened(path)
         if self._index.ntotal != len(self.vectors) or self._index.d != self.vectors.manifest.dimension:
-            raise IndexUnusableError(f"{path / 'index.faiss'} is not over these vectors", _remedy(path))
+            raise IndexUnusableError(f"{path / 'index.faiss'} is not over these vectors", DenseManifest.remedy(path))
         # Papers without a text have no vector.
         self._paper_rows = (
-            None if len(self.papers) == len(self.vectors) else self.papers.rows(self.vectors.paper_ids(slice(None)))
+            None if len(self.papers) == len(self.vectors) else np.searchsorted(self.papers.ids, self.vectors.ids)
         )
         self._filter = RowFilter(self.vectors, lambda filters: self.own_rows(matching(filters)))
         self._opened_encoder: Any = None
@@ -324,11 +326,7 @@ def _opened(path: Path) -> Any:
     try:
         return open_faiss(path)
     except RuntimeError as error:
-        raise IndexUnusableError(f"{path / 'index.faiss'} cannot be read", _remedy(path)) from error
-
-
-def _remedy(path: Path) -> str:
-    return f"Make the vectors again: {encode_command(path)}"
+        raise IndexUnusableError(f"{path / 'index.faiss'} cannot be read", DenseManifest.remedy(path)) from error
 
 
 def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from citerec.retrieve.bm25s import Bm25sRetriever
     from citerec.retrieve.opened import OpenIndex
 
 # How deep both lists are read before the scores of a paper and its citances are added up. Scores must not depend on
@@ -58,12 +59,17 @@ class LuceneRetriever(Retriever):
     filters_itself = True
 
     @classmethod
-    def open(cls, index: "OpenIndex", _settings: LuceneSettings) -> "LuceneRetriever":
+    def open(cls, index: "OpenIndex", settings: LuceneSettings) -> "LuceneRetriever":
         """The retriever of the open index, which was opened with these settings."""
+        if settings.engine == "bm25s":
+            from citerec.retrieve.bm25s import Bm25sRetriever
+
+            index.lucene._engine = Bm25sRetriever.for_lucene(index, settings)
         return index.lucene
 
     def __init__(self, path: Path, settings: LuceneSettings | None = None) -> None:
         self.settings = settings or LuceneSettings()
+        self._engine: Bm25sRetriever | None = None
         self.rows = PaperRows.open(path)
         has_citances = (path / "citances").is_dir()
         with java_failures(f"opening {path}", IndexUnusableError):
@@ -119,7 +125,11 @@ class LuceneRetriever(Retriever):
             words = words and filtered(words, filters, known_year=sort == "oldest")
             cited_so = cited_so and filtered(cited_so, filters, citances=True)
         depth = max(_DEPTH, k) if weigh_citances else k
-        papers = self._papers.best(words, depth, sort)
+        if self._engine is not None and words is not None and sort == "relevance":
+            scored = self._engine.search(topic, depth, filters)
+            papers = _Hits(scored.rows, scored.scores)
+        else:
+            papers = self._papers.best(words, depth, sort)
         if self._citances is None or cited_so is None:
             return Candidates(self.rows, papers.rows, papers.scores, {"bm25": papers.scores})
         return self._added_up(papers, self._citances.best(cited_so, depth))[:k]
@@ -155,6 +165,7 @@ class LuceneRetriever(Retriever):
         import numpy as np
 
         assert self._citances is not None
+        assert hits.documents is not None
         alike = np.flatnonzero((hits.rows == hits.rows[hit]) & (hits.scores == hits.scores[hit]))
         with java_failures("reading citing sentences", SearchError):
             said = [citing_sentence(self._citances.reader, int(hits.documents[at])) for at in alike]
@@ -213,11 +224,11 @@ class LuceneRetriever(Retriever):
 
 
 class _Hits(NamedTuple):
-    """Documents that a search found, best first, with their papers' rows and scores, (hits,) each."""
+    """The rows of papers that a search found, best first, with their scores and Lucene's documents, (hits,) each."""
 
-    documents: "NDArray[np.int64]"
     rows: "NDArray[np.int64]"
     scores: "NDArray[np.float64]"
+    documents: "NDArray[np.int64] | None" = None
 
 
 class _Searcher:
@@ -245,10 +256,10 @@ class _Searcher:
         import numpy as np
 
         if query is None:
-            return _Hits(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+            return _Hits(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
         if sort != "relevance":
             documents, scores = self._found(query, k, sort_by(sort), True)
-            return _Hits(documents, self._rows[documents].astype(np.int64), scores)
+            return _Hits(self._rows[documents].astype(np.int64), scores, documents)
         wanted = k + _SLACK
         while True:
             documents, scores = self._found(query, wanted)
@@ -257,7 +268,7 @@ class _Searcher:
             wanted *= 4
         rows = self._rows[documents].astype(np.int64)
         order = np.lexsort((rows, -scores))[:k]
-        return _Hits(documents[order], rows[order], scores[order])
+        return _Hits(rows[order], scores[order], documents[order])
 
     def _found(self, *arguments: Any) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
         with java_failures("searching", SearchError, alone=False):

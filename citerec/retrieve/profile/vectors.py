@@ -3,13 +3,11 @@
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
-
-from pydantic import BaseModel, ConfigDict, ValidationError
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from citerec.contexts.topic import clean
 from citerec.corpus.store import PaperStore, SearchableCitance, SearchableText
-from citerec.errors import IndexUnusableError, SettingsError, first_fault
+from citerec.errors import IndexUnusableError, SettingsError
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.models.encoder import Encoder
@@ -17,7 +15,7 @@ from citerec.retrieve.dense.build import TextEncoder, checksum, encode_papers
 from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of
 from citerec.retrieve.dense.listing import text_digest
 from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.manifest import MadeManifest, Manifest
 from citerec.retrieve.staging import DENSE, followed, making_folder, open_store
 from citerec.version import __version__
 
@@ -35,43 +33,23 @@ _FILES = ("ids.npy", "vectors.npy", "digests.npy", "years.npy", "cited.npy", "ci
 _PART = 1 << 16
 
 
-class CitingManifest(BaseModel):
-    """`profile/manifest.json`. It is written last: a folder without it is half made.
+class CitingManifest(MadeManifest):
+    """`profile/manifest.json`.
 
     Attributes:
         model: The encoder, which is that of the papers' vectors.
         identity: Its `model_identity`.
         count: How many pairs of a cited and a citing paper have a vector.
-        store: Fingerprint of the paper store for which they were made.
         papers: Checksum of the papers' vectors, to whose rows `cited.npy` and `citing.npy` point.
-        checksums: BLAKE2 digest of each file.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
-
+    holds: ClassVar[str] = "vectors of citing sentences"
     kind: str = KIND
     version: int = VERSION
-    citerec: str
     model: str
     identity: str
     count: int
-    store: str
     papers: str
-    checksums: dict[str, str]
-
-    @classmethod
-    def read(cls, folder: Path) -> Self:
-        """The manifest in a folder; raises IndexUnusableError if it is missing, broken or of another version."""
-        path = folder / "manifest.json"
-        try:
-            manifest = cls.model_validate_json(path.read_bytes())
-        except OSError:
-            raise IndexUnusableError(f"{folder.parent} has no vectors of citing sentences", remedy(folder)) from None
-        except ValidationError as error:
-            raise IndexUnusableError(f"{path} is broken ({first_fault(error)})", remedy(folder)) from None
-        if (manifest.kind, manifest.version) != (KIND, VERSION):
-            raise IndexUnusableError(f"{path} is of another version of citerec", remedy(folder))
-        return manifest
 
 
 class CitingVectors:
@@ -103,7 +81,9 @@ class CitingVectors:
         columns = [getattr(self, name) for name in ("ids", "values", "digests", "years", "cited", "citing")]
         columns.append(self.citing_digests)
         if any(len(column) != self.manifest.count for column in columns):
-            raise IndexUnusableError(f"{path} is damaged: its files have other numbers of rows", remedy(path))
+            raise IndexUnusableError(
+                f"{path} is damaged: its files have other numbers of rows", CitingManifest.remedy(path)
+            )
 
     def rows(self, ids: Sequence[str]) -> "NDArray[np.int64]":
         """The rows of some pairs; -1 for those without a vector."""
@@ -112,11 +92,6 @@ class CitingVectors:
     def citing_id(self, row: int) -> str:
         """The citing paper of a row."""
         return str(self.ids[row].decode()).split(" ", 2)[2]
-
-
-def remedy(folder: Path) -> str:
-    """How to make the vectors of a folder again."""
-    return f"Make them: citerec index encode {folder.parent} --retriever {NAME}"
 
 
 def encode_citing_sentences(index: Path, on_progress: Progress) -> CitingManifest:
@@ -170,7 +145,7 @@ def encode_citing_sentences(index: Path, on_progress: Progress) -> CitingManifes
             papers=made.checksums["vectors.npy"],
             checksums={name: checksum(folder / name) for name in _FILES},
         )
-        (folder / "manifest.json").write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        manifest.write(folder)
         return manifest
 
 
@@ -226,5 +201,5 @@ def checked(vectors: CitingVectors, papers: Vectors) -> None:
     if made_beside != papers.manifest.checksums["vectors.npy"]:
         raise IndexUnusableError(
             f"the vectors of citing sentences of {vectors.path.parent} were made for other papers",
-            remedy(vectors.path),
+            CitingManifest.remedy(vectors.path),
         )
