@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -187,6 +187,11 @@ class Recommender:
         """What its trained parts learnt from or were tuned on."""
         rerankers = [(type(part), part.folder) for part in self._rerankers]
         return learnt_by_parts(self.path, self.recipe, map(type, self._retrievers), rerankers)
+
+    def with_retrievers(self, change: Callable[[Retriever], Retriever]) -> "Recommender":
+        """The same system on the same open index, with each retriever changed; this one must be closed, not that."""
+        changed = {retriever.name: change(retriever) for retriever in self._retrievers}
+        return Recommender(self._index, changed, self._rerankers, self.recipe)
 
     def __enter__(self) -> Self:
         return self

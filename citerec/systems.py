@@ -226,7 +226,8 @@ def default_system(index: Path) -> str:
     for folder, made in vectors_beside(index):
         if (system := _recipe_for(folder.name)) and made["store"] == Manifest.read(index).fingerprint:
             return system
-    return base
+    ships = next((name for name, part in RERANKERS.items() if part.ships()), None)
+    return f"{base}+{ships}" if ships else base
 
 
 def _default_for(what: str) -> str:

@@ -220,7 +220,7 @@ def show_ranker(path: Path, manifest: "LtrManifest") -> None:
     )
     gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
     columns = [*left("feature"), *right("share of the gain", format=".1%"), *left("meaning")]
-    show(output(), Table(columns, [[name, gain, FEATURES[name]] for name, gain in gains]))
+    show(output(), Table(columns, [[name, gain, FEATURES[name].meaning] for name, gain in gains]))
 
 
 def show_fusion(tuned: "TunedFusion") -> None:

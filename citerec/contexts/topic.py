@@ -37,6 +37,7 @@ class Topic:
         citing: The record of the citing paper, if the index has it.
         cited_before: Ids of the papers that the same text cited before this place, in order of first mention; None if
             unknown.
+        cited: The records of these papers, without texts, once each; those that the index has.
     """
 
     text: str
@@ -47,6 +48,7 @@ class Topic:
     citing_year: int | None = None
     citing: Paper | None = None
     cited_before: tuple[str, ...] | None = None
+    cited: tuple[Paper, ...] = ()
     context: Context = field(default_factory=lambda: Context(""), repr=False)
 
     @property
@@ -64,12 +66,15 @@ class Topic:
         return clean(f"{before} {self.context.text.partition(MARKER)[0]}") or self.text
 
 
-def topic_of(context: Context, citing: Paper | None = None, *, neighbours: bool = True) -> Topic:
+def topic_of(
+    context: Context, citing: Paper | None = None, cited: Sequence[Paper] = (), *, neighbours: bool = True
+) -> Topic:
     """The topic of a context. Recommending, evaluation and training all use this function.
 
     Args:
         context: A sentence, with or without `<REF>`.
         citing: The record of the citing paper, if the index has it.
+        cited: The records of what the same text cited before this place.
         neighbours: Whether the sentences before and after are used.
     """
     around = f"{context.before} {context.after}" if neighbours else ""
@@ -84,6 +89,7 @@ def topic_of(context: Context, citing: Paper | None = None, *, neighbours: bool 
         citing_year=citing.year if year is None and citing else year,
         citing=citing,
         cited_before=context.cited_before,
+        cited=tuple(cited),
         context=context,
     )
 
@@ -92,8 +98,14 @@ def topics_of(contexts: Sequence[Context], store: PaperStore, *, neighbours: boo
     """The topics of contexts, with the records of their citing papers from a store."""
     names = [citing_name(context.citing_id, context.citing_key) or "" for context in contexts]
     citing = store.papers({name for name in names if name})
+    before = store.papers({paper_id for context in contexts for paper_id in context.cited_before or ()}, texts=False)
     return [
-        topic_of(context, citing.get(name), neighbours=neighbours)
+        topic_of(
+            context,
+            citing.get(name),
+            [before[paper_id] for paper_id in dict.fromkeys(context.cited_before or ()) if paper_id in before],
+            neighbours=neighbours,
+        )
         for context, name in zip(contexts, names, strict=True)
     ]
 

@@ -18,4 +18,4 @@ def shipped(*parts: str) -> Path:
     if inside.exists():
         return inside
     root = package.parent
-    return root.joinpath("indexes", *parts) if parts[0] == "recipes" else root.joinpath(*parts)
+    return root.joinpath("indexes", *parts) if parts[0] in ("recipes", "ranker") else root.joinpath(*parts)

@@ -78,6 +78,11 @@ class Reranker(ABC):
         return False
 
     @classmethod
+    def ships(cls) -> bool:
+        """Whether a trained one comes with citerec, for indexes without their own; False unless overridden."""
+        return False
+
+    @classmethod
     def learnt_at(cls, index: Path, folder: Path | None, settings: Any) -> Learnt:
         """What the reranker that `open` opens learnt from; nothing if it is not trained."""
         place = folder or getattr(settings, "model", None) or index / cls.name

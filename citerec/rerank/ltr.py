@@ -8,33 +8,40 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import Field
 
+from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
+from citerec.groundwork.places import shipped
 from citerec.models.loading import ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
 from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, reranked, trained_folder
-from citerec.rerank.features import FEATURES, KINDS, features_of
+from citerec.rerank.features import FEATURES, features_of
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.fusion import strongest
 from citerec.settings import PartSettings
 
 KIND = "citerec-ltr"
 MODEL = "model.txt"
+SHIPPED = "ranker"
+"""The folder of the ranker that comes with citerec."""
 
 
 class LtrSettings(PartSettings):
     """How the learnt ranker is used."""
 
     depth: int = Field(default=200, ge=1, description="how many candidates are reranked; the rest follow them")
-    model: str | None = Field(default=None, description="folder of the learnt ranker; by default the one of the index")
+    model: str | None = Field(
+        default=None,
+        description="folder of the learnt ranker; by default that of the index, else the one that comes with citerec",
+    )
 
 
 class LtrManifest(ModelManifest):
-    """`manifest.json` of a learnt ranker: its training, its scores on dev, the gain of its features."""
+    """`manifest.json` of a learnt ranker: its training, its scores on dev, its features and their gain."""
 
     kind: Literal["citerec-ltr"] = "citerec-ltr"
     corpus: str
-    """Fingerprint of the index that it learnt on."""
+    """Fingerprint of the index that it learnt on; of several, joined."""
     system: str
     depth: int
     features: tuple[str, ...]
@@ -72,26 +79,44 @@ class LtrReranker(Reranker):
 
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Self:
-        """Opens the ranker in a folder, or the one of the index."""
-        return cls(trained_folder(cls, index, folder or settings.model, "ltr"), settings)
+        """Opens the ranker in a folder, or the one of the index, or the one that comes with citerec."""
+        return cls(cls._place(index, folder, settings), settings)
+
+    @classmethod
+    def learnt_at(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Learnt:
+        """What the ranker that `open` opens learnt from."""
+        return learnt_by_part(cls._place(index, folder, settings))
+
+    @classmethod
+    def _place(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Path:
+        named = folder or settings.model
+        if named or cls.is_default_at(index / cls.name) or not (for_everyone := shipped(SHIPPED)).is_dir():
+            return trained_folder(cls, index, named, "ltr")
+        return for_everyone
 
     @classmethod
     def is_default_at(cls, folder: Path) -> bool:
         """Whether there is a trained ranker."""
         return (folder / MANIFEST).is_file()
 
+    @classmethod
+    def ships(cls) -> bool:
+        """Whether there is a ranker for everyone."""
+        return shipped(SHIPPED).is_dir()
+
     def __init__(self, path: Path, settings: LtrSettings | None = None) -> None:
         import lightgbm
 
         self.folder = path
         self.manifest = LtrManifest.read(path)
-        if self.manifest.features != tuple(FEATURES):
+        if not set(self.manifest.features) <= set(FEATURES):
             raise ModelError(f"{path} was trained on other features", "Train it again: citerec train ltr")
         try:
             self._trees = lightgbm.Booster(model_file=path / MODEL)
         except lightgbm.basic.LightGBMError as error:
             raise ModelError(f"{path / MODEL} cannot be read", "Train it again: citerec train ltr") from error
         self.depth = (settings or LtrSettings()).depth
+        self._columns = [list(FEATURES).index(name) for name in self.manifest.features]
 
     def rerank(
         self,
@@ -106,11 +131,11 @@ class LtrReranker(Reranker):
         head = candidates[: self.depth]
         if not head:
             return candidates
-        features = features_of(topic, head, papers)
+        features = features_of(topic, head, papers)[:, self._columns]
         return reranked(candidates, self.scores(features), self.name, reasons=self.reasons(features) if explain else ())
 
     def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """The trees' score for each row of features, (rows,)."""
+        """The trees' score for each row of the features of the manifest, (rows,)."""
         # One thread: several contexts are ranked at once, and 200 rows are too few to split.
         return np.asarray(self._trees.predict(features, num_threads=1))
 
@@ -120,8 +145,8 @@ class LtrReranker(Reranker):
         The SHAP values of the trees (Lundberg et al., 2020, as computed by LightGBM), summed by kind of feature.
         """
         values = np.asarray(self._trees.predict(features, num_threads=1, pred_contrib=True))
-        kinds = list(dict.fromkeys(KINDS.values()))
+        kinds = list(dict.fromkeys(feature.kind for feature in FEATURES.values()))
         sums = np.zeros((len(values), len(kinds)))
-        for column, name in enumerate(FEATURES):
-            sums[:, kinds.index(KINDS[name])] += values[:, column]
+        for column, name in enumerate(self.manifest.features):
+            sums[:, kinds.index(FEATURES[name].kind)] += values[:, column]
         return [strongest(map(Reason, kinds, row)) for row in sums.tolist()]

@@ -12,7 +12,7 @@ It can then be named in a recipe, in `--system`, and in `--set nearest.KEY=VALUE
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -126,6 +126,13 @@ class Retriever(ABC):
         retrievers found, under the retriever's name.
         """
         return None
+
+    def signals(self, _topic: Topic, _rows: "Rows", _filters: Filters) -> "Mapping[str, Floats]":
+        """Further signals of the candidates at some rows, for rerankers: by name, (rows,) each; none by default.
+
+        NaN is unknown. What the filters hide must not be used.
+        """
+        return {}
 
     def explain(self, _topic: Topic, _candidate: Candidate) -> tuple[Match, ...]:
         """The words of the topic that a candidate matches, best first; none by default."""

@@ -93,7 +93,9 @@ class FusedRetriever:
         else:
             lists = {name: found_by(name) for name in self._retrievers}
         if not others:
-            return lists[last]
+            alone = lists[last]
+            further = self._retrievers[last].signals(topic, alone.rows, filters)
+            return replace(alone, signals={**alone.signals, **further}) if further else alone
         if self._fusion.feedback:
             at_hand, summed, _ = _summed(lists, self._weights, self._fusion)
             first = at_hand[np.argsort(-summed, kind="stable")[: self._fusion.feedback]]
@@ -112,6 +114,8 @@ class FusedRetriever:
         fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
         for name, retriever in self._retrievers.items():
             fused = _with_signal(fused, retriever, made[name])
+            if further := retriever.signals(topic, fused.rows, filters):
+                fused = replace(fused, signals={**fused.signals, **further})
         return fused
 
     def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:

@@ -1,24 +1,24 @@
 """`citerec train ltr`: LambdaMART over the candidates of an index."""
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from citerec.contexts.learnt import LEARNT, Learnt
+from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
 from citerec.errors import InputError
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.recommend import Recommender, SearchOptions
-from citerec.records import Context
+from citerec.recommend import Recommender
 from citerec.rerank.base import MANIFEST
-from citerec.rerank.features import FEATURES, Floats, features_of
+from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats
 from citerec.rerank.ltr import KIND, MODEL, LtrManifest, LtrReranker
 from citerec.systems import Recipe
-from citerec.train.groups import PROGRESS_EVERY, Choice, choose, tell
+from citerec.train.groups import Choice, choose, tell
+from citerec.train.ltr_table import Looks, Table, look
 from citerec.version import __version__
 
 RANKER = Kind("learnt ranker", KIND, MANIFEST, frozenset({MODEL, MANIFEST, LEARNT}))
@@ -30,7 +30,9 @@ class LtrOptions:
 
     Attributes:
         system: The system whose candidates are ranked; its rerankers are left out.
-        patience: Trees without a better ndcg@10 on dev after which it stops.
+        patience: Trees without a better ndcg@10 on dev after which it stops; None never stops.
+        portable: Whether it learns only from features that mean the same in every index, with whatever an index may
+            lack left out at random.
         threads: How many searches run at once, and how many threads learn.
     """
 
@@ -38,22 +40,36 @@ class LtrOptions:
     rounds: int = 500
     leaves: int = 31
     learning_rate: float = 0.05
-    patience: int = 50
+    patience: int | None = 50
+    portable: bool = False
     threads: int = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Features (rows, len(FEATURES)) of candidates, 1 for each cited one (rows,), and the rows of each context."""
+FOR_EVERYONE = LtrOptions(rounds=250, leaves=7, patience=None, portable=True)
+"""How a ranker for other indexes learns: few leaves, since what it learns must hold elsewhere."""
 
-    features: Floats
-    cited: "np.ndarray[tuple[int], np.dtype[np.int8]]"
-    groups: tuple[int, ...]
+_DROPPED = {"citing sentences": 0.3, "citation counts": 0.7, "years": 0.2, "authors": 0.3, "venues": 0.5}
+"""How often a portable ranker does without a group of features: counts most often, since golds of data sets are
+chosen among papers that are cited much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Contexts, and the index to search for them.
+
+    Attributes:
+        index: The index.
+        choice: The contexts.
+        name: What the manifest calls them; by default their file.
+    """
+
+    index: Path
+    choice: Choice
+    name: str | None = None
 
 
 def train_ltr(
-    choice: Choice,
-    index: Path,
+    sources: Sequence[Source],
     out: Path,
     options: LtrOptions | None = None,
     on_progress: Progress = no_progress,
@@ -62,38 +78,99 @@ def train_ltr(
 
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
-    The contexts of dev decide when to stop.
+    The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.ltr_table`): as it is,
+    with the citing sentences of half of the papers withheld, and in a draft.
 
     Raises:
         SourceError: A file cannot be read.
         InputError: No context has a cited paper among its candidates, or something else is at `out`.
     """
-    import lightgbm
-
     options = options or LtrOptions()
     RANKER.check_place(out)
     recipe = Recipe.load(options.system).without_rerankers()
     depth = recipe.settings_of(LtrReranker).depth
-    learn, number, dev = choose(choice)
-    with Recommender.open(index, recipe) as recommender:
-        tables = []
-        for what, chosen, whole in (("searching, train", learn(), number), ("searching, dev", dev, len(dev))):
-            advance = functools.partial(tell, on_progress, what, whole)
-            tables.append(_table(recommender, chosen, depth, options.threads, advance))
-        fingerprint = recommender.manifest.fingerprint
-        learnt = Learnt.of(learn(), dev) | recommender.learnt
-    if not all(table.groups for table in tables):
-        raise InputError(
-            f"too few contexts of {choice.path} have a cited paper among the candidates", "Give more of them."
-        )
-    names = [name.replace(" ", "_") for name in FEATURES]
-    train, held_out = (
+    sides: tuple[list[Table], list[Table]] = [], []
+    learnt, fingerprints = NOTHING, []
+    for source in sources:
+        learn, number, dev = choose(source.choice)
+        with Recommender.open(source.index, recipe) as recommender:
+            for what, chosen, whole, tables in zip(
+                ("searching, train", "searching, dev"), (learn(), dev), (number, len(dev)), sides, strict=True
+            ):
+                advance = functools.partial(tell, on_progress, what, whole)
+                tables.append(
+                    look(
+                        recommender,
+                        list(chosen),
+                        Looks(depth, options.portable, options.threads, source.choice.seed),
+                        advance,
+                    )
+                )
+            fingerprints.append(recommender.manifest.fingerprint)
+            learnt |= Learnt.of(learn(), dev) | recommender.learnt
+    train, held_out = map(Table.joined, sides)
+    names = ", ".join(source.name or str(source.choice.path) for source in sources)
+    if not (train.groups and held_out.groups):
+        raise InputError(f"too few contexts of {names} have a cited paper among the candidates", "Give more of them.")
+    seed = sources[0].choice.seed
+    features = PORTABLE if options.portable else tuple(FEATURES)
+    trees = _learnt(train, held_out, features, options, seed, on_progress)
+    count = trees.best_iteration if options.patience else trees.num_trees()
+    gains = trees.feature_importance("gain", iteration=count)
+    if not gains.sum():
+        raise InputError(f"{names} has too few contexts to learn from", "Give more: some hundreds at least.")
+    columns = [list(FEATURES).index(name) for name in features]
+    facts = [source.choice.facts() | ({"contexts": source.name} if source.name else {}) for source in sources]
+    manifest = LtrManifest(
+        citerec=__version__,
+        corpus="+".join(fingerprints),
+        system=options.system,
+        depth=depth,
+        features=features,
+        gain={name: round(float(gain / gains.sum()), 5) for name, gain in zip(features, gains, strict=True)},
+        training={
+            **asdict(options),
+            **(facts[0] if len(facts) == 1 else {"sources": facts}),
+            "seed": seed,
+            "learnt_from": len(train.groups),
+            "trees": count,
+        },
+        dev={
+            "contexts": len(held_out.groups),
+            "mrr@10": round(_mrr(trees.predict(held_out.features[:, columns], num_iteration=count), held_out), 4),
+            "mrr@10 before": round(_mrr(held_out.features[:, list(FEATURES).index("fused")], held_out), 4),
+        },
+    )
+    with RANKER.writing(out) as folder:
+        trees.save_model(folder / MODEL, num_iteration=count)
+        learnt.write(folder / LEARNT)
+        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    return manifest
+
+
+def _learnt(
+    train: Table, held_out: Table, features: Sequence[str], options: LtrOptions, seed: int, on_progress: Progress
+) -> Any:
+    """LightGBM's trees over some features."""
+    import lightgbm
+
+    columns = [list(FEATURES).index(name) for name in features]
+    values = _with_gaps(train, seed) if options.portable else train.features
+    data, dev = (
         # LightGBM's names have no spaces.
-        lightgbm.Dataset(table.features, table.cited, group=list(table.groups), feature_name=names)
-        for table in tables
+        lightgbm.Dataset(
+            table[:, columns], cited, group=list(groups), feature_name=[name.replace(" ", "_") for name in features]
+        )
+        for table, cited, groups in (
+            (values, train.cited, train.groups),
+            (held_out.features, held_out.cited, held_out.groups),
+        )
     )
     on_progress("learning", 0, options.rounds)
-    trees = lightgbm.train(
+    callbacks: list[Any] = [lambda state: on_progress("learning", state.iteration + 1, options.rounds)]
+    if options.patience:
+        callbacks.append(lightgbm.early_stopping(options.patience, verbose=False))
+    return lightgbm.train(
         {
             "objective": "lambdarank",
             "metric": "ndcg",
@@ -105,70 +182,30 @@ def train_ltr(
             "feature_fraction": 0.8,
             "bagging_fraction": 0.8,
             "bagging_freq": 1,
-            "seed": choice.seed,
+            "seed": seed,
             "deterministic": True,
             "force_row_wise": True,
             "num_threads": options.threads,
             "verbose": -1,
         },
-        train,
+        data,
         num_boost_round=options.rounds,
-        valid_sets=[held_out],
-        callbacks=[
-            lightgbm.early_stopping(options.patience, verbose=False),
-            lambda state: on_progress("learning", state.iteration + 1, options.rounds),
-        ],
+        valid_sets=[dev],
+        callbacks=callbacks,
     )
-    gains = trees.feature_importance("gain", iteration=trees.best_iteration)
-    if not gains.sum():
-        raise InputError(f"{choice.path} has too few contexts to learn from", "Give more: some hundreds at least.")
-    manifest = LtrManifest(
-        citerec=__version__,
-        corpus=fingerprint,
-        system=options.system,
-        depth=depth,
-        features=tuple(FEATURES),
-        gain={name: round(float(gain / gains.sum()), 5) for name, gain in zip(FEATURES, gains, strict=True)},
-        training={
-            **asdict(options),
-            **choice.facts(),
-            "seed": choice.seed,
-            "learnt_from": len(tables[0].groups),
-            "trees": trees.best_iteration,
-        },
-        dev={
-            "contexts": len(tables[1].groups),
-            "mrr@10": round(_mrr(trees.predict(tables[1].features), tables[1]), 4),
-            "mrr@10 before": round(_mrr(tables[1].features[:, list(FEATURES).index("fused")], tables[1]), 4),
-        },
-    )
-    with RANKER.writing(out) as folder:
-        trees.save_model(folder / MODEL, num_iteration=trees.best_iteration)
-        learnt.write(folder / LEARNT)
-        (folder / MANIFEST).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    return manifest
 
 
-def _table(
-    recommender: Recommender,
-    contexts: Iterable[Context],
-    depth: int,
-    threads: int,
-    advance: Callable[[int], None],
-) -> Table:
-    features, cited, groups = [np.empty((0, len(FEATURES)), np.float32)], [np.empty(0, np.int8)], []
-    k = min(depth, recommender.manifest.counts.papers)
-    found = recommender.candidates(recommender.topics(contexts), k, options=SearchOptions(threads=threads))
-    for done, (topic, candidates) in enumerate(found, 1):
-        golds = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
-        if golds.any():
-            papers = recommender.store.papers(candidates.paper_ids(), texts=False)
-            features.append(features_of(topic, candidates, papers))
-            cited.append(golds)
-            groups.append(len(golds))
-        if done % PROGRESS_EVERY == 0:
-            advance(done)
-    return Table(np.concatenate(features), np.concatenate(cited), tuple(groups))
+def _with_gaps(table: Table, seed: int) -> Floats:
+    """The features, of which each context lacks some groups at random."""
+    draws = np.random.default_rng(seed)
+    features, begin = table.features.copy(), 0
+    columns = {name: [list(FEATURES).index(one) for one in GROUPS[name]] for name in _DROPPED}
+    for rows in table.groups:
+        for name, share in _DROPPED.items():
+            if draws.random() < share:
+                features[begin : begin + rows, columns[name]] = np.nan
+        begin += rows
+    return features
 
 
 def _mrr(scores: Any, table: Table) -> float:

@@ -21,7 +21,7 @@ from citerec.retrieve.index import BuildOptions, add_to_index, open_store
 from citerec.settings import setting_keys
 from citerec.systems import system_names
 from citerec.train.groups import Choice
-from citerec.train.ltr import LtrOptions, train_ltr
+from citerec.train.ltr import LtrOptions, Source, train_ltr
 from tests.conftest import DEMO, write_lines
 from tests.tiny_causal import write_tiny_opt
 from tests.tiny_hatten import write_tiny_hatten
@@ -52,7 +52,7 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, retriever in RETRIEVERS.items():
         if retriever.encodes and name != "dense":
             retriever.encode(out, DenseOptions(models.get(name, "all-MiniLM-L6-v2")), no_progress)
-    train_ltr(Choice(DEMO / "contexts.jsonl", limit=150), out, out / "ltr", LtrOptions(rounds=5), no_progress)
+    train_ltr([Source(out, Choice(DEMO / "contexts.jsonl", limit=150))], out / "ltr", LtrOptions(rounds=5), no_progress)
     base = write_tiny_scibert(folder / "base", [SENTENCE, "Probabilistic ranking of documents"])
     model = CrossEncoder.begin(str(base), TextOptions(max_tokens=64), seed=0)
     (out / "cross-encoder").mkdir()

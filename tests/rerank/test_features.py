@@ -1,13 +1,14 @@
 """What learning to rank sees: each feature by hand, and nothing that depends on the answer."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from citerec.contexts.topic import topic_of
 from citerec.records import Context, Paper
-from citerec.rerank.features import FEATURES, KINDS, features_of
+from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, features_of
 from citerec.retrieve.candidates import Candidate, Candidates
 from tests.columns import columns
 
@@ -53,10 +54,11 @@ def test_what_is_known_of_the_paper_and_of_the_pair() -> None:
     first, second = row(), row(place=1)
     assert first["log citations"] == pytest.approx(math.log(100))
     assert (first["age"], first["common authors"], first["same venue"], first["has abstract"]) == (3, 1, 1, 1)
-    assert (first["title words found"], first["title words shared"], first["authors named"]) == (1, 2, 1)
+    assert (first["title in sentence"], first["title words shared"], first["authors named"]) == (1, 2, 1)
+    assert (first["title near"], first["first author near"], first["title words"]) == (1, 1, 2)
     assert (first["section"], first["intent"]) == (1, 0)
     assert all(math.isnan(second[name]) for name in ("log citations", "age", "same venue"))
-    assert (second["has abstract"], second["title words found"], second["common authors"]) == (0, 0, 0)
+    assert (second["has abstract"], second["title in sentence"], second["common authors"]) == (0, 0, 0)
     unknown = row(citing=None)
     assert math.isnan(unknown["common authors"]) and math.isnan(unknown["same venue"])
 
@@ -69,9 +71,36 @@ def test_the_features_of_a_candidate_do_not_depend_on_where_it_stands() -> None:
 def test_a_candidate_without_a_record_has_features_too() -> None:
     alone = row(columns([Candidate("unknown", 1.0)]))
     assert alone["title words shared"] == 0
-    assert math.isnan(alone["title words found"]) and math.isnan(alone["fused rank"])
+    assert alone["title in sentence"] == 0 and math.isnan(alone["fused rank"])
 
 
-def test_every_feature_is_explained_and_has_a_kind() -> None:
-    assert set(KINDS) == set(FEATURES)
-    assert all(FEATURES.values())
+def test_a_sentence_without_a_marker_has_no_words_before_it() -> None:
+    topic = topic_of(Context("Lee showed that attention suffices."))
+    (first, _) = features_of(topic, CANDIDATES, PAPERS)
+    found = dict(zip(FEATURES, first.tolist(), strict=True))
+    assert math.isnan(found["title near"]) and math.isnan(found["first author near"])
+    assert found["title in sentence"] == 1
+
+
+def test_what_a_candidate_has_to_do_with_the_draft() -> None:
+    cited = (Paper("3", "Forests", authors=("Ada Lee", "Cy Moe"), venue="acl"), PAPERS["1"])
+    context = replace(CONTEXT, cited_before=("3", "1", "1"))
+    signals = {"draft_times": np.array([2.0, 0.0]), "draft_ago": np.array([1.0, np.nan])}
+    signals["draft_mean"], signals["draft_nearest"] = np.array([0.5, 0.75]), np.array([0.5, 0.75])
+    known = replace(CANDIDATES, signals={**CANDIDATES.signals, **signals})
+    first, second = features_of(topic_of(context, CITING, cited), known, PAPERS)
+    first, second = (dict(zip(FEATURES, one.tolist(), strict=True)) for one in (first, second))
+    assert (first["cited before"], first["cited ago"], first["draft papers"]) == (2, 1, 2)
+    assert (first["draft mean gap"], first["draft mean rank"], second["draft nearest"]) == (0.25, 2, 0.75)
+    # What the draft cites already does not count for itself.
+    assert (first["draft authors"], first["draft venue"]) == (1, 0.5)
+    assert (second["cited before"], second["draft authors"]) == (0, 0)
+    assert math.isnan(second["cited ago"]) and math.isnan(second["draft venue"])
+    alone = row()
+    assert all(math.isnan(alone[name]) for name in GROUPS["draft"])
+
+
+def test_every_feature_is_explained_and_the_groups_are_features() -> None:
+    assert all(feature.meaning and feature.kind for feature in FEATURES.values())
+    assert {name for names in GROUPS.values() for name in names} <= set(FEATURES)
+    assert not {"fused", "bm25", "dense", "log citations", "has abstract", "section"} & set(PORTABLE)

@@ -19,7 +19,7 @@ from citerec.records import Context
 from citerec.rerank.ltr import LtrReranker
 from citerec.systems import Recipe
 from citerec.train.groups import Choice
-from citerec.train.ltr import LtrOptions, train_ltr
+from citerec.train.ltr import LtrOptions, Source, train_ltr
 from tests.conftest import DEMO
 
 LEARNT_FROM, TUNED_ON = 150, 60
@@ -45,7 +45,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ranker(split: Path, tuned: Path, demo_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("rankers") / "ltr"
     choice = Choice(split / "train.jsonl", split / "dev.jsonl", limit=LEARNT_FROM)
-    train_ltr(choice, demo_index, out, LtrOptions(str(tuned), rounds=5), no_progress)
+    train_ltr([Source(demo_index, choice)], out, LtrOptions(str(tuned), rounds=5), no_progress)
     return out
 
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from citerec.contexts.read import read_contexts
-from citerec.errors import InputError, ModelError, SettingsError, SourceError
+from citerec.errors import InputError, ModelError, SourceError
 from citerec.groundwork.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
@@ -16,7 +16,7 @@ from citerec.rerank.features import FEATURES, features_of
 from citerec.rerank.ltr import LtrManifest, LtrReranker, LtrSettings
 from citerec.systems import Recipe, default_system
 from citerec.train.groups import Choice
-from citerec.train.ltr import LtrOptions, train_ltr
+from citerec.train.ltr import LtrOptions, Source, train_ltr
 from tests.conftest import write_lines
 
 HYBRID = Recipe.load("hybrid")
@@ -48,14 +48,14 @@ def toy_contexts(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="module")
 def learnt(toy_contexts: Path, hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("rankers") / "ltr"
-    train_ltr(Choice(toy_contexts, dev_share=0.3), hybrid_index, out, LtrOptions(rounds=40), no_progress)
+    train_ltr([Source(hybrid_index, Choice(toy_contexts, dev_share=0.3))], out, LtrOptions(rounds=40), no_progress)
     return out
 
 
 def test_it_learns_which_papers_are_cited(learnt: Path) -> None:
     manifest = LtrManifest.read(learnt)
     assert manifest.dev["mrr@10"] > manifest.dev["mrr@10 before"] + 0.2
-    assert max(manifest.gain, key=manifest.gain.__getitem__) == "log citations"
+    assert max(manifest.gain, key=manifest.gain.__getitem__) == "citations rank"
     assert manifest.features == tuple(FEATURES)
     assert sum(manifest.gain.values()) == pytest.approx(1, abs=0.001)
     assert (learnt / "model.txt").read_text().startswith("tree\n")
@@ -66,7 +66,7 @@ def test_the_same_seed_makes_the_same_ranker(
 ) -> None:
     for threads in (2, 1):
         options = LtrOptions(rounds=40, threads=threads)
-        train_ltr(Choice(toy_contexts, dev_share=0.3), hybrid_index, tmp_path / "again", options, no_progress)
+        train_ltr([Source(hybrid_index, Choice(toy_contexts, dev_share=0.3))], tmp_path / "again", options, no_progress)
         trees = [
             (folder / "model.txt").read_text().partition("\nparameters:")[0] for folder in (learnt, tmp_path / "again")
         ]
@@ -120,7 +120,7 @@ def test_an_index_that_has_one_uses_it(learnt: Path, toy_contexts: Path, hybrid_
 
 def test_what_is_wrong_is_said(learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path) -> None:
     def train(contexts: Path, out: Path = tmp_path / "out") -> None:
-        train_ltr(Choice(contexts), hybrid_index, out, LtrOptions(), no_progress)
+        train_ltr([Source(hybrid_index, Choice(contexts))], out, LtrOptions(), no_progress)
 
     with pytest.raises(SourceError):
         train(tmp_path / "missing.jsonl")
@@ -133,8 +133,6 @@ def test_what_is_wrong_is_said(learnt: Path, toy_contexts: Path, hybrid_index: P
     (tmp_path / "letters" / "dear.txt").write_text("Dear")
     with pytest.raises(InputError, match="letters"):
         train(toy_contexts, tmp_path / "letters")
-    with pytest.raises(SettingsError, match="has no ltr"):
-        Recommender.open(hybrid_index, HYBRID.model_copy(update={"rerankers": ("ltr",)}))
     with pytest.raises(ModelError, match="no learnt ranker"):
         LtrReranker(tmp_path)
     broken = tmp_path / "broken"

@@ -1,0 +1,43 @@
+"""Makes contexts in drafts of data/acl, for the ranker for everyone: python benchmarks/ranker.py OUT [--seed 0].
+
+data/acl says what the training papers cite (`edges-train.tsv.gz`), but not in which order. A draft is made of it: the
+other references of the citing paper in random order, up to a random place. In AGAIN of the drafts the cited paper is
+among them, at a random place. docs/train.md has the commands that make the ranker of it.
+"""
+
+import argparse
+import gzip
+import json
+import random
+from collections import defaultdict
+from pathlib import Path
+
+ACL = Path(__file__).parents[2] / "shared" / "data" / "acl"
+AGAIN = 0.45  # about as in the drafts of data/acm
+
+
+def main() -> None:
+    """Writes contexts with `cited_before`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    references: dict[int, list[int]] = defaultdict(list)
+    with gzip.open(ACL / "edges-train.tsv.gz", "rt") as file:
+        for line in file:
+            citing, cited = map(int, line.split())
+            references[citing].append(cited)
+    draws = random.Random(given.seed)
+    with (ACL / "contexts-train.jsonl").open() as file, given.out.open("w") as out:
+        for context in map(json.loads, file):
+            others = [one for one in references[context["citing_id"] or -1] if one not in context["cited_ids"]]
+            draws.shuffle(others)
+            before = others[: draws.randint(0, len(others))]
+            if before and draws.random() < AGAIN:
+                for paper in context["cited_ids"]:
+                    before.insert(draws.randint(0, len(before)), paper)
+            out.write(json.dumps({**context, "cited_before": before}) + "\n")
+
+
+if __name__ == "__main__":
+    main()

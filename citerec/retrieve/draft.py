@@ -1,0 +1,117 @@
+"""What the draft cites already: nearly half of all citations repeat one that the same text made before."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Self
+
+from citerec.contexts.topic import Topic
+from citerec.records import NO_FILTERS, Filters
+from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.dense.manifest import has_vectors
+from citerec.retrieve.dense.vectors import Vectors
+from citerec.retrieve.staging import DENSE
+from citerec.settings import PartSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from citerec.retrieve.candidates import Floats, Rows
+    from citerec.retrieve.opened import OpenIndex
+
+_LEAST = 1e-6
+
+
+@RETRIEVERS.register
+class DraftRetriever(Retriever):
+    """Finds what the draft cites before the place. Safe to call from several threads.
+
+    All these papers score the same: which of them fits the sentence is for the other lists to say. A draft that cites
+    nothing, or of which nothing is known, has no candidates.
+    """
+
+    name = "draft"
+    label = "cited in the draft"
+
+    @classmethod
+    def open(cls, index: "OpenIndex", _settings: PartSettings) -> Self:
+        """Opens it on an index, with the vectors of the papers if there are any."""
+        return cls(index)
+
+    def __init__(self, index: "OpenIndex") -> None:
+        self._rows = index.rows
+        self._vectors = Vectors(index.path / DENSE) if has_vectors(index.path / DENSE) else None
+
+    def search(self, topic: Topic, k: int, _filters: Filters = NO_FILTERS, _prepared: None = None) -> Candidates:
+        """The papers that the draft cites, those that it cites most often first, then the latest."""
+        import numpy as np
+
+        times, _ = self._mentions(topic)
+        rows = np.array(list(times), np.int64)[:k]
+        ones = np.ones(len(rows))
+        return Candidates(self._rows, rows, ones, {self.name: ones}).in_order()
+
+    def signals(self, topic: Topic, rows: "Rows", filters: Filters) -> Mapping[str, "Floats"]:
+        """What candidates have to do with what the draft cites; none if it cites nothing that the index has.
+
+        - `draft_times`: how often the draft cites the candidate; `draft_ago`: how many citations ago it last did.
+        - `draft_mean`, `draft_nearest`: the cosine of its vector with the mean vector of what the draft cites, and with
+          the nearest of them; the candidate itself is left out of them.
+        - `draft_cocited`: how many papers cite both it and something that the draft cites; `draft_coupled`: how
+          many of the papers that the draft cites it cites too. Only what may be known under the filters counts.
+        """
+        import numpy as np
+
+        times, ago = self._mentions(topic)
+        if not times:
+            return {}
+        cited = np.array(list(times), np.int64)
+        found = {
+            "draft_times": np.array([times.get(row, 0) for row in rows.tolist()], float),
+            "draft_ago": np.array([ago.get(row, np.nan) for row in rows.tolist()], float),
+        }
+        if self._vectors is not None:
+            found["draft_mean"], found["draft_nearest"] = self._cosines(rows, cited)
+        if self._rows.citing is not None:
+            places, citing = self._rows.citing.of(cited, filters)
+            coupled = np.unique(np.stack([citing, places]), axis=1)[0]
+            found["draft_coupled"] = np.searchsorted(coupled, rows, "right") - np.searchsorted(coupled, rows) + 0.0
+            owners, theirs = self._rows.citing.of(rows, filters)
+            shared = np.isin(theirs, citing[citing >= 0])
+            found["draft_cocited"] = np.bincount(owners[shared], minlength=len(rows)).astype(float)
+        return found
+
+    def _mentions(self, topic: Topic) -> tuple[dict[int, int], dict[int, int]]:
+        """By row, how often the draft cites a paper, and how many citations ago it last did; the latest first."""
+        rows = [row for row in self._rows.rows(topic.cited_before or ()).tolist() if row >= 0]
+        times: dict[int, int] = {}
+        ago: dict[int, int] = {}
+        for distance, row in enumerate(reversed(rows), 1):
+            times[row] = times.get(row, 0) + 1
+            ago.setdefault(row, distance)
+        return times, ago
+
+    def _cosines(self, rows: "Rows", cited: "Rows") -> "tuple[Floats, Floats]":
+        """The cosines of some papers with the mean of what is cited, and with the nearest of it, (rows,) each."""
+        import numpy as np
+
+        cited, theirs = self._vectors_of(cited)
+        known, own = self._vectors_of(rows)
+        means, cosines = theirs.sum(axis=0)[None].repeat(len(known), axis=0), own @ theirs.T
+        for at, place in zip(*np.nonzero(known[:, None] == cited), strict=True):
+            means[at] -= theirs[place]
+            cosines[at, place] = np.nan
+        to_mean, to_nearest = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
+        lengths = np.linalg.norm(means, axis=1)
+        places = np.flatnonzero(np.isin(rows, known))
+        with np.errstate(invalid="ignore", divide="ignore"):  # nothing is left beside the candidate itself
+            to_mean[places] = np.where(lengths > _LEAST, (means * own).sum(axis=1) / lengths, np.nan)
+        has_other = ~np.isnan(cosines).all(axis=1)
+        to_nearest[places[has_other]] = np.nanmax(cosines[has_other], axis=1)
+        return to_mean, to_nearest
+
+    def _vectors_of(self, rows: "Rows") -> "tuple[Rows, NDArray[np.float32]]":
+        """The rows of papers that have vectors, and these, (rows, dimension)."""
+        assert self._vectors is not None
+        own = self._vectors.rows(self._rows.paper_ids(rows))
+        return rows[own >= 0], self._vectors.values[own[own >= 0]].astype("float32")

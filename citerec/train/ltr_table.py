@@ -1,0 +1,118 @@
+"""The tables that rankers learn from: each context is seen several times, with and without what it may lack later."""
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from citerec.contexts.topic import Topic
+from citerec.recommend import Recommender, SearchOptions
+from citerec.records import Context
+from citerec.rerank.features import FEATURES, Floats, features_of
+from citerec.retrieve.base import Retriever
+from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.lucene import LuceneRetriever
+from citerec.train.groups import PROGRESS_EVERY
+from citerec.train.own_contexts import drafted
+from citerec.train.withheld import WithheldCitances, hidden
+
+
+class View(NamedTuple):
+    """A way to see contexts: whether their draft is known, and for which share of the papers citances are withheld."""
+
+    in_draft: bool
+    withheld: float
+
+
+_PLAIN, _HALF, _IN_DRAFT = View(False, 0.0), View(False, 0.5), View(True, 0.0)
+_WITHOUT, _IN_DRAFT_WITHOUT = View(False, 1.0), View(True, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How contexts are searched for.
+
+    Attributes:
+        depth: How many candidates each gets.
+        portable: Whether the ranker is for other indexes, which may have no citances at all.
+        threads: How many searches run at once.
+        seed: Seed of what is withheld, and of drafts.
+    """
+
+    depth: int
+    portable: bool
+    threads: int
+    seed: int
+
+    def turns(self, *, has_citances: bool) -> tuple[tuple[View, ...], ...]:
+        """The views of the first context, of the second, and so on, in turns."""
+        if not has_citances:
+            return ((_PLAIN, _IN_DRAFT),)
+        if not self.portable:
+            return (_PLAIN, _HALF), (_PLAIN, _IN_DRAFT)
+        return (_WITHOUT, _IN_DRAFT_WITHOUT, _PLAIN), (_WITHOUT, _IN_DRAFT_WITHOUT, _HALF)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Features (rows, len(FEATURES)) of candidates, 1 for each cited one (rows,), and the rows of each context."""
+
+    features: Floats
+    cited: "np.ndarray[tuple[int], np.dtype[np.int8]]"
+    groups: tuple[int, ...]
+
+    @classmethod
+    def joined(cls, tables: Iterable["Table"]) -> "Table":
+        """Several tables as one."""
+        listed = list(tables)
+        return cls(
+            np.concatenate([np.empty((0, len(FEATURES)), np.float32), *(one.features for one in listed)]),
+            np.concatenate([np.empty(0, np.int8), *(one.cited for one in listed)]),
+            tuple(rows for one in listed for rows in one.groups),
+        )
+
+
+def look(recommender: Recommender, contexts: Sequence[Context], looks: Looks, advance: Callable[[int], None]) -> Table:
+    """The table of some contexts; those whose cited papers are not among the candidates are left out.
+
+    Args:
+        recommender: Finds candidates, with the retriever `lucene`.
+        contexts: Contexts with cited papers.
+        looks: How they are searched for.
+        advance: Called with the number of contexts that are done.
+    """
+    counts = recommender.manifest.counts
+    turns = looks.turns(has_citances=counts.citances > 0)
+    in_drafts = list(drafted(contexts, looks.seed))
+    views = sorted({view for turn in turns for view in turn})
+    tables = []
+    for number, view in enumerate(views):
+        chosen = [at for at in range(len(contexts)) if view in turns[at % len(turns)]]
+        seen = [in_drafts[at] if view.in_draft else replace(contexts[at], cited_before=None) for at in chosen]
+        searching = recommender.with_retrievers(functools.partial(_withholding, view, looks.seed))
+        topics = searching.topics(context for context in seen if context is not None)
+        k, options = min(looks.depth, counts.papers), SearchOptions(threads=looks.threads)
+        for done, (topic, candidates) in enumerate(searching.candidates(topics, k, options=options), 1):
+            if table := _table(recommender, topic, candidates, view, looks.seed):
+                tables.append(table)
+            if done % PROGRESS_EVERY == 0:
+                advance(int((number + done / len(seen)) * len(contexts) / len(views)))
+    return Table.joined(tables)
+
+
+def _withholding(view: View, seed: int, retriever: Retriever) -> Retriever:
+    if not view.withheld or not isinstance(retriever, LuceneRetriever):
+        return retriever
+    return WithheldCitances(retriever, view.withheld, seed)
+
+
+def _table(recommender: Recommender, topic: Topic, candidates: Candidates, view: View, seed: int) -> Table | None:
+    """The table of one context; None if no cited paper is among the candidates."""
+    golds = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
+    if not golds.any():
+        return None
+    uncited = hidden(topic, candidates.rows, view.withheld, seed) if view.withheld else None
+    papers = recommender.store.papers(candidates.paper_ids(), texts=False)
+    return Table(features_of(topic, candidates, papers, uncited), golds, (len(golds),))

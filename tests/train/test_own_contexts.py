@@ -1,0 +1,112 @@
+"""Learning from the index itself: its citing sentences are the contexts, and some are withheld or stand in drafts."""
+
+from pathlib import Path
+
+import numpy as np
+import orjson
+import pytest
+
+from citerec import Context, Recommender
+from citerec.contexts.read import read_contexts
+from citerec.errors import InputError
+from citerec.retrieve.index import BuildOptions, build_index
+from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.staging import open_store
+from citerec.train.own_contexts import LEAST, drafted, own_contexts, write_own_contexts
+from citerec.train.withheld import WithheldCitances, hidden
+from tests.conftest import Citerec, write_lines
+
+CITED = 60
+
+
+@pytest.fixture(scope="module")
+def cited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Papers of which each is cited ten times, by the words that its title lacks; q1 cites two in one sentence."""
+    folder = tmp_path_factory.mktemp("own")
+    titles = {f"p{number}": f"Study of subject{number}" for number in range(CITED)}
+    papers = [{"paper_id": name, "title": title, "year": 2000} for name, title in titles.items()]
+    papers += [{"paper_id": f"q{number}", "title": f"Citing {number}", "year": 2010} for number in range(10)]
+    citances = [
+        {"text": f"The okapi{paper} method <REF> by q{citing}.", "citing_id": f"q{citing}", "cited_ids": [f"p{paper}"]}
+        for paper in range(CITED)
+        for citing in range(10)
+    ]
+    citances.append({"text": "Both of them <REF>.", "citing_id": "q1", "cited_ids": ["p1", "p2"]})
+    sources = write_lines(folder / "papers.jsonl", papers), write_lines(folder / "citances.jsonl", citances)
+    build_index([sources[0]], folder / "index", BuildOptions(citances=(sources[1],)))
+    return folder / "index"
+
+
+def test_citing_sentences_are_contexts_once_for_all_that_they_cite(cited: Path) -> None:
+    with own_contexts(cited, None, 0) as path:
+        contexts = list(read_contexts(path, cited=True))
+    assert len(contexts) == 10 * CITED + 1
+    assert len({one.context_id for one in contexts}) == len(contexts)
+    (both,) = [one for one in contexts if len(one.cited_ids) == 2]
+    assert (both.cited_ids, both.citing_id, both.citing_year) == (("p1", "p2"), "q1", 2010)
+    assert not path.exists()
+
+
+def test_a_limit_keeps_whole_citing_papers(cited: Path, tmp_path: Path) -> None:
+    store = open_store(cited)
+    written = write_own_contexts(store, tmp_path / "some.jsonl", 140, 1)
+    store.close()
+    papers = {one.citing_id for one in read_contexts(tmp_path / "some.jsonl", cited=True)}
+    assert LEAST <= written <= 10 * CITED + 1 and len(papers) >= written / (CITED + 1)
+
+
+def test_too_few_are_refused_with_a_number_that_would_do(hybrid_index: Path, citerec_here: Citerec) -> None:
+    with pytest.raises(InputError, match=rf"citing sentences; fewer than {LEAST}"), own_contexts(hybrid_index, None, 0):
+        pass
+    run = citerec_here("train", "ltr", "--index", hybrid_index)
+    assert run.returncode == 2 and "--contexts FILE" in run.stderr
+
+
+def test_a_ranker_is_learnt_without_a_file(cited: Path, citerec_here: Citerec, tmp_path: Path) -> None:
+    run = citerec_here(
+        "train", "ltr", "--index", cited, "--system", "bm25+citances", "--rounds", "20", "--out", tmp_path / "ltr"
+    )
+    assert run.returncode == 0, run.stderr
+    manifest = orjson.loads((tmp_path / "ltr" / "manifest.json").read_bytes())
+    assert manifest["training"]["contexts"] == "the citing sentences of the index"
+    assert manifest["dev"]["mrr@10"] > 0.9
+
+
+def test_a_portable_ranker_reads_only_what_every_index_means_alike(
+    cited: Path, citerec_here: Citerec, tmp_path: Path
+) -> None:
+    said = ("train", "ltr", "--index", cited, "--system", "bm25+citances", "--portable")
+    run = citerec_here(*said)
+    assert run.returncode == 2 and "give --out FOLDER" in run.stderr
+    assert citerec_here(*said, "--out", tmp_path / "all").returncode == 0
+    manifest = orjson.loads((tmp_path / "all" / "manifest.json").read_bytes())
+    assert "bm25 rank" in manifest["features"] and "bm25" not in manifest["features"]
+
+
+def test_what_is_withheld_differs_by_context_and_is_of_the_share(cited: Path) -> None:
+    with Recommender.open(cited, "bm25+citances") as opened:
+        topics = list(opened.topics([Context("the okapi7 method <REF>", context_id=f"c{n}") for n in range(40)]))
+        rows = opened._index.rows.rows([f"p{number}" for number in range(CITED)])
+        shares = [hidden(topic, rows, 0.5, 0).mean() for topic in topics]
+        assert 0.4 < np.mean(shares) < 0.6 and len({tuple(hidden(one, rows, 0.5, 0)) for one in topics}) == 40
+        assert not hidden(topics[0], rows, 0.0, 0).any() and hidden(topics[0], rows, 1.0, 0).all()
+        words = opened._index.lucene
+        assert isinstance(words, LuceneRetriever)
+        for topic in topics[:8]:
+            found = WithheldCitances(words, 0.5, 0).search(topic, 20)
+            without = hidden(topic, found.rows, 0.5, 0)
+            assert np.isnan(found.signal("citance")[without]).all()
+            assert all(found.citance(place) is None for place in np.flatnonzero(without))
+            assert found.scores.tolist() == sorted(found.scores.tolist(), reverse=True)
+            assert ("p7" in found.paper_ids()) is not bool(hidden(topic, rows[7:8], 0.5, 0)[0])
+
+
+def test_drafts_are_made_of_what_the_same_paper_cites_elsewhere() -> None:
+    contexts = [Context("a <REF>", context_id=f"c{n}", citing_id="q", cited_ids=(f"p{n}",)) for n in range(6)]
+    contexts += [Context("b <REF>", context_id="alone", citing_id="r", cited_ids=("p1",))]
+    contexts += [Context("c <REF>", context_id="known", citing_id="r2", cited_ids=("p1",), cited_before=("p9",))]
+    made = list(drafted(contexts, 0))
+    assert made == list(drafted(contexts, 0))
+    for context, draft in zip(contexts[:6], made[:6], strict=True):
+        assert draft is None or set(draft.cited_before or ()) <= {f"p{n}" for n in range(6)} - set(context.cited_ids)
+    assert any(made[:6]) and made[6] is None and made[7] == contexts[7]
