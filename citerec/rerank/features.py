@@ -103,7 +103,10 @@ PORTABLE = tuple(name for name, feature in FEATURES.items() if feature.portable)
 """Those that mean the same in every index."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "citing sentences": tuple(name for name in FEATURES if name.startswith(("citance", "citing papers"))),
+    "citing sentences": (
+        *(name for name in FEATURES if name.startswith(("citance", "citing papers"))),
+        *("draft cocited rank", "draft coupled rank"),
+    ),
     "citation counts": ("log citations", "citations rank"),
     "years": ("age",),
     "authors": ("common authors", "draft authors", "authors named", "first author near"),

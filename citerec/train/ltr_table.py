@@ -26,6 +26,7 @@ class View(NamedTuple):
     withheld: float
 
 
+_BY_CITATIONS = ("draft_cocited", "draft_coupled")  # signals that an index without citing sentences lacks
 _PLAIN, _HALF, _IN_DRAFT = View(False, 0.0), View(False, 0.5), View(True, 0.0)
 _WITHOUT, _IN_DRAFT_WITHOUT = View(False, 1.0), View(True, 1.0)
 
@@ -113,6 +114,13 @@ def _table(recommender: Recommender, topic: Topic, candidates: Candidates, view:
     golds = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
     if not golds.any():
         return None
-    uncited = hidden(topic, candidates.rows, view.withheld, seed) if view.withheld else None
+    uncited = None
+    if view.withheld:
+        uncited = hidden(topic, candidates.rows, view.withheld, seed)
+        signals = {
+            name: np.where(uncited, np.nan, values) if name in _BY_CITATIONS else values
+            for name, values in candidates.signals.items()
+        }
+        candidates = replace(candidates, signals=signals)
     papers = recommender.store.papers(candidates.paper_ids(), texts=False)
     return Table(features_of(topic, candidates, papers, uncited), golds, (len(golds),))

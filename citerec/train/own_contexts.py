@@ -53,7 +53,7 @@ def write_own_contexts(store: PaperStore, path: Path, limit: int | None, seed: i
             citing_year=one.citing_year,
             cited_ids=tuple(dict.fromkeys((*cited, one.cited.paper_id))),
         )
-    if len(found) < LEAST:
+    if len(found) < min(LEAST, share * LEAST):
         raise InputError(
             f"the index has {known:,} citing sentences; fewer than {LEAST} are too few to learn from",
             "Add some with `citerec index add INDEX --citances FILE`, or give contexts: --contexts FILE. The default "

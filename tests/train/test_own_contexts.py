@@ -52,7 +52,7 @@ def test_a_limit_keeps_whole_citing_papers(cited: Path, tmp_path: Path) -> None:
     written = write_own_contexts(store, tmp_path / "some.jsonl", 140, 1)
     store.close()
     papers = {one.citing_id for one in read_contexts(tmp_path / "some.jsonl", cited=True)}
-    assert LEAST <= written <= 10 * CITED + 1 and len(papers) >= written / (CITED + 1)
+    assert 0 < written < 10 * CITED + 1 and len(papers) >= written / (CITED + 1)
 
 
 def test_too_few_are_refused_with_a_number_that_would_do(hybrid_index: Path, citerec_here: Citerec) -> None:
