@@ -1,8 +1,9 @@
 """Makes contexts in drafts of data/acl, for the ranker for everyone: python benchmarks/ranker.py OUT [--seed 0].
 
-data/acl says what the training papers cite (`edges-train.tsv.gz`), but not in which order. A draft is made of it: the
-other references of the citing paper in random order, up to a random place. In AGAIN of the drafts the cited paper is
-among them, at a random place. docs/train.md has the commands that make the ranker of it.
+data/acl says what the training papers cite (`edges-train.tsv.gz`), but only within the Anthology, some six each, and not
+in which order. A draft is made of it: the other references of the citing paper and, since drafts cite dozens, references
+of these, in random order, up to a random place. In AGAIN of the drafts the cited paper is among them, at a random
+place. docs/train.md has the commands that make the ranker of it.
 """
 
 import argparse
@@ -13,7 +14,8 @@ from collections import defaultdict
 from pathlib import Path
 
 ACL = Path(__file__).parents[2] / "shared" / "data" / "acl"
-AGAIN = 0.45  # about as in the drafts of data/acm
+AGAIN = 0.45  # nearly half of all citations repeat one that the same paper made before
+FURTHER = 80  # references of references, at most
 
 
 def main() -> None:
@@ -31,6 +33,8 @@ def main() -> None:
     with (ACL / "contexts-train.jsonl").open() as file, given.out.open("w") as out:
         for context in map(json.loads, file):
             others = [one for one in references[context["citing_id"] or -1] if one not in context["cited_ids"]]
+            further = {far for one in others for far in references[one]} - {*others, *context["cited_ids"]}
+            others += draws.sample(sorted(further), min(len(further), draws.randint(0, FURTHER)))
             draws.shuffle(others)
             before = others[: draws.randint(0, len(others))]
             if before and draws.random() < AGAIN:

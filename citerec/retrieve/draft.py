@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 
 from citerec.contexts.topic import Topic
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.manifest import has_vectors
 from citerec.retrieve.dense.vectors import Vectors
@@ -43,11 +43,11 @@ class DraftRetriever(Retriever):
         self._vectors = Vectors(index.path / DENSE) if has_vectors(index.path / DENSE) else None
 
     def search(self, topic: Topic, k: int, _filters: Filters = NO_FILTERS, _prepared: None = None) -> Candidates:
-        """The papers that the draft cites, those that it cites most often first, then the latest."""
+        """All papers that the draft cites, however small k is: the filters are applied afterwards."""
         import numpy as np
 
-        times, _ = self._mentions(topic)
-        rows = np.array(list(times), np.int64)[:k]
+        check_asked(topic, k)
+        rows = np.array(list(self._mentions(topic)[0]), np.int64)
         ones = np.ones(len(rows))
         return Candidates(self._rows, rows, ones, {self.name: ones}).in_order()
 
