@@ -18,6 +18,7 @@ from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, 
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.editions import folded
 from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.jvm import search_threads
@@ -27,6 +28,7 @@ from citerec.retrieve.steady import read_steadily
 from citerec.systems import Recipe, default_system, learnt_by_parts, open_rerankers
 
 _PART = 1000
+_READ_TO_FOLD = 100
 _KEPT_RECORDS = 1 << 15  # some 30 MB
 
 
@@ -211,6 +213,7 @@ class Recommender:
         *,
         sort: str = "relevance",
         explain: bool = False,
+        fold: bool = False,
     ) -> Answer:
         """The k best papers to cite at `<REF>`.
 
@@ -220,6 +223,8 @@ class Recommender:
             filters: Which papers may be recommended.
             sort: One of `citerec.retrieve.lucene.queries.SORTS`.
             explain: Whether to report which words matched, and in which fields.
+            fold: Whether editions of one paper (preprint, published version) become one hit: the published one, at the
+                place and with the score of the best. The others are its `also`.
 
         Returns:
             Hits, best first; fewer than k if fewer papers share a word with the text and pass the filters.
@@ -237,11 +242,12 @@ class Recommender:
         self._index.check_filters(filters)
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
+        depth = self.depth_to_fold(k) if fold else k
         if sort == "relevance":
-            found = self._ranked(topic, k, fair, explain=explain, alone=True)
+            found = self._ranked(topic, depth, fair, explain=explain, alone=True)
         else:
-            found = self._index.lucene.search(topic, k, fair, sort=sort)
-        return self.answer(topic, found, explain=explain)
+            found = self._index.lucene.search(topic, depth, fair, sort=sort)
+        return self.answer(topic, found, explain=explain, fold_to=k if fold else None)
 
     def search_text(
         self,
@@ -251,6 +257,7 @@ class Recommender:
         *,
         sort: str = "relevance",
         explain: bool = False,
+        fold: bool = False,
         citing_id: str | None = None,
         citing_title: str | None = None,
     ) -> list[Answer]:
@@ -262,7 +269,7 @@ class Recommender:
         contexts = (
             replace(context, citing_id=citing_id, citing_title=citing_title) for context in contexts_of_text(text)
         )
-        return [self.search(context, k, filters, sort=sort, explain=explain) for context in contexts]
+        return [self.search(context, k, filters, sort=sort, explain=explain, fold=fold) for context in contexts]
 
     def search_many(
         self,
@@ -341,20 +348,45 @@ class Recommender:
             tasks = zip(part, prepared, strict=True)
             yield from zip(part, search_threads(options.threads).map(answer, tasks), strict=True)
 
-    def answer(self, topic: Topic | Context, candidates: Sequence[Candidate], *, explain: bool = False) -> Answer:
-        """The answer for a topic: its candidates with their full records."""
+    def number_of_hits(self, k: int | None = None) -> int:
+        """k, or 10 if it is None, at most the number of papers; raises FilterError if k is out of range."""
+        return self._index.number_of_hits(k)
+
+    def depth_to_fold(self, k: int) -> int:
+        """How many candidates `answer` needs, so that k hits are left when editions were folded."""
+        # Twice as many; and as many for all small k, so that what is folded does not depend on k.
+        return min(max(_READ_TO_FOLD, 2 * k), self.manifest.counts.papers)
+
+    def answer(
+        self,
+        topic: Topic | Context,
+        candidates: Sequence[Candidate],
+        *,
+        explain: bool = False,
+        fold_to: int | None = None,
+    ) -> Answer:
+        """The answer for a topic: its candidates with their full records.
+
+        With `fold_to`, editions of one paper are folded, and this many hits are left: give `depth_to_fold` candidates.
+        """
         topic = topic_of(topic) if isinstance(topic, Context) else topic
-        papers = self.store.papers([candidate.paper_id for candidate in candidates])
+        ids = [candidate.paper_id for candidate in candidates]
+        groups = [[place] for place in range(len(ids))]
+        if fold_to is not None:
+            known = self._without_texts(ids)
+            groups = folded([known.get(paper_id) or Paper(paper_id) for paper_id in ids], fold_to)
+        papers = self.store.papers([ids[place] for group in groups for place in group])
         hits = (
             Hit(
                 rank=rank,
-                score=candidate.score,
-                paper=papers.get(candidate.paper_id) or Paper(candidate.paper_id),
-                citance=self._citance(candidate),
-                matches=self._retriever.explain(topic, candidate) if explain else (),
-                reasons=candidate.reasons,
+                score=candidates[min(group)].score,
+                paper=papers.get(ids[group[0]]) or Paper(ids[group[0]]),
+                citance=self._citance(candidates[group[0]]),
+                matches=self._retriever.explain(topic, candidates[group[0]]) if explain else (),
+                reasons=candidates[group[0]].reasons,
+                also=tuple(papers[ids[place]] for place in group[1:]),
             )
-            for rank, candidate in enumerate(candidates, 1)
+            for rank, group in enumerate(groups, 1)
         )
         return Answer(topic.context, tuple(hits))
 

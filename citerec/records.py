@@ -198,6 +198,7 @@ class Hit:
         citance: The citing sentence that adds most to its score, if any.
         matches: The matching words, best first; empty unless `explain` is set.
         reasons: The features of the last ranking step, strongest first; empty unless `explain` is set.
+        also: Other editions of the paper that the list had, such as its preprint, where they were folded.
     """
 
     rank: int
@@ -206,6 +207,7 @@ class Hit:
     citance: Citance | None = None
     matches: tuple[Match, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    also: tuple[Paper, ...] = ()
 
 
 def json_id(paper_id: str) -> int | str:
@@ -236,4 +238,9 @@ def to_json(hit: Hit) -> dict[str, Any]:
         ]
     if hit.reasons:
         answer["reasons"] = [{"name": reason.name, "score": round(reason.score, 6)} for reason in hit.reasons]
+    if hit.also:
+        shown = ("title", "year", "venue")
+        answer["also"] = [
+            {"paper_id": json_id(other.paper_id), **{name: getattr(other, name) for name in shown}} for other in hit.also
+        ]
     return answer
