@@ -6,6 +6,8 @@ from typing import Any
 
 MARKER = "<REF>"
 """Marks the place of the citation in a sentence."""
+OTHER_MARKER = "[…]"
+"""Stands for each further marker of a sentence, in the context of one of them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 
 from citerec.records import Paper
 from citerec.retrieve.galactica.matching import distance, normalised
@@ -56,7 +57,7 @@ def same_work(first: Paper, second: Paper) -> bool:
     punctuation and spaces; they are nearly the same if they are so without small words, or if one letter of one word
     differs. Words with digits and Roman numbers must be equal: volumes and years are different papers.
     """
-    words, others = normalised(first.title).split(), normalised(second.title).split()
+    words, others = _words(first.title), _words(second.title)
     if min(len(words), len(others)) < _FEWEST_WORDS:
         return False
     apart = 0 if first.year is None or second.year is None else abs(first.year - second.year)
@@ -91,9 +92,15 @@ def _stage(paper: Paper) -> int:
     return 2 if is_preprint(paper) else 0 if paper.venue else 1
 
 
-def _content(title: str) -> list[str]:
-    words = normalised(title).split()
-    return [word for word in words if word not in _SMALL] or words
+@lru_cache(1 << 14)
+def _words(title: str) -> tuple[str, ...]:
+    return tuple(normalised(title).split())
+
+
+@lru_cache(1 << 14)
+def _content(title: str) -> tuple[str, ...]:
+    words = _words(title)
+    return tuple(word for word in words if word not in _SMALL) or words
 
 
 def _alike(first: str, second: str) -> bool:
