@@ -243,6 +243,7 @@ def to_json(hit: Hit) -> dict[str, Any]:
     if hit.also:
         shown = ("title", "year", "venue")
         answer["also"] = [
-            {"paper_id": json_id(other.paper_id), **{name: getattr(other, name) for name in shown}} for other in hit.also
+            {"paper_id": json_id(other.paper_id), **{name: getattr(other, name) for name in shown}}
+            for other in hit.also
         ]
     return answer

@@ -14,12 +14,17 @@ _ENDS = re.compile(rf"{_OTHER}|[,;:](?=\s)")  # or the end of a clause
 _ITEM_ENDS = re.compile(r"\s*(?:[,;:.)\]]|(?:and|or)\s|$)")
 _WORD = re.compile(r"\w")
 _PARTICLES = r"(?:[Dd]e|[Dd]el|[Dd]i|[Dd]u|[Ll]a|[Ll]e|[Vv]an|[Vv]on|[Dd]er|[Dd]en|[Tt]en|[Ee]l|[Aa]l|[Bb]in)\s"
-_NAME = rf"(?:[A-Z]\.[\s-]?){{0,3}}(?:{_PARTICLES}){{0,2}}(?:[A-Z]['’])?[A-Z][a-zà-ÿ]{{1,30}}(?:-?[A-Z][a-zà-ÿ]{{1,30}})?"
+_NAME = (
+    rf"(?:[A-Z]\.[\s-]?){{0,3}}(?:{_PARTICLES}){{0,2}}(?:[A-Z]['’])?[A-Z][a-zà-ÿ]{{1,30}}(?:-?[A-Z][a-zà-ÿ]{{1,30}})?"
+)
 _BETWEEN = r"(?:\s?,\s?(?:and|&)\s|\s?,\s|\s(?:and|&)\s)"
 _OTHERS = r"(?:\s?,?\s(?:et\.?\s?al\.?,?|and\s(?:colleagues|others|co-?workers)))?"
 _NAMED = re.compile(rf"(?:^|(?<=[\s(]))({_NAME}(?:{_BETWEEN}{_NAME}){{0,5}}){_OTHERS}(?:['’]s?)?\s?[(\[]?$")
 _SEEN = 200  # characters before the marker in which its names must be
-_OPENERS = frozenset("a also and as both by for following from however in like of see similarly since the this these those to unlike when where while with".split())
+_OPENERS = re.compile(
+    "a|also|and|as|both|by|following|for|from|however|in|like|of|see|similarly|since|the|these|this|those|to|unlike|when"
+    "|where|while|with"
+)
 
 
 def cites_others(topic: Topic) -> bool:
@@ -59,4 +64,4 @@ def names_before(topic: Topic) -> frozenset[str]:
     if found is None:
         return frozenset()
     names = (name.split()[-1].split(".")[-1].casefold() for name in re.split(_BETWEEN, found[1]) if name.strip())
-    return frozenset(name for name in names if name not in _OPENERS)
+    return frozenset(name for name in names if not _OPENERS.fullmatch(name))

@@ -16,7 +16,7 @@ _PREPRINTS = re.compile(
     r"\b(?:arxiv|corr|(?:bio|med|chem|psy|soc|engr)rxiv|\w*archiv preprint|preprints?|ssrn|techrxiv|research square)\b"
 )
 _ARXIV_DOI = "10.48550/"
-_SMALL = frozenset("a an and as at by for from in of on or the to towards toward using via with".split())
+_SMALL = re.compile("an?|and|as|at|by|for|from|in|of|on|or|the|to|towards?|using|via|with")
 _NUMERAL = re.compile(r"\w*\d\w*|[ivx]+")
 
 
@@ -100,7 +100,7 @@ def _words(title: str) -> tuple[str, ...]:
 @lru_cache(1 << 14)
 def _content(title: str) -> tuple[str, ...]:
     words = _words(title)
-    return tuple(word for word in words if word not in _SMALL) or words
+    return tuple(word for word in words if not _SMALL.fullmatch(word)) or words
 
 
 def _alike(first: str, second: str) -> bool:

@@ -1,8 +1,10 @@
+from collections.abc import Callable
+
 import pytest
 
-from citerec.contexts.near import names_before, words_near
+from citerec.contexts.near import cites_others, names_before, words_near
 from citerec.contexts.read import contexts_of_text
-from citerec.contexts.topic import topic_of
+from citerec.contexts.topic import Topic, topic_of
 from citerec.records import Context
 from tests.growth import assert_linear
 
@@ -47,7 +49,23 @@ def test_names_right_before_the_marker_are_found(text: str, names: set[str]) -> 
     assert names_before(topic_of(contexts_of_text(text)[0])) == names
 
 
+@pytest.mark.parametrize("function", [words_near, names_before, cites_others])
 @pytest.mark.parametrize("unit", ["Aa, ", "[1", "(A ", " ,", "A. ", "van "])
-def test_no_text_makes_it_backtrack(unit: str) -> None:
-    for function in (words_near, names_before):
-        assert_linear(lambda text: function(topic_of(Context(text))), lambda times: unit * times + "<REF>", 5_000)
+def test_no_text_makes_it_backtrack(unit: str, function: Callable[[Topic], object]) -> None:
+    assert_linear(lambda text: function(topic_of(Context(text))), lambda times: unit * times + "<REF>", 5_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A [3] and B <REF>.", True),
+        ("A […] and B <REF>.", True),
+        ("A (Kim, 2001) and B <REF>.", True),
+        ("Kim (2001) and B <REF>.", True),
+        ("A , and B <REF>.", True),
+        ("A, and B <REF>, and C (or D).", False),
+        ("It ends <REF> .", False),
+    ],
+)
+def test_other_citations_of_the_sentence_are_seen(text: str, expected: bool) -> None:
+    assert cites_others(topic_of(Context(text))) is expected
