@@ -37,7 +37,8 @@ _filter_options = [
 
 
 @click.command(
-    epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5'
+    epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5\n\n'
+    'Each preprint for itself: citerec recommend "Term weighting <REF>" --index indexes/demo --no-fold'
 )
 @click.argument("sentence", required=False)
 @index_option("The index to search")
@@ -56,7 +57,7 @@ _filter_options = [
     "--fold/--no-fold",
     default=None,
     help="Show editions of one paper, such as preprint and published version, as one hit: the published one, with the "
-    "others beside it (also: …). On by default; off with --trec, and in eval, where ids count.",
+    "others beside it (also: …). On by default; off with --trec, and in eval, where ids count. --no-fold shows each.",
 )
 @click.option("--explain", is_flag=True, help="Show which words matched, and what raised the score of each paper.")
 @click.option("--tldr", is_flag=True, help="Show a sentence on each paper: its own TLDR, else one from its abstract.")

@@ -35,9 +35,9 @@ def cites_others(topic: Topic) -> bool:
 def words_near(topic: Topic) -> str:
     """The words of the sentence that are most about its citation, at most 12; empty without a marker.
 
-    They are the last ones before the marker, back to another citation or the beginning of the clause. If fewer than three
-    stand there, as where a sentence begins with the marker, those that follow it in its clause are added. If there are
-    none either, they are those of the clause before.
+    They are the last ones before the marker, back to another citation or the beginning of the clause. If fewer than
+    three stand there, as where a sentence begins with the marker, those that follow it in its clause are added. If there
+    are none either, they are those of the clause before.
     """
     before, marker, after = topic.context.text.partition(MARKER)
     if not marker:
@@ -56,8 +56,8 @@ def _words(text: str) -> list[str]:
 def names_before(topic: Topic) -> frozenset[str]:
     """The last names that stand right before the marker, in lower case: "amento" of "Amento et al. <REF> found".
 
-    Of a name of several words it is the last one: "berg" of "van den Berg". A name of a method that looks like that of a
-    person ("Rocchio <REF>", but not "LambdaMART <REF>") is among them. Empty without a marker.
+    Of a name of several words it is the last one: "berg" of "van den Berg". A name of a method that looks like that of
+    a person ("Rocchio <REF>", but not "LambdaMART <REF>") is among them. Empty without a marker.
     """
     before, marker, _ = topic.context.text.partition(MARKER)
     found = _NAMED.search(before[-_SEEN:].rstrip()) if marker else None
