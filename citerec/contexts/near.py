@@ -36,8 +36,8 @@ def words_near(topic: Topic) -> str:
     """The words of the sentence that are most about its citation, at most 12; empty without a marker.
 
     They are the last ones before the marker, back to another citation or the beginning of the clause. If fewer than
-    three stand there, as where a sentence begins with the marker, those that follow it in its clause are added. If there
-    are none either, they are those of the clause before.
+    three stand there, as where a sentence begins with the marker, those that follow it in its clause are added. If
+    there are none either, they are those of the clause before.
     """
     before, marker, after = topic.context.text.partition(MARKER)
     if not marker:
