@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Self
 
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
@@ -14,11 +14,11 @@ from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.errors import QueryError, SettingsError
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
+from citerec.records import MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
-from citerec.retrieve.editions import folded
+from citerec.retrieve.editions import depth_to_fold, folded
 from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.jvm import search_threads
@@ -28,26 +28,7 @@ from citerec.retrieve.steady import read_steadily
 from citerec.systems import Recipe, default_system, learnt_by_parts, open_rerankers
 
 _PART = 1000
-_READ_TO_FOLD = 100
 _KEPT_RECORDS = 1 << 15  # some 30 MB
-
-
-@dataclass(frozen=True, slots=True)
-class Answer(Sequence[Hit]):
-    """The hits for one context, best first; a sequence of hits."""
-
-    context: Context
-    hits: tuple[Hit, ...]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-    @overload
-    def __getitem__(self, place: slice) -> "Answer": ...
-    def __getitem__(self, place: int | slice) -> "Hit | Answer":
-        return Answer(self.context, self.hits[place]) if isinstance(place, slice) else self.hits[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +223,7 @@ class Recommender:
         self._index.check_filters(filters)
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
-        depth = self.depth_to_fold(k) if fold else k
+        depth = self.to_fold(k)[1] if fold else k
         if sort == "relevance":
             found = self._ranked(topic, depth, fair, explain=explain, alone=True)
         else:
@@ -348,14 +329,10 @@ class Recommender:
             tasks = zip(part, prepared, strict=True)
             yield from zip(part, search_threads(options.threads).map(answer, tasks), strict=True)
 
-    def number_of_hits(self, k: int | None = None) -> int:
-        """k, or 10 if it is None, at most the number of papers; raises FilterError if k is out of range."""
-        return self._index.number_of_hits(k)
-
-    def depth_to_fold(self, k: int) -> int:
-        """How many candidates `answer` needs, so that k hits are left when editions were folded."""
-        # Twice as many; and as many for all small k, so that what is folded does not depend on k.
-        return min(max(_READ_TO_FOLD, 2 * k), self.manifest.counts.papers)
+    def to_fold(self, k: int | None = None) -> tuple[int, int]:
+        """k, or 10, and how many candidates `answer` needs to leave as many when it folds; FilterError as `search`."""
+        hits = self._index.number_of_hits(k)
+        return hits, min(depth_to_fold(hits), self.manifest.counts.papers)
 
     def answer(
         self,
@@ -365,10 +342,7 @@ class Recommender:
         explain: bool = False,
         fold_to: int | None = None,
     ) -> Answer:
-        """The answer for a topic: its candidates with their full records.
-
-        With `fold_to`, editions of one paper are folded, and this many hits are left: give `depth_to_fold` candidates.
-        """
+        """The answer for a topic: its candidates with their full records; editions folded to so many hits (`to_fold`)."""
         topic = topic_of(topic) if isinstance(topic, Context) else topic
         ids = [candidate.paper_id for candidate in candidates]
         groups = [[place] for place in range(len(ids))]
@@ -446,5 +420,4 @@ class Recommender:
 
 def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
     remaining = iter(items)
-    while part := list(itertools.islice(remaining, _PART)):
-        yield part
+    return iter(lambda: list(itertools.islice(remaining, _PART)), [])

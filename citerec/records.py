@@ -1,8 +1,8 @@
 """The records that all packages share: papers, citations, contexts, hits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 MARKER = "<REF>"
 """Marks the place of the citation in a sentence."""
@@ -212,6 +212,24 @@ class Hit:
     also: tuple[Paper, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Answer(Sequence[Hit]):
+    """The hits for one context, best first; a sequence of hits."""
+
+    context: Context
+    hits: tuple[Hit, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Answer": ...
+    def __getitem__(self, place: int | slice) -> "Hit | Answer":
+        return Answer(self.context, self.hits[place]) if isinstance(place, slice) else self.hits[place]
+
+
 def json_id(paper_id: str) -> int | str:
     """A paper id as JSON shows it: a number where S2AG has a number, else a string."""
     return int(paper_id) if paper_id.isascii() and paper_id.isdigit() and str(int(paper_id)) == paper_id else paper_id
@@ -241,9 +259,8 @@ def to_json(hit: Hit) -> dict[str, Any]:
     if hit.reasons:
         answer["reasons"] = [{"name": reason.name, "score": round(reason.score, 6)} for reason in hit.reasons]
     if hit.also:
-        shown = ("title", "year", "venue")
         answer["also"] = [
-            {"paper_id": json_id(other.paper_id), **{name: getattr(other, name) for name in shown}}
+            {"paper_id": json_id(other.paper_id), "title": other.title, "year": other.year, "venue": other.venue}
             for other in hit.also
         ]
     return answer

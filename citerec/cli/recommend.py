@@ -15,8 +15,8 @@ from citerec.records import MARKER
 if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
     from citerec.generate.tldr import Tldr
-    from citerec.recommend import Answer, Recommender
-    from citerec.records import Filters, Hit, Paper
+    from citerec.recommend import Recommender
+    from citerec.records import Answer, Filters, Hit, Paper
     from citerec.retrieve.candidates import Candidates
 
 _filter_options = [
@@ -238,10 +238,10 @@ def _answer_contexts(
     from citerec.recommend import SearchOptions
 
     contexts = list(read_contexts(path))
-    fold_to = recommender.number_of_hits(k) if options["fold"] else None
+    fold_to, depth = recommender.to_fold(k) if options["fold"] else (None, k)
     found = recommender.candidates(
         recommender.topics(contexts, neighbours=options["neighbours"]),
-        recommender.depth_to_fold(fold_to) if fold_to else k,
+        depth,
         filters,
         SearchOptions(LeakRules(as_of_year=options["as_of_year"]), explain=options["explain"]),
     )

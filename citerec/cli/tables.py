@@ -11,12 +11,11 @@ from rich.text import Text
 
 from citerec.cli.console import output, say
 from citerec.groundwork.tables import Table, left, marked, right, show
-from citerec.records import MARKER, Hit, Paper
+from citerec.records import MARKER, Answer, Hit, Paper
 from citerec.systems import all_settings
 
 if TYPE_CHECKING:
     from citerec.generate.tldr import Tldr
-    from citerec.recommend import Answer
     from citerec.rerank.ltr import LtrManifest
     from citerec.retrieve.describe import Description, Listed
     from citerec.systems import Recipe
@@ -32,7 +31,7 @@ _SHOWN_REASONS = 5
 
 
 def show_answer(
-    answer: "Answer",
+    answer: Answer,
     titles: Mapping[str, str],
     name: str | int | None = None,
     tldrs: "Mapping[str, Tldr] | None" = None,

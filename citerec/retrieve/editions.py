@@ -20,6 +20,11 @@ _SMALL = re.compile("an?|and|as|at|by|for|from|in|of|on|or|the|to|towards?|using
 _NUMERAL = re.compile(r"\w*\d\w*|[ivx]+")
 
 
+def depth_to_fold(k: int) -> int:
+    """How many papers to read, so that k different ones are left: as many for all small k, for the same answers."""
+    return max(100, 2 * k)
+
+
 def folded(papers: Sequence[Paper], k: int) -> list[list[int]]:
     """The places of the first k different papers of a list; each with the places of all its editions.
 
