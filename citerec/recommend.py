@@ -204,8 +204,7 @@ class Recommender:
             filters: Which papers may be recommended.
             sort: One of `citerec.retrieve.lucene.queries.SORTS`.
             explain: Whether to report which words matched, and in which fields.
-            fold: Whether editions of one paper (preprint, published version) become one hit: the published one, at the
-                place and with the score of the best. The others are its `also`.
+            fold: Whether editions of one paper become one hit, the published one; the others are its `also`.
 
         Returns:
             Hits, best first; fewer than k if fewer papers share a word with the text and pass the filters.
@@ -331,8 +330,7 @@ class Recommender:
 
     def to_fold(self, k: int | None = None) -> tuple[int, int]:
         """k, or 10, and how many candidates `answer` needs to leave as many when it folds; FilterError as `search`."""
-        hits = self._index.number_of_hits(k)
-        return hits, min(depth_to_fold(hits), self.manifest.counts.papers)
+        return (hits := self._index.number_of_hits(k)), min(depth_to_fold(hits), self.manifest.counts.papers)
 
     def answer(
         self,
@@ -342,13 +340,12 @@ class Recommender:
         explain: bool = False,
         fold_to: int | None = None,
     ) -> Answer:
-        """The answer for a topic: its candidates with their full records; editions folded to so many hits (`to_fold`)."""
+        """The answer for a topic: its candidates with their full records; `fold_to` so many hits with folded editions."""
         topic = topic_of(topic) if isinstance(topic, Context) else topic
         ids = [candidate.paper_id for candidate in candidates]
-        groups = [[place] for place in range(len(ids))]
-        if fold_to is not None:
-            known = self._without_texts(ids)
-            groups = folded([known.get(paper_id) or Paper(paper_id) for paper_id in ids], fold_to)
+        known = self._without_texts(ids) if fold_to else {}
+        records = [known.get(paper_id) or Paper(paper_id) for paper_id in ids]
+        groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
         hits = (
             Hit(
