@@ -340,7 +340,7 @@ class Recommender:
         explain: bool = False,
         fold_to: int | None = None,
     ) -> Answer:
-        """The answer for a topic: its candidates with their full records; `fold_to` so many hits with folded editions."""
+        """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
         topic = topic_of(topic) if isinstance(topic, Context) else topic
         ids = [candidate.paper_id for candidate in candidates]
         known = self._without_texts(ids) if fold_to else {}
