@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Siz
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Self
 
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
@@ -14,10 +14,11 @@ from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.errors import QueryError, SettingsError
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
+from citerec.records import MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.editions import depth_to_fold, folded
 from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.jvm import search_threads
@@ -28,24 +29,6 @@ from citerec.systems import Recipe, default_system, learnt_by_parts, open_rerank
 
 _PART = 1000
 _KEPT_RECORDS = 1 << 15  # some 30 MB
-
-
-@dataclass(frozen=True, slots=True)
-class Answer(Sequence[Hit]):
-    """The hits for one context, best first; a sequence of hits."""
-
-    context: Context
-    hits: tuple[Hit, ...]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-    @overload
-    def __getitem__(self, place: slice) -> "Answer": ...
-    def __getitem__(self, place: int | slice) -> "Hit | Answer":
-        return Answer(self.context, self.hits[place]) if isinstance(place, slice) else self.hits[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,6 +199,7 @@ class Recommender:
         *,
         sort: str = "relevance",
         explain: bool = False,
+        fold: bool = False,
     ) -> Answer:
         """The k best papers to cite at `<REF>`.
 
@@ -225,6 +209,7 @@ class Recommender:
             filters: Which papers may be recommended.
             sort: One of `citerec.retrieve.lucene.queries.SORTS`.
             explain: Whether to report which words matched, and in which fields.
+            fold: Whether editions of one paper become one hit, the published one; the others are its `also`.
 
         Returns:
             Hits, best first; fewer than k if fewer papers share a word with the text and pass the filters.
@@ -242,11 +227,12 @@ class Recommender:
         self._index.check_filters(filters)
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
+        depth = self.to_fold(k)[1] if fold else k
         if sort == "relevance":
-            found = self._ranked(topic, k, fair, explain=explain, alone=True)
+            found = self._ranked(topic, depth, fair, explain=explain, alone=True)
         else:
-            found = self._index.lucene.search(topic, k, fair, sort=sort)
-        return self.answer(topic, found, explain=explain)
+            found = self._index.lucene.search(topic, depth, fair, sort=sort)
+        return self.answer(topic, found, explain=explain, fold_to=k if fold else None)
 
     def search_text(
         self,
@@ -256,6 +242,7 @@ class Recommender:
         *,
         sort: str = "relevance",
         explain: bool = False,
+        fold: bool = False,
         citing_id: str | None = None,
         citing_title: str | None = None,
     ) -> list[Answer]:
@@ -267,7 +254,7 @@ class Recommender:
         contexts = (
             replace(context, citing_id=citing_id, citing_title=citing_title) for context in contexts_of_text(text)
         )
-        return [self.search(context, k, filters, sort=sort, explain=explain) for context in contexts]
+        return [self.search(context, k, filters, sort=sort, explain=explain, fold=fold) for context in contexts]
 
     def search_many(
         self,
@@ -346,20 +333,36 @@ class Recommender:
             tasks = zip(part, prepared, strict=True)
             yield from zip(part, search_threads(options.threads).map(answer, tasks), strict=True)
 
-    def answer(self, topic: Topic | Context, candidates: Sequence[Candidate], *, explain: bool = False) -> Answer:
-        """The answer for a topic: its candidates with their full records."""
+    def to_fold(self, k: int | None = None) -> tuple[int, int]:
+        """k, or 10, and how many candidates `answer` needs to leave as many when it folds; FilterError as `search`."""
+        return (hits := self._index.number_of_hits(k)), min(depth_to_fold(hits), self.manifest.counts.papers)
+
+    def answer(
+        self,
+        topic: Topic | Context,
+        candidates: Sequence[Candidate],
+        *,
+        explain: bool = False,
+        fold_to: int | None = None,
+    ) -> Answer:
+        """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
         topic = topic_of(topic) if isinstance(topic, Context) else topic
-        papers = self.store.papers([candidate.paper_id for candidate in candidates])
+        ids = [candidate.paper_id for candidate in candidates]
+        known = self._without_texts(ids) if fold_to else {}
+        records = [known.get(paper_id) or Paper(paper_id) for paper_id in ids]
+        groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
+        papers = self.store.papers([ids[place] for group in groups for place in group])
         hits = (
             Hit(
                 rank=rank,
-                score=candidate.score,
-                paper=papers.get(candidate.paper_id) or Paper(candidate.paper_id),
-                citance=self._citance(candidate),
-                matches=self._retriever.explain(topic, candidate) if explain else (),
-                reasons=candidate.reasons,
+                score=candidates[min(group)].score,
+                paper=papers.get(ids[group[0]]) or Paper(ids[group[0]]),
+                citance=self._citance(candidates[group[0]]),
+                matches=self._retriever.explain(topic, candidates[group[0]]) if explain else (),
+                reasons=candidates[group[0]].reasons,
+                also=tuple(papers[ids[place]] for place in group[1:]),
             )
-            for rank, candidate in enumerate(candidates, 1)
+            for rank, group in enumerate(groups, 1)
         )
         return Answer(topic.context, tuple(hits))
 
@@ -419,5 +422,4 @@ class Recommender:
 
 def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
     remaining = iter(items)
-    while part := list(itertools.islice(remaining, _PART)):
-        yield part
+    return iter(lambda: list(itertools.islice(remaining, _PART)), [])

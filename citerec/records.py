@@ -1,11 +1,13 @@
 """The records that all packages share: papers, citations, contexts, hits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, overload
 
 MARKER = "<REF>"
 """Marks the place of the citation in a sentence."""
+OTHER_MARKER = "[…]"
+"""Stands for each further marker of a sentence, in the context of one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,6 +200,7 @@ class Hit:
         citance: The citing sentence that adds most to its score, if any.
         matches: The matching words, best first; empty unless `explain` is set.
         reasons: The features of the last ranking step, strongest first; empty unless `explain` is set.
+        also: Other editions of the paper that the list had, such as its preprint, where they were folded.
     """
 
     rank: int
@@ -206,6 +209,25 @@ class Hit:
     citance: Citance | None = None
     matches: tuple[Match, ...] = ()
     reasons: tuple[Reason, ...] = ()
+    also: tuple[Paper, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Sequence[Hit]):
+    """The hits for one context, best first; a sequence of hits."""
+
+    context: Context
+    hits: tuple[Hit, ...]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Answer": ...
+    def __getitem__(self, place: int | slice) -> "Hit | Answer":
+        return Answer(self.context, self.hits[place]) if isinstance(place, slice) else self.hits[place]
 
 
 def json_id(paper_id: str) -> int | str:
@@ -236,4 +258,9 @@ def to_json(hit: Hit) -> dict[str, Any]:
         ]
     if hit.reasons:
         answer["reasons"] = [{"name": reason.name, "score": round(reason.score, 6)} for reason in hit.reasons]
+    if hit.also:
+        answer["also"] = [
+            {"paper_id": json_id(other.paper_id), "title": other.title, "year": other.year, "venue": other.venue}
+            for other in hit.also
+        ]
     return answer

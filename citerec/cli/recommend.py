@@ -15,8 +15,8 @@ from citerec.records import MARKER
 if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
     from citerec.generate.tldr import Tldr
-    from citerec.recommend import Answer, Recommender
-    from citerec.records import Filters, Hit, Paper
+    from citerec.recommend import Recommender
+    from citerec.records import Answer, Filters, Hit, Paper
     from citerec.retrieve.candidates import Candidates
 
 _filter_options = [
@@ -37,7 +37,8 @@ _filter_options = [
 
 
 @click.command(
-    epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5'
+    epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5\n\n'
+    'Each preprint for itself: citerec recommend "Term weighting <REF>" --index indexes/demo --no-fold'
 )
 @click.argument("sentence", required=False)
 @index_option("The index to search")
@@ -51,6 +52,12 @@ _filter_options = [
     "--sort",
     ["relevance", "newest", "oldest", "most-cited", "venue", "field"],
     "Order of the papers that share a word with the sentence.",
+)
+@click.option(
+    "--fold/--no-fold",
+    default=None,
+    help="Show editions of one paper, such as preprint and published version, as one hit: the published one, with the "
+    "others beside it (also: …). On by default; off with --trec, and in eval, where ids count. --no-fold shows each.",
 )
 @click.option("--explain", is_flag=True, help="Show which words matched, and what raised the score of each paper.")
 @click.option("--tldr", is_flag=True, help="Show a sentence on each paper: its own TLDR, else one from its abstract.")
@@ -94,6 +101,9 @@ def recommend(
     for shown in ("explain", "tldr"):
         if options[shown] and (as_bibtex or trec):
             raise click.UsageError(f"--{shown} goes with the table and with --json only")
+    if trec and options["fold"]:
+        raise click.UsageError("--fold does not go with --trec: a run ranks ids")
+    options["fold"] = not trec if options["fold"] is None else options["fold"]
     _refuse_with_contexts(contexts, "title", "citing")
     text = "" if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
@@ -194,7 +204,7 @@ def _answer_text(
 ) -> None:
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
-    given = {"sort": options["sort"], "explain": options["explain"]}
+    given = {name: options[name] for name in ("sort", "explain", "fold")}
     answers = recommender.search_text(text, k, filters, **given, citing_id=citing, citing_title=options["title"])
     if MARKER not in text and shape != "json":
         note(f"There is no {MARKER} in it: the whole text is the query.")
@@ -228,9 +238,10 @@ def _answer_contexts(
     from citerec.recommend import SearchOptions
 
     contexts = list(read_contexts(path))
+    fold_to, depth = recommender.to_fold(k) if options["fold"] else (None, k)
     found = recommender.candidates(
         recommender.topics(contexts, neighbours=options["neighbours"]),
-        k,
+        depth,
         filters,
         SearchOptions(LeakRules(as_of_year=options["as_of_year"]), explain=options["explain"]),
     )
@@ -246,7 +257,7 @@ def _answer_contexts(
         return
     cited: list[Paper] = []
     for topic, candidates in found:
-        answer = recommender.answer(topic, candidates, explain=options["explain"])
+        answer = recommender.answer(topic, candidates, explain=options["explain"], fold_to=fold_to)
         if shape == "bibtex":
             cited += [hit.paper for hit in answer.hits]
         elif shape == "json":

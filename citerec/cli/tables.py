@@ -11,12 +11,11 @@ from rich.text import Text
 
 from citerec.cli.console import output, say
 from citerec.groundwork.tables import Table, left, marked, right, show
-from citerec.records import MARKER, Hit, Paper
+from citerec.records import MARKER, Answer, Hit, Paper
 from citerec.systems import all_settings
 
 if TYPE_CHECKING:
     from citerec.generate.tldr import Tldr
-    from citerec.recommend import Answer
     from citerec.rerank.ltr import LtrManifest
     from citerec.retrieve.describe import Description, Listed
     from citerec.systems import Recipe
@@ -32,7 +31,7 @@ _SHOWN_REASONS = 5
 
 
 def show_answer(
-    answer: "Answer",
+    answer: Answer,
     titles: Mapping[str, str],
     name: str | int | None = None,
     tldrs: "Mapping[str, Tldr] | None" = None,
@@ -73,6 +72,8 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
     if paper.external_ids.get("DOI"):
         title.stylize(f"link https://doi.org/{paper.external_ids['DOI']}")
     lines = [title, about(paper)]
+    if hit.also:
+        lines.append(Text("also: ", style="green").append(also_named(hit), "default"))
     if tldr := tldrs.get(paper.paper_id):
         lines.append(tldr_line(tldr))
     if hit.citance:
@@ -94,6 +95,13 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
             shown = ", ".join(f"{reason.name} {reason.score:+.2f}" for reason in reasons)
             lines.append(Text(heading, style="green" if way > 0 else "yellow").append(shown, "default"))
     return lines
+
+
+def also_named(hit: Hit) -> str:
+    """The other editions of a hit, in words: "arXiv preprint 2018, 900000041"."""
+    from citerec.retrieve.editions import edition_name
+
+    return "; ".join(f"{edition_name(paper)}, {paper.paper_id}" for paper in hit.also)
 
 
 def tldr_line(tldr: "Tldr") -> Text:

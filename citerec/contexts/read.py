@@ -11,7 +11,7 @@ from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_count, read_list, read_text, read_year
 from citerec.errors import InputError, QueryError, SourceError
 from citerec.groundwork.printable import printable
-from citerec.records import MARKER, Context
+from citerec.records import MARKER, OTHER_MARKER, Context
 
 _TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")
 _PARAGRAPH = re.compile(r"\n\s*\n")
@@ -19,6 +19,7 @@ _PARAGRAPH = re.compile(r"\n\s*\n")
 _WINDOW_CHARACTERS = 8000
 # A private-use character replaces the marker: the splitter would separate "<REF>" from its sentence.
 _SIGN = "\ue000"
+_ABBREVIATED = re.compile(r"\b(?:et\.?\s?al|cf|e\.\s?g|i\.\s?e|viz|resp)\.\s*$")
 
 
 def read_contexts(path: Path, *, cited: bool = False) -> Iterator[Context]:
@@ -172,9 +173,9 @@ def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
 
 
 def _context(sentences: list[str], at: int, nth: int) -> Context:
-    """The context of the nth sign of a sentence; other signs are removed."""
+    """The context of the nth sign of a sentence; for other signs there is "[…]", which is no word of it."""
     parts = sentences[at].split(_SIGN)
-    text = "".join(parts[: nth + 1]) + MARKER + "".join(parts[nth + 1 :])
+    text = OTHER_MARKER.join(parts[: nth + 1]) + MARKER + OTHER_MARKER.join(parts[nth + 1 :])
     return Context(
         text=" ".join(text.split()),
         before=" ".join(sentences[at - 1].replace(_SIGN, "").split()) if at else "",
@@ -183,6 +184,12 @@ def _context(sentences: list[str], at: int, nth: int) -> Context:
 
 
 def _sentences(text: str) -> list[str]:
-    sentences: list[str] = segmenter().segment(text)
+    sentences: list[str] = []
+    for sentence in segmenter().segment(text):
+        # "Lee et al. <REF> show": the splitter takes the full stop before a sign for the end of a sentence.
+        if sentences and sentence.startswith(_SIGN) and _ABBREVIATED.search(sentences[-1]):
+            sentences[-1] = f"{sentences[-1].rstrip()} {sentence}"
+        else:
+            sentences.append(sentence)
     # The splitter must not lose a marker.
     return sentences if "".join(sentences).count(_SIGN) == text.count(_SIGN) else [text]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from citerec.corpus.store import PaperStore
-from citerec.records import MARKER, Context, Paper, citing_name
+from citerec.records import MARKER, OTHER_MARKER, Context, Paper, citing_name
 
 # Every pattern is linear: no part can match what the next one matches, and repeats are bounded.
 _MARKUP = re.compile(r"</?[A-Za-z][A-Za-z0-9:]{0,30}(?:\s[^<>]{0,300})?/?>")
@@ -112,7 +112,7 @@ def topics_of(contexts: Sequence[Context], store: PaperStore, *, neighbours: boo
 
 def clean(text: str) -> str:
     """A text without markers, citations, mathematics, markup and addresses, white space folded."""
-    text = text.replace(MARKER, " ")
+    text = text.replace(MARKER, " ").replace(OTHER_MARKER, " ")
     if "&" in text:
         text = html.unescape(text)
     if "<" in text:

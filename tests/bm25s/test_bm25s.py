@@ -141,10 +141,13 @@ def test_filters_find_what_lucene_finds(index: Path, filters: Filters) -> None:
     assert_same(index, contexts_of_demo()[:30], 50, filters)
 
 
-def test_years_neighbours_and_the_citing_title_count_as_in_lucene(index: Path) -> None:
+@pytest.mark.parametrize("text", ["Deep networks <REF>", "Deep networks [3] and natural selection <REF>"])
+def test_years_and_the_other_texts_of_a_topic_count_as_in_lucene(index: Path, text: str) -> None:
     around = {"before": "Species evolve. Species evolve under selection.", "after": "Networks learn " + "x " * 1200}
-    context = Context("Deep networks <REF>", citing_title="Dark matter bends light", citing_year=2010, **around)
-    changes = ("neighbours=0.7", "citing_title=0.3", "max_query_words=900")
+    given: dict[str, str] = {"citing_title": "Dark matter bends light", "citing_id": "900000041"}
+    context = Context(text, citing_year=2010, **given, **around)
+    changes = ("neighbours=0.7", "citing_title=0.3", "near=0.4", "near_alone=0.6", "citing_abstract=0.2")
+    changes += ("max_query_words=900",)
     lucene = Recipe.load("bm25", [f"lucene.{change}" for change in changes])
     ours = Recipe.load("bm25s", [f"bm25s.{change}" for change in changes])
     with Recommender.open(index, lucene) as first, Recommender.open(index, ours) as second:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import orjson
-from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SettingsError
@@ -24,7 +23,7 @@ from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.files import mapped
 from citerec.retrieve.dense.vectors import passing_rows
 from citerec.retrieve.lucene.queries import LuceneSettings
-from citerec.settings import PartSettings
+from citerec.retrieve.topic_texts import TopicTexts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,19 +34,8 @@ if TYPE_CHECKING:
 _KEPT, _KEPT_MATCHING = 64, 8
 
 
-class Bm25sSettings(PartSettings):
+class Bm25sSettings(TopicTexts):
     """How the topic is searched. k1, b and the weights of text and title are part of the scores: those of `bm25`."""
-
-    neighbours: float = Field(
-        default=0.25, ge=0, le=1000, description="weight of the sentences before and after, against 1 for the sentence"
-    )
-    citing_title: float = Field(
-        default=0.0,
-        ge=0,
-        le=1000,
-        description="weight of the citing paper's title, if it is known, against 1 for the sentence",
-    )
-    max_query_words: int = Field(default=1000, ge=1, description="longest sentence accepted, in words")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +161,9 @@ class Bm25sRetriever(Retriever):
     def _query(self, topic: Topic) -> Query:
         import numpy as np
 
-        settings = self.settings
-        around = " ".join(topic.neighbours.split()[: settings.max_query_words])
-        weighted = ((topic.text, 1.0), (around, settings.neighbours), (topic.citing_title, settings.citing_title))
         is_empty = True
         weights: dict[int, float] = {}
-        for text, weight in weighted:
+        for text, weight in self.settings.weighted(topic):
             for term in terms(text) if weight else ():
                 is_empty = False
                 if (number := self._numbers.get(term)) is not None:

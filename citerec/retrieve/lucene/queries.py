@@ -11,6 +11,7 @@ from citerec.errors import FilterError
 from citerec.records import Filters
 from citerec.retrieve.lucene import fields
 from citerec.retrieve.lucene.jvm import java_class, java_text
+from citerec.retrieve.topic_texts import TopicTexts
 from citerec.settings import PartSettings
 
 ENGINE_FIELDS = {"text": fields.TEXT, "title": fields.TITLE, "abstract": fields.ABSTRACT}
@@ -44,26 +45,17 @@ class Weights(PartSettings):
     citances: float = Field(default=1.8, ge=0, le=1000, description="sentences of other papers that cite the paper")
 
 
-class LuceneSettings(PartSettings):
+class LuceneSettings(TopicTexts):
     """BM25 over the fields of papers and over citing sentences."""
 
     bm25: Bm25 = Bm25()
     weights: Weights = Weights()
-    citing_title: float = Field(
-        default=0.0,
-        ge=0,
-        description="weight of the citing paper's title, if it is known, against 1 for the sentence",
-    )
-    neighbours: float = Field(
-        default=0.25, ge=0, description="weight of the sentences before and after, against 1 for the sentence"
-    )
     citance_decay: float = Field(
         default=0.3,
         ge=0,
         le=1,
         description="weight of each further citance of a paper, against its better one",
     )
-    max_query_words: int = Field(default=1000, ge=1, description="longest sentence accepted, in words")
     engine: Literal["lucene", "bm25s"] = Field(
         default="lucene",
         description="what scores titles and abstracts; `bm25s` is several times as fast, and needs its folder in the "
@@ -81,8 +73,8 @@ class Parsers:
     def __init__(self, settings: LuceneSettings) -> None:
         weights = settings.weights
         paper = {engine: getattr(weights, name) for name, engine in ENGINE_FIELDS.items()}
-        self._longest = settings.max_query_words
-        factors = (1.0, settings.neighbours, settings.citing_title)
+        self._settings = settings
+        factors = [weight for _, weight in settings.weighted(Topic(""))]
         self._papers = [_parser(paper, factor) for factor in factors]
         citance = {fields.CITANCE: 1.0 if weights.citances else 0.0}  # the weight itself is applied to the scores
         self._citances = [_parser(citance, factor) for factor in factors]
@@ -100,8 +92,7 @@ class Parsers:
         return bool(self._papers[0] or (citances and self._citances[0]))
 
     def _parse(self, topic: Topic, parsers: Sequence[Any | None]) -> Any | None:
-        neighbours = " ".join(topic.neighbours.split()[: self._longest])
-        texts = (topic.text, neighbours, topic.citing_title)
+        texts = [text for text, _ in self._settings.weighted(topic)]
         parts = [
             parsed for parser, text in zip(parsers, texts, strict=True) if text and (parsed := _parsed(parser, text))
         ]
@@ -204,12 +195,7 @@ def query_terms(topic: Topic, settings: LuceneSettings) -> dict[str, tuple[str, 
     """Term → (word as written, how often it counts)."""
     analyze = java_class("io.anserini.analysis.AnalyzerUtils").analyze
     terms: dict[str, tuple[str, float]] = {}
-    weighted = (
-        (topic.text, 1.0),
-        (topic.neighbours, settings.neighbours),
-        (topic.citing_title, settings.citing_title),
-    )
-    for text, weight in weighted:
+    for text, weight in settings.weighted(topic):
         for word in text.split() if weight else ():
             for term in map(str, analyze(fields.analyzer(), java_text(word))):
                 shown, times = terms.get(term, (word.strip(".,;:!?()[]\"'“”"), 0.0))

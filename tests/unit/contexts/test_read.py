@@ -16,8 +16,8 @@ def test_each_marker_of_a_text_gets_its_sentence_and_the_ones_beside_it() -> Non
     contexts = contexts_of_text(text)
     assert [context.text for context in contexts] == [
         "As shown by Lee et al. in Fig. 3, it works <REF>.",
-        "Then <REF> and came.",
-        "Then and <REF> came.",
+        "Then <REF> and […] came.",
+        "Then […] and <REF> came.",
         "Other <REF>.",
     ]
     assert contexts[0].before == "First one."
@@ -44,11 +44,16 @@ def test_a_long_text_with_sentences_is_no_error() -> None:
     assert [context.text for context in contexts] == ["The one <REF>."]
 
 
+def test_names_before_a_marker_stay_in_its_sentence() -> None:
+    contexts = contexts_of_text("It began. Lee et al. <REF> went on. <REF> ended it.")
+    assert [context.text for context in contexts] == ["Lee et al. <REF> went on.", "<REF> ended it."]
+
+
 def test_many_markers_in_a_long_paragraph_have_one_context_each() -> None:
     """A window of text was split for each of them: 24,000 characters took minutes."""
     text = " ".join(f"Here is sentence {number} with <REF> and then <REF>." for number in range(1, 801))
     contexts = contexts_of_text(text)
-    shown = ["with <REF> and then .", "with and then <REF>."]
+    shown = ["with <REF> and then […].", "with […] and then <REF>."]
     assert [context.text for context in contexts] == [
         f"Here is sentence {number} {nth}" for number in range(1, 801) for nth in shown
     ]
