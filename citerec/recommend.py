@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self, overload
 
+from citerec.confidence import Calibration, calibration_folder, made_for, open_calibration
 from citerec.contexts.leaks import LeakRules
-from citerec.contexts.learnt import Learnt
+from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.errors import QueryError, SettingsError
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.records import MARKER, NO_FILTERS, Citance, Context, Filters, Hit, Paper
+from citerec.records import FIRST, MARKER, NO_FILTERS, Citance, Confidence, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
@@ -32,10 +33,17 @@ _KEPT_RECORDS = 1 << 15  # some 30 MB
 
 @dataclass(frozen=True, slots=True)
 class Answer(Sequence[Hit]):
-    """The hits for one context, best first; a sequence of hits."""
+    """The hits for one context, best first; a sequence of hits.
+
+    Attributes:
+        context: The context.
+        hits: The hits.
+        confidence: How sure the system is of them; None if it is not calibrated for the index.
+    """
 
     context: Context
     hits: tuple[Hit, ...]
+    confidence: Confidence | None = None
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -45,7 +53,17 @@ class Answer(Sequence[Hit]):
     @overload
     def __getitem__(self, place: slice) -> "Answer": ...
     def __getitem__(self, place: int | slice) -> "Hit | Answer":
-        return Answer(self.context, self.hits[place]) if isinstance(place, slice) else self.hits[place]
+        return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
+
+    def if_sure(self, least: float) -> "Answer":
+        """The same answer; without hits if the system is less sure than `least` that one of the first ten is right.
+
+        Raises:
+            QueryError: The answer has no confidence.
+        """
+        if self.confidence is None:
+            raise QueryError("the answer has no confidence", "Calibrate the system: citerec train confidence")
+        return self if self.confidence.among_ten >= least else replace(self, hits=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +96,7 @@ class Recommender:
         recipe: As given.
         path: The index directory.
         store: The records of its papers.
+        calibration: What makes its confidence; None if the system is not calibrated for the index as it is now.
         manifest: The manifest of the index.
     """
 
@@ -94,6 +113,7 @@ class Recommender:
         self._retrievers = tuple(retrievers.values())
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
+        self.calibration: Calibration | None = None
         self._records: dict[str, Paper] = {}
 
     @classmethod
@@ -180,7 +200,22 @@ class Recommender:
                 return index, parts, found, failed.pop_all()
 
         index, parts, found, _ = read_steadily(path, opened, lambda made: made[-1].close())
-        return cls(index, parts, found, recipe)
+        system = cls(index, parts, found, recipe)
+        if rerankers is None:  # parts of a user's own are not told apart by the recipe
+            system.calibration = open_calibration(path, recipe, system.made_for)
+        return system
+
+    @property
+    def calibrated_on(self) -> frozenset[str]:
+        """Digests of the contexts that its calibration was fitted on; none without one."""
+        folder = calibration_folder(self.path, self.recipe)
+        return learnt_by_part(folder).learnt_from if self.calibration else frozenset()
+
+    @property
+    def made_for(self) -> str:
+        """A digest of all that its scores depend on: recipe, papers, vectors, trained parts."""
+        folders = [part.folder for part in self._rerankers if part.folder]
+        return made_for(self.path, self.manifest.fingerprint, self.recipe, folders)
 
     @property
     def learnt(self) -> Learnt:
@@ -238,7 +273,7 @@ class Recommender:
         (topic,) = topics_of([text], self.store)
         fair = LeakRules().restrict(topic, filters)
         if sort == "relevance":
-            found = self._ranked(topic, k, fair, explain=explain, alone=True)
+            found = self._best(topic, k, fair, explain=explain, alone=True)
         else:
             found = self._index.lucene.search(topic, k, fair, sort=sort)
         return self.answer(topic, found, explain=explain)
@@ -331,9 +366,9 @@ class Recommender:
                 begun = time.perf_counter()
                 try:
                     fair = options.rules.restrict(topic, filters)
-                    return self._ranked(topic, k, fair, made, explain=options.explain)
+                    return self._best(topic, k, fair, made, explain=options.explain)
                 except QueryError:
-                    return Candidates.of(self._index.rows, ())
+                    return self._stated(Candidates.of(self._index.rows, ()))
                 finally:
                     if options.latencies is not None:
                         options.latencies.append(share + time.perf_counter() - begun)
@@ -356,7 +391,8 @@ class Recommender:
             )
             for rank, candidate in enumerate(candidates, 1)
         )
-        return Answer(topic.context, tuple(hits))
+        stated = candidates.confidence if isinstance(candidates, Candidates) else None
+        return Answer(topic.context, tuple(hits), stated)
 
     def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
         """Titles, by id, of the papers whose citing sentences support some hits."""
@@ -370,6 +406,15 @@ class Recommender:
     def remarks(self) -> tuple[str, ...]:
         """What users should know of the searches since the last call, such as how many suggestions named no paper."""
         return self._retriever.remarks()
+
+    def _best(self, topic: Topic, k: int, *arguments: Any, **options: Any) -> Candidates:
+        """The k best candidates, with the confidence in them; other arguments as for `_ranked`."""
+        # The confidence must not depend on k.
+        depth = k if self.calibration is None else max(k, FIRST)
+        return self._stated(self._ranked(topic, depth, *arguments, **options))[:k]
+
+    def _stated(self, found: Candidates) -> Candidates:
+        return found if self.calibration is None else replace(found, confidence=self.calibration.of(found))
 
     def _ranked(
         self,

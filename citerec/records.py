@@ -208,6 +208,30 @@ class Hit:
     reasons: tuple[Reason, ...] = ()
 
 
+FIRST = 10
+"""How many papers of an answer confidence is about."""
+
+EVENTS = {"first": "the first is right", "among_ten": "one of the first ten is right"}
+"""The fields of `Confidence`, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure a system is of an answer: calibrated probabilities, from 0 to 1.
+
+    Attributes:
+        first: That the first paper is right, that is, cited there.
+        among_ten: That at least one of the first ten is.
+    """
+
+    first: float
+    among_ten: float
+
+    def to_json(self) -> dict[str, float]:
+        """Both probabilities, rounded."""
+        return {"first": round(self.first, 4), "among_ten": round(self.among_ten, 4)}
+
+
 def json_id(paper_id: str) -> int | str:
     """A paper id as JSON shows it: a number where S2AG has a number, else a string."""
     return int(paper_id) if paper_id.isascii() and paper_id.isdigit() and str(int(paper_id)) == paper_id else paper_id
