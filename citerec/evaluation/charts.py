@@ -150,9 +150,9 @@ def reliability_chart(results: Figures) -> str:
             line = [of_bin.stated for of_bin in one.bins], [of_bin.right for of_bin in one.bins]
             axes.plot(*line, color=colour, linewidth=1)
             for of_bin in one.bins:
-                filled = "none" if of_bin.n < FEW else colour
                 axes.plot(
-                    [of_bin.stated], [of_bin.right], "o", markersize=5, color=colour, markerfacecolor=filled, clip_on=False,
+                    [of_bin.stated], [of_bin.right], "o", markersize=5, color=colour, clip_on=False,
+                    markerfacecolor="none" if of_bin.n < FEW else colour,
                 )  # fmt: skip
         axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
         axes.set(title=title, xlabel="stated probability", ylabel="share right")

@@ -171,11 +171,12 @@ def fitted(evidence: Floats, right: Flags, papers: Ints) -> tuple[Floats, Floats
     Returns:
         Mean and deviation of each piece of evidence, and the curves.
     """
-    with np.errstate(all="ignore"):
-        mean, deviation = np.nan_to_num(np.nanmean(evidence, axis=0)), np.nanstd(evidence, axis=0)
+    known = np.maximum((~np.isnan(evidence)).sum(axis=0), 1)
+    mean = np.nansum(evidence, axis=0) / known
+    deviation = np.sqrt(np.nansum(np.square(evidence - mean), axis=0) / known)
     scale = np.where(deviation > 0, deviation, 1.0)
-    known = standardised(evidence, mean, scale)
-    return mean, scale, [_curve(known, column, papers) for column in right.T]
+    of_answers = standardised(evidence, mean, scale)
+    return mean, scale, [_curve(of_answers, column, papers) for column in right.T]
 
 
 def _curve(evidence: Floats, right: Flags, papers: Ints) -> Curve:

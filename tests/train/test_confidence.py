@@ -43,7 +43,7 @@ def test_the_planted_probabilities_are_recovered() -> None:
     for column, curve in enumerate(curves):
         stated = curve.at(standardised(new, mean, scale))
         assert np.abs(stated - true[:, column]).mean() < 0.05
-        assert reliability(stated, happened[:, column]).ece < 0.03
+        assert reliability(stated, happened[:, column]).ece < 0.05
         assert sorted(curve.probabilities) == list(curve.probabilities)
 
 
@@ -80,7 +80,7 @@ def manifest_of(index: Path) -> Calibration:
 
 def test_an_answer_says_how_sure_it_is_whatever_is_asked_for(calibrated: Path) -> None:
     with Recommender.open(calibrated, "bm25") as recommender:
-        context = Context(SENTENCE, "one")
+        context = Context(SENTENCE, context_id="one")
         asked = [recommender.search(context, k).confidence for k in (1, 10, 50)]
         run = [found.confidence for _, found in recommender.candidates(recommender.topics([context]), 3)]
         assert asked[0] is not None
@@ -88,7 +88,7 @@ def test_an_answer_says_how_sure_it_is_whatever_is_asked_for(calibrated: Path) -
         assert 0 <= asked[0].first <= asked[0].among_ten <= 1
         assert len(recommender.search(context, 1)) == 1
         assert recommender.search(context)[:2].confidence == asked[0]
-        nothing = Context("<REF>", "nothing")
+        nothing = Context("<REF>", context_id="nothing")
         assert [found.confidence for _, found in recommender.candidates(recommender.topics([nothing]))] == [
             Confidence(0.0, 0.0)
         ]
@@ -111,7 +111,7 @@ def test_the_same_contexts_make_the_same_calibration(
     shutil.copytree(demo_index, again := tmp_path / "again")
     train_confidence(halves[0], again, "bm25", BM25, threads=1)
     assert manifest_of(again) == manifest_of(calibrated)
-    assert manifest_of(again).training["fitted_on"] == 225
+    assert manifest_of(again).training["fitted_on"] == 315
 
 
 def test_papers_that_are_added_make_it_old(
@@ -145,9 +145,9 @@ def test_it_needs_contexts_that_the_system_did_not_learn_from(
     with pytest.raises(InputError, match="has 40 contexts: a calibration needs 200"):
         few = write_lines(tmp_path / "few.jsonl", map(json.loads, halves[0].read_text().splitlines()[:40]))
         train_confidence(few, demo_index, "bm25", BM25)
-    Learnt.of(tuned_on=contexts[:100]).write(tmp_path / "learnt.json")
+    Learnt.of(tuned_on=contexts[:200]).write(tmp_path / "learnt.json")
     tuned = BM25.model_copy(update={"tuned_on": str(tmp_path / "learnt.json")})
-    with pytest.raises(InputError, match="has 125 contexts that mine did not learn from"):
+    with pytest.raises(InputError, match="has 115 contexts that mine did not learn from"):
         train_confidence(halves[0], demo_index, "mine", tuned)
     wrong = [{"context_id": str(at), "text": SENTENCE, "cited_ids": ["none"]} for at in range(300)]
     with pytest.raises(InputError, match="is right in no answer"):
@@ -160,9 +160,9 @@ def test_eval_measures_it_on_contexts_that_it_was_not_fitted_on(
 ) -> None:
     results = evaluate(["bm25", "bm25-one-field"], DEMO / "contexts.jsonl", index=calibrated, resamples=100)
     found = results.systems["bm25"].reliability
-    assert {event: one.n for event, one in found.items()} == {"first": 225, "among_ten": 225}
+    assert {event: one.n for event, one in found.items()} == {"first": 315, "among_ten": 315}
     assert results.systems["bm25-one-field"].reliability == {}
-    assert "fitted on 225 of the contexts" in " ".join(results.notes)
+    assert "fitted on 315 of the contexts" in " ".join(results.notes)
     # The same by another road.
     rest = list(read_contexts(halves[1]))
     stated, right = [], []
@@ -225,5 +225,5 @@ def test_the_command_makes_it_and_says_how_well_it_fits(
     assert "one of the first ten is right" in made.stdout
     assert sorted(path.name for path in calibration_folder(index, BM25).iterdir()) == ["learnt.json", "manifest.json"]
     measured = manifest_of(index).measured["among_ten"]
-    assert measured["n"] == 225
+    assert measured["n"] == 315
     assert measured["ece"] < 0.15

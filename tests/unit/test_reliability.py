@@ -13,7 +13,7 @@ def by_hand(stated: list[float], right: list[bool]) -> float:
     for number in range(10):
         last = number == 9
         inside = [
-            (p, r) for p, r in zip(stated, right, strict=True) if number <= p * 10 < number + 1 or last and p == 1
+            (p, r) for p, r in zip(stated, right, strict=True) if number <= p * 10 < number + 1 or (last and p == 1)
         ]
         if inside:
             says, is_so = (sum(column) / len(inside) for column in zip(*inside, strict=True))
