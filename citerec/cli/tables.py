@@ -238,8 +238,11 @@ def show_calibration(index: Path, made: "Calibration") -> None:
     about = made.training
     left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
     say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
-    names = ("ece", "ece of halves", "ece by chance", "brier")
-    columns = [*left("each half by the other"), *right("right", "ECE", "of a half", "by chance", "Brier", format=".3f")]
+    names = ("ece", "highest ece", "ece of halves", "ece by chance", "brier")
+    columns = [
+        *left("each half by the other"),
+        *right("right", "ECE", "highest", "of a half", "by chance", "Brier", format=".3f"),
+    ]
     rows = [[EVENTS[event], one["right"], *map(one.__getitem__, names)] for event, one in made.measured.items()]
     show(output(), Table(columns, rows))
 

@@ -35,6 +35,8 @@ LEAST = 200
 """Contexts that a calibration needs: with fewer, its error is mostly chance."""
 
 _FOLDS = 5
+_DIVISIONS = 10  # of the citing papers, to measure on: a single one says little where there are few papers
+_LEAST_PAPERS = 10
 _STEPS = 10  # groups of equal size that isotonic regression sees: with single answers it follows their noise
 _LEAST_IN_STEP = 10
 
@@ -61,9 +63,10 @@ def train_confidence(
     is right if the context cites the paper, any of several. Contexts that the system learnt from or was tuned on,
     by sentence or citing paper, are left out. The leak rules hold.
 
-    `measured` says for each event how well the probabilities fit: those of each half of the citing papers come from
-    the other half, `ece` and `brier` are over both, `ece of halves` is the mean of each half's own. `ece by chance` is
-    what probabilities without any error would show on as many contexts.
+    `measured` says for each event how well the probabilities fit contexts that they were not fitted on. The citing
+    papers are divided into halves, ten times at random; the probabilities of each half come from the other. `ece` and
+    `brier` are over both halves, mean of the ten; `highest ece` is that of the worst. `ece of halves` is the mean of
+    each half's own, `ece by chance` what probabilities without error would show on as many contexts.
 
     Args:
         contexts: A file of contexts with cited papers.
@@ -85,7 +88,7 @@ def train_confidence(
     given = list(read_contexts(contexts, cited=True))
     with Recommender.open(index, recipe) as recommender:
         seen = find_overlap(given, {system: recommender.learnt}).any if given else np.zeros(0, bool)
-        unseen = (context for context, out in zip(given, seen, strict=True) if not out)
+        unseen = (context for context, known in zip(given, seen, strict=True) if not known)
         drawn = heapq.nsmallest(limit, unseen, key=lambda one: hash_sample(seed, one.context_id))
         if len(drawn) < LEAST:
             besides = f" that {system} did not learn from" if seen.any() else ""
@@ -94,11 +97,15 @@ def train_confidence(
                 "Give others: citerec contexts split makes a part that nothing learns from.",
             )
         advance = functools.partial(tell, on_progress, "searching", len(drawn))
-        answers, right, papers = _answers(recommender, drawn, threads, seed, advance)
+        answers, right, numbers = _answers(recommender, drawn, threads, seed, advance)
         made_for, corpus = recommender.made_for, recommender.manifest.fingerprint
+    if (papers := len(np.unique(numbers))) < _LEAST_PAPERS:
+        raise InputError(
+            f"{contexts} has contexts of {papers} citing papers: a calibration needs {_LEAST_PAPERS}", "Give others."
+        )
     signals = _signals(answers)
     evidence = np.array([evidence_of(found, signals) for found in answers])
-    mean, scale, (first, among_ten) = fitted(evidence, right, papers)
+    mean, scale, (first, among_ten) = fitted(evidence, right, numbers)
     manifest = Calibration(
         citerec=__version__,
         corpus=corpus,
@@ -115,10 +122,10 @@ def train_confidence(
             "fitted_on": len(answers),
             "left_out": int(seen.sum()),
             "found_nothing": len(drawn) - len(answers),
-            "citing_papers": len(np.unique(papers)),
+            "citing_papers": papers,
             "seed": seed,
         },
-        measured=_measured(evidence, right, papers),
+        measured=_measured(evidence, right, numbers),
     )
     with CALIBRATION.writing(out) as folder:
         Learnt.of(drawn).write(folder / LEARNT)
@@ -214,28 +221,35 @@ def _regression(evidence: Floats, right: Flags) -> tuple[Floats, float]:
 
 
 def _measured(evidence: Floats, right: Flags, papers: Ints) -> dict[str, dict[str, float]]:
-    """How well each event's probabilities fit the answers of the half that they were not fitted on."""
-    second = papers >> 8 & 1 == 1
-    stated = np.empty(right.shape)
-    for half in (second, ~second):
-        mean, scale, curves = fitted(evidence[~half], right[~half], papers[~half])
-        known = standardised(evidence[half], mean, scale)
-        stated[half] = np.stack([curve.at(known) for curve in curves], axis=1)
+    """How well each event's probabilities fit answers that they were not fitted on, over several divisions."""
     random = np.random.default_rng(0)
-    found = {}
-    for column, event in enumerate(EVENTS):
-        probabilities, came_true = stated[:, column], right[:, column]
-        both = reliability(probabilities, came_true)
-        halves = [reliability(probabilities[half], came_true[half]).ece for half in (second, ~second)]
-        chance = [reliability(probabilities, random.random(len(probabilities)) < probabilities).ece for _ in range(100)]
-        found[event] = {
-            "n": both.n,
-            "stated": both.stated,
-            "right": both.right,
-            "ece": both.ece,
-            "ece of halves": float(np.mean(halves)),
-            "ece by chance": float(np.mean(chance)),
-            "brier": both.brier,
-            "brier of the mean": both.right * (1 - both.right),
-        }
-    return {event: {name: round(value, 4) for name, value in values.items()} for event, values in found.items()}
+    found: dict[str, list[tuple[float, ...]]] = {event: [] for event in EVENTS}
+    for division in range(_DIVISIONS):
+        second = papers >> (8 + division) & 1 == 1  # a bit of a random number
+        stated = np.empty(right.shape)
+        for half in (second, ~second):
+            mean, scale, curves = fitted(evidence[~half], right[~half], papers[~half])
+            known = standardised(evidence[half], mean, scale)
+            stated[half] = np.stack([curve.at(known) for curve in curves], axis=1)
+        for column, event in enumerate(EVENTS):
+            probabilities, came_true = stated[:, column], right[:, column]
+            both = reliability(probabilities, came_true)
+            halves = [reliability(probabilities[half], came_true[half]).ece for half in (second, ~second)]
+            chance = reliability(probabilities, random.random(len(probabilities)) < probabilities).ece
+            found[event].append((both.ece, float(np.mean(halves)), chance, both.brier))
+    return {event: _summed(right[:, column], found[event]) for column, event in enumerate(EVENTS)}
+
+
+def _summed(came_true: Flags, divisions: Sequence[tuple[float, ...]]) -> dict[str, float]:
+    ece, of_halves, by_chance, brier = np.mean(divisions, axis=0).tolist()
+    share = float(came_true.mean())
+    values = {
+        "right": share,
+        "ece": ece,
+        "highest ece": max(one[0] for one in divisions),
+        "ece of halves": of_halves,
+        "ece by chance": by_chance,
+        "brier": brier,
+        "brier of the mean": share * (1 - share),
+    }
+    return {"n": len(came_true), **{name: round(value, 4) for name, value in values.items()}}
