@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from citerec.evaluation.evaluate import evaluate as evaluate
     from citerec.evaluation.results import Results as Results
     from citerec.index import Index as Index
-    from citerec.recommend import Answer as Answer
     from citerec.recommend import Recommender as Recommender
     from citerec.recommend import SearchOptions as SearchOptions
+    from citerec.records import Answer as Answer
     from citerec.records import Context as Context
     from citerec.records import Filters as Filters
     from citerec.records import Hit as Hit
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from citerec.train.reranker import train_reranker as train_reranker
 
 _PLACES = {
-    "Answer": "citerec.recommend",
+    "Answer": "citerec.records",
     "Candidate": "citerec.retrieve.candidates",
     "Candidates": "citerec.retrieve.candidates",
     "Context": "citerec.records",

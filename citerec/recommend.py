@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self, overload
+from typing import Any, Self
 
 from citerec.confidence import Calibration, calibration_folder, made_for, open_calibration
 from citerec.contexts.leaks import LeakRules
@@ -15,7 +15,7 @@ from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.errors import QueryError, SettingsError
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.records import FIRST, MARKER, NO_FILTERS, Citance, Confidence, Context, Filters, Hit, Paper
+from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
@@ -29,41 +29,6 @@ from citerec.systems import Recipe, default_system, learnt_by_parts, open_rerank
 
 _PART = 1000
 _KEPT_RECORDS = 1 << 15  # some 30 MB
-
-
-@dataclass(frozen=True, slots=True)
-class Answer(Sequence[Hit]):
-    """The hits for one context, best first; a sequence of hits.
-
-    Attributes:
-        context: The context.
-        hits: The hits.
-        confidence: How sure the system is of them; None if it is not calibrated for the index.
-    """
-
-    context: Context
-    hits: tuple[Hit, ...]
-    confidence: Confidence | None = None
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-    @overload
-    def __getitem__(self, place: slice) -> "Answer": ...
-    def __getitem__(self, place: int | slice) -> "Hit | Answer":
-        return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
-
-    def if_sure(self, least: float) -> "Answer":
-        """The same answer; without hits if the system is less sure than `least` that one of the first ten is right.
-
-        Raises:
-            QueryError: The answer has no confidence.
-        """
-        if self.confidence is None:
-            raise QueryError("the answer has no confidence", "Calibrate the system: citerec train confidence")
-        return self if self.confidence.among_ten >= least else replace(self, hits=())
 
 
 @dataclass(frozen=True, slots=True)

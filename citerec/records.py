@@ -1,8 +1,10 @@
 """The records that all packages share: papers, citations, contexts, hits."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+from citerec.errors import QueryError
 
 MARKER = "<REF>"
 """Marks the place of the citation in a sentence."""
@@ -230,6 +232,41 @@ class Confidence:
     def to_json(self) -> dict[str, float]:
         """Both probabilities, rounded."""
         return {"first": round(self.first, 4), "among_ten": round(self.among_ten, 4)}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Sequence[Hit]):
+    """The hits for one context, best first; a sequence of hits.
+
+    Attributes:
+        context: The context.
+        hits: The hits.
+        confidence: How sure the system is of them; None if it is not calibrated for the index.
+    """
+
+    context: Context
+    hits: tuple[Hit, ...]
+    confidence: Confidence | None = None
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    @overload
+    def __getitem__(self, place: int) -> Hit: ...
+    @overload
+    def __getitem__(self, place: slice) -> "Answer": ...
+    def __getitem__(self, place: int | slice) -> "Hit | Answer":
+        return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
+
+    def if_sure(self, least: float) -> "Answer":
+        """The same answer; without hits if the system is less sure than `least` that one of the first ten is right.
+
+        Raises:
+            QueryError: The answer has no confidence.
+        """
+        if self.confidence is None:
+            raise QueryError("the answer has no confidence", "Calibrate the system: citerec train confidence")
+        return self if self.confidence.among_ten >= least else replace(self, hits=())
 
 
 def json_id(paper_id: str) -> int | str:

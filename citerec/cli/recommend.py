@@ -15,8 +15,8 @@ from citerec.records import MARKER
 if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
     from citerec.generate.tldr import Tldr
-    from citerec.recommend import Answer, Recommender
-    from citerec.records import Filters, Hit, Paper
+    from citerec.recommend import Recommender
+    from citerec.records import Answer, Filters, Hit, Paper
     from citerec.retrieve.candidates import Candidates
 
 _filter_options = [

@@ -17,7 +17,7 @@ from citerec.systems import all_settings
 if TYPE_CHECKING:
     from citerec.confidence import Calibration
     from citerec.generate.tldr import Tldr
-    from citerec.recommend import Answer
+    from citerec.records import Answer
     from citerec.rerank.ltr import LtrManifest
     from citerec.retrieve.describe import Description, Listed
     from citerec.systems import Recipe
