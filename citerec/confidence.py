@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from citerec.contexts.learnt import LEARNT
+from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import SettingsError
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.hashing import digest_of, file_digest
@@ -150,6 +150,11 @@ def open_calibration(index: Path, recipe: Recipe, wanted: str) -> Calibration | 
     again = f"Make it again: citerec train confidence --contexts FILE --index {index}, or remove {folder}."
     found = read_model_manifest(folder, Calibration, "a calibration", again)
     return found if found and found.made_for == wanted else None
+
+
+def calibrated_on(index: Path, recipe: Recipe) -> frozenset[str]:
+    """Digests of the contexts that the calibration of a system was fitted on; none without one."""
+    return learnt_by_part(calibration_folder(index, recipe)).learnt_from
 
 
 def not_calibrated(index: Path, recipe: Recipe, system: str) -> SettingsError:

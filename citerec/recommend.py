@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from citerec.confidence import Calibration, calibration_folder, made_for, open_calibration
+from citerec.confidence import Calibration, made_for, open_calibration
 from citerec.contexts.leaks import LeakRules
-from citerec.contexts.learnt import Learnt, learnt_by_part
+from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.errors import QueryError, SettingsError
@@ -169,12 +169,6 @@ class Recommender:
         if rerankers is None:  # parts of a user's own are not told apart by the recipe
             system.calibration = open_calibration(path, recipe, system.made_for)
         return system
-
-    @property
-    def calibrated_on(self) -> frozenset[str]:
-        """Digests of the contexts that its calibration was fitted on; none without one."""
-        folder = calibration_folder(self.path, self.recipe)
-        return learnt_by_part(folder).learnt_from if self.calibration else frozenset()
 
     @property
     def made_for(self) -> str:
@@ -373,8 +367,7 @@ class Recommender:
         return self._retriever.remarks()
 
     def _best(self, topic: Topic, k: int, *arguments: Any, **options: Any) -> Candidates:
-        """The k best candidates, with the confidence in them; other arguments as for `_ranked`."""
-        # The confidence must not depend on k.
+        """The k best candidates, with the confidence in them, whatever k is; other arguments as for `_ranked`."""
         depth = k if self.calibration is None else max(k, FIRST)
         return self._stated(self._ranked(topic, depth, *arguments, **options))[:k]
 

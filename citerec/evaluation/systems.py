@@ -8,6 +8,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from citerec.confidence import calibrated_on
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Meter
@@ -128,7 +129,7 @@ def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditi
         meter.cost(len(topics)),
         recommender.remarks(),
         stated if recommender.calibration else (),
-        recommender.calibrated_on,
+        calibrated_on(recommender.path, recommender.recipe),
     )
 
 
