@@ -350,8 +350,7 @@ class Recommender:
             )
             for rank, candidate in enumerate(candidates, 1)
         )
-        stated = candidates.confidence if isinstance(candidates, Candidates) else None
-        return Answer(topic.context, tuple(hits), stated)
+        return Answer(topic.context, tuple(hits), getattr(candidates, "confidence", None))
 
     def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
         """Titles, by id, of the papers whose citing sentences support some hits."""
