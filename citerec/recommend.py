@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from citerec.confidence import Calibration, made_for, open_calibration
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.errors import QueryError, SettingsError
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.records import MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
+from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
@@ -61,6 +62,7 @@ class Recommender:
         recipe: As given.
         path: The index directory.
         store: The records of its papers.
+        calibration: What makes its confidence; None if the system is not calibrated for the index as it is now.
         manifest: The manifest of the index.
     """
 
@@ -77,6 +79,7 @@ class Recommender:
         self._retrievers = tuple(retrievers.values())
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
+        self.calibration: Calibration | None = None
         self._records: dict[str, Paper] = {}
 
     @classmethod
@@ -163,7 +166,16 @@ class Recommender:
                 return index, parts, found, failed.pop_all()
 
         index, parts, found, _ = read_steadily(path, opened, lambda made: made[-1].close())
-        return cls(index, parts, found, recipe)
+        system = cls(index, parts, found, recipe)
+        if rerankers is None:  # parts of a user's own are not told apart by the recipe
+            system.calibration = open_calibration(path, recipe, system.made_for)
+        return system
+
+    @property
+    def made_for(self) -> str:
+        """A digest of all that its scores depend on: recipe, papers, vectors, trained parts."""
+        folders = [part.folder for part in self._rerankers if part.folder]
+        return made_for(self.path, self.manifest.fingerprint, self.recipe, folders)
 
     @property
     def learnt(self) -> Learnt:
@@ -229,7 +241,7 @@ class Recommender:
         fair = LeakRules().restrict(topic, filters)
         depth = self.to_fold(k)[1] if fold else k
         if sort == "relevance":
-            found = self._ranked(topic, depth, fair, explain=explain, alone=True)
+            found = self._best(topic, depth, fair, explain=explain, alone=True)
         else:
             found = self._index.lucene.search(topic, depth, fair, sort=sort)
         return self.answer(topic, found, explain=explain, fold_to=k if fold else None)
@@ -323,9 +335,9 @@ class Recommender:
                 begun = time.perf_counter()
                 try:
                     fair = options.rules.restrict(topic, filters)
-                    return self._ranked(topic, k, fair, made, explain=options.explain)
+                    return self._best(topic, k, fair, made, explain=options.explain)
                 except QueryError:
-                    return Candidates.of(self._index.rows, ())
+                    return self._stated(Candidates.of(self._index.rows, ()))
                 finally:
                     if options.latencies is not None:
                         options.latencies.append(share + time.perf_counter() - begun)
@@ -364,7 +376,7 @@ class Recommender:
             )
             for rank, group in enumerate(groups, 1)
         )
-        return Answer(topic.context, tuple(hits))
+        return Answer(topic.context, tuple(hits), getattr(candidates, "confidence", None))
 
     def titles(self, hits: Iterable[Hit]) -> dict[str, str]:
         """Titles, by id, of the papers whose citing sentences support some hits."""
@@ -378,6 +390,14 @@ class Recommender:
     def remarks(self) -> tuple[str, ...]:
         """What users should know of the searches since the last call, such as how many suggestions named no paper."""
         return self._retriever.remarks()
+
+    def _best(self, topic: Topic, k: int, *arguments: Any, **options: Any) -> Candidates:
+        """The k best candidates, with the confidence in them, whatever k is; other arguments as for `_ranked`."""
+        depth = k if self.calibration is None else max(k, FIRST)
+        return self._stated(self._ranked(topic, depth, *arguments, **options))[:k]
+
+    def _stated(self, found: Candidates) -> Candidates:
+        return found if self.calibration is None else replace(found, confidence=self.calibration.of(found))
 
     def _ranked(
         self,

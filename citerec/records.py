@@ -1,8 +1,10 @@
 """The records that all packages share: papers, citations, contexts, hits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
+
+from citerec.errors import QueryError
 
 MARKER = "<REF>"
 """Marks the place of the citation in a sentence."""
@@ -212,12 +214,43 @@ class Hit:
     also: tuple[Paper, ...] = ()
 
 
+FIRST = 10
+"""How many papers of an answer confidence is about."""
+
+EVENTS = {"first": "the first is right", "among_ten": "one of the first ten is right"}
+"""The fields of `Confidence`, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """How sure a system is of an answer: calibrated probabilities, from 0 to 1.
+
+    Attributes:
+        first: That the first paper is right, that is, cited there.
+        among_ten: That at least one of the first ten is.
+    """
+
+    first: float
+    among_ten: float
+
+    def to_json(self) -> dict[str, float]:
+        """Both probabilities, rounded."""
+        return {"first": round(self.first, 4), "among_ten": round(self.among_ten, 4)}
+
+
 @dataclass(frozen=True, slots=True)
 class Answer(Sequence[Hit]):
-    """The hits for one context, best first; a sequence of hits."""
+    """The hits for one context, best first; a sequence of hits.
+
+    Attributes:
+        context: The context.
+        hits: The hits.
+        confidence: How sure the system is of them; None if it is not calibrated for the index.
+    """
 
     context: Context
     hits: tuple[Hit, ...]
+    confidence: Confidence | None = None
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -227,7 +260,17 @@ class Answer(Sequence[Hit]):
     @overload
     def __getitem__(self, place: slice) -> "Answer": ...
     def __getitem__(self, place: int | slice) -> "Hit | Answer":
-        return Answer(self.context, self.hits[place]) if isinstance(place, slice) else self.hits[place]
+        return replace(self, hits=self.hits[place]) if isinstance(place, slice) else self.hits[place]
+
+    def if_sure(self, least: float) -> "Answer":
+        """The same answer; without hits if the system is less sure than `least` that one of the first ten is right.
+
+        Raises:
+            QueryError: The answer has no confidence.
+        """
+        if self.confidence is None:
+            raise QueryError("the answer has no confidence", "Calibrate the system: citerec train confidence")
+        return self if self.confidence.among_ten >= least else replace(self, hits=())
 
 
 def json_id(paper_id: str) -> int | str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import json_bytes, note, print_bibtex, print_json, say
-from citerec.cli.options import index_option, one_of, path_option, refuse_without, settings_options, with_options
+from citerec.cli.options import Share, index_option, one_of, path_option, refuse_without, settings_options, with_options
 from citerec.errors import InputError
 from citerec.records import MARKER
 
@@ -60,6 +60,13 @@ _filter_options = [
     "others beside it (also: …). On by default; off with --trec, and in eval, where ids count. --no-fold shows each.",
 )
 @click.option("--explain", is_flag=True, help="Show which words matched, and what raised the score of each paper.")
+@click.option(
+    "--min-confidence",
+    type=Share(),
+    metavar="P",
+    help="List nothing where the system is less sure than this, from 0 to 1, that one of its first ten is right. "
+    "Needs citerec train confidence.",
+)
 @click.option("--tldr", is_flag=True, help="Show a sentence on each paper: its own TLDR, else one from its abstract.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON: a list of hits; with --contexts one for each context."
@@ -105,6 +112,8 @@ def recommend(
         raise click.UsageError("--fold does not go with --trec: a run ranks ids")
     options["fold"] = not trec if options["fold"] is None else options["fold"]
     _refuse_with_contexts(contexts, "title", "citing")
+    if options["min_confidence"] is not None and options["sort"] != "relevance":
+        raise click.UsageError("--min-confidence does not go with --sort")
     text = "" if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
     from citerec.records import Filters
@@ -116,6 +125,10 @@ def recommend(
     index = find_index(index_path)
     name = system or default_system(index)
     recommender = Recommender.open(index, Recipe.load(name, assignments))
+    if options["min_confidence"] is not None and recommender.calibration is None:
+        from citerec.confidence import not_calibrated
+
+        raise not_calibrated(index, recommender.recipe, name)
     shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
     if contexts:
         if options["sort"] != "relevance":
@@ -170,12 +183,24 @@ def _hits_json(hits: "Sequence[Hit]", *, tldr: bool) -> list[dict[str, Any]]:
     return listed
 
 
-def _print_json(answers: "list[Answer]", *, tldr: bool) -> None:
-    lists = [_hits_json(answer.hits, tldr=tldr) for answer in answers]
-    value: Any = lists[0]
-    if len(answers) > 1:
-        value = [{"text": answer.context.text, "hits": hits} for answer, hits in zip(answers, lists, strict=True)]
-    print_json(value)
+def _sure(answer: "Answer", least: float | None) -> "Answer":
+    """The answer; without hits if the system is less sure of it than `--min-confidence`."""
+    return answer if least is None else answer.if_sure(least)
+
+
+def _answer_json(answer: "Answer", *, tldr: bool) -> dict[str, Any]:
+    """Hits, how sure the system is of them (null if it is not calibrated), and whether nothing fits."""
+    stated = answer.confidence.to_json() if answer.confidence else None
+    return {"hits": _hits_json(answer.hits, tldr=tldr), "confidence": stated, "nothing_fits": not answer.hits}
+
+
+def _print_json(answers: "list[Answer]", *, tldr: bool, whole: bool) -> None:
+    """Prints a list of hits or, with `whole` or for several answers, an object for each answer."""
+    if len(answers) == 1 and not whole:
+        print_json(_hits_json(answers[0].hits, tldr=tldr))
+        return
+    found = [{"text": answer.context.text, **_answer_json(answer, tldr=tldr)} for answer in answers]
+    print_json(found if len(found) > 1 else found[0])
 
 
 def _write_trec(path: Path, answers: "list[Answer]", tag: str) -> None:
@@ -208,20 +233,26 @@ def _answer_text(
     answers = recommender.search_text(text, k, filters, **given, citing_id=citing, citing_title=options["title"])
     if MARKER not in text and shape != "json":
         note(f"There is no {MARKER} in it: the whole text is the query.")
-    if not any(answer.hits for answer in answers):
+    found, least = answers, options["min_confidence"]
+    answers = [_sure(answer, least) for answer in found]
+    if not any(answer.hits for answer in found):
         if recommender.nothing_passes(filters):
             note("No paper of the index passes the filters: loosen one.")
         else:
             note("No paper shares a word with the sentence and passes the filters.")
+    elif not any(answer.hits for answer in answers):
+        note(f"Nothing here fits well enough: no answer is as sure as --min-confidence {least:g}.")
     if trec:
         _write_trec(trec, answers, options["tag"])
     elif shape == "json":
-        _print_json(answers, tldr=options["tldr"])
+        _print_json(answers, tldr=options["tldr"], whole=least is not None)
     elif shape == "bibtex":
         print_bibtex(hit.paper for answer in answers for hit in answer.hits)
     else:
         for number, answer in enumerate(answers, 1):
-            _show(recommender, answer, number if len(answers) > 1 else None, tldr=options["tldr"])
+            withheld = len(answer) < len(found[number - 1])
+            name = number if len(answers) > 1 else None
+            _show(recommender, answer, name, tldr=options["tldr"], withheld=withheld)
 
 
 def _answer_contexts(
@@ -251,33 +282,38 @@ def _answer_contexts(
 
         assert trec is not None
         with progress_bar() as on_progress:
-            rows = _with_progress(found, len(contexts), on_progress)
+            rows = _with_progress(found, len(contexts), options["min_confidence"], on_progress)
             counts = write_run(trec, rows, options["tag"])
         _tell_run(trec, *counts)
         return
     cited: list[Paper] = []
     for topic, candidates in found:
         answer = recommender.answer(topic, candidates, explain=options["explain"], fold_to=fold_to)
+        answer = _sure(answer, options["min_confidence"])
         if shape == "bibtex":
             cited += [hit.paper for hit in answer.hits]
         elif shape == "json":
-            hits = _hits_json(answer.hits, tldr=options["tldr"])
-            click.echo(json_bytes({"context_id": answer.context.context_id, "hits": hits}))
+            shown = _answer_json(answer, tldr=options["tldr"])
+            click.echo(json_bytes({"context_id": answer.context.context_id, **shown}))
         else:
-            _show(recommender, answer, answer.context.context_id, tldr=options["tldr"])
+            withheld = len(answer) < len(candidates)
+            _show(recommender, answer, answer.context.context_id, tldr=options["tldr"], withheld=withheld)
     if shape == "bibtex":
         print_bibtex(cited)
 
 
 def _with_progress(
-    found: "Iterator[tuple[Topic, Candidates]]", whole: int, on_progress: Any
+    found: "Iterator[tuple[Topic, Candidates]]", whole: int, least: float | None, on_progress: Any
 ) -> "Iterator[tuple[str, list[tuple[str, float]]]]":
     for done, (topic, candidates) in enumerate(found, 1):
         on_progress("searching", done, whole)
-        yield topic.context.context_id, candidates.pairs()
+        stated = candidates.confidence
+        unsure = least is not None and stated is not None and stated.among_ten < least
+        yield topic.context.context_id, [] if unsure else candidates.pairs()
 
 
-def _show(recommender: "Recommender", answer: "Answer", name: str | int | None, *, tldr: bool) -> None:
+def _show(recommender: "Recommender", answer: "Answer", name: str | int | None, *, tldr: bool, withheld: bool) -> None:
     from citerec.cli.tables import show_answer
 
-    show_answer(answer, recommender.titles(answer.hits), name, _tldrs(answer.hits) if tldr else None)
+    tldrs = _tldrs(answer.hits) if tldr else None
+    show_answer(answer, recommender.titles(answer.hits), name, tldrs, withheld=withheld)

@@ -19,6 +19,7 @@ from citerec.evaluation.tables import (
     outcomes_table,
     overall_table,
     preset_text,
+    reliability_table,
     robustness_table,
     rules_text,
     settings_text,
@@ -104,6 +105,9 @@ def _show_ranked(console: Console, results: "Results") -> None:
         show(console, robustness_table(results))
     console.print("\n[bold]Outcomes of the cited papers[/]")
     show(console, outcomes_table(results))
+    if any(system.reliability for system in results.systems.values()):
+        console.print("\n[bold]Confidence[/]")
+        show(console, reliability_table(results))
     measured = sum(system.cost is not None for system in results.systems.values())
     if measured:
         console.print("\n[bold]Cost[/]")

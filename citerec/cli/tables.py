@@ -15,6 +15,7 @@ from citerec.records import MARKER, Answer, Hit, Paper
 from citerec.systems import all_settings
 
 if TYPE_CHECKING:
+    from citerec.confidence import Calibration
     from citerec.generate.tldr import Tldr
     from citerec.rerank.ltr import LtrManifest
     from citerec.retrieve.describe import Description, Listed
@@ -35,14 +36,17 @@ def show_answer(
     titles: Mapping[str, str],
     name: str | int | None = None,
     tldrs: "Mapping[str, Tldr] | None" = None,
+    *,
+    withheld: bool = False,
 ) -> None:
-    """Shows an answer: the sentence, then its papers.
+    """Shows an answer: the sentence, then its papers, and how sure the system is of them.
 
     Args:
         answer: The answer.
         titles: Titles of the papers whose citing sentences are quoted, by id.
         name: Name or number of the answer, if there are several.
         tldrs: TLDRs of the papers by id, if they are wanted.
+        withheld: Whether an answer without hits had some, of which the system is not sure enough.
     """
     before, _, after = answer.context.text.partition(MARKER)
     sentence = Text(f"[{name}] " if name is not None else "", style="bold")
@@ -53,8 +57,10 @@ def show_answer(
     console = output()
     console.print()
     console.print(sentence)
+    sure = answer.confidence and f"sure that one of the first ten is right: {answer.confidence.among_ten:.0%}"
     if not answer.hits:
-        console.print("  no paper found", style="dim")
+        why = f"nothing here fits well enough ({sure})" if withheld and sure else "no paper found"
+        console.print(f"  {why}", style="dim")
         return
     # Not a table of values: each paper is a block of styled lines, some of them links.
     table = RichTable(box=None, padding=(0, 1), show_edge=False, pad_edge=False)
@@ -64,6 +70,8 @@ def show_answer(
     for hit in answer.hits:
         table.add_row(str(hit.rank), Group(*_lines(hit, titles, tldrs or {})), f"{hit.score:.2f}")
     console.print(table)
+    if answer.confidence and sure:
+        console.print(f"  {sure}; that the first is: {answer.confidence.first:.0%}", style="dim")
 
 
 def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> list[Text]:
@@ -229,6 +237,22 @@ def show_ranker(path: Path, manifest: "LtrManifest") -> None:
     gains = sorted(manifest.gain.items(), key=lambda item: -item[1])[:_SHOWN_FEATURES]
     columns = [*left("feature"), *right("share of the gain", format=".1%"), *left("meaning")]
     show(output(), Table(columns, [[name, gain, FEATURES[name].meaning] for name, gain in gains]))
+
+
+def show_calibration(index: Path, made: "Calibration") -> None:
+    """Shows a calibration: how well its probabilities fit contexts that they were not fitted on."""
+    from citerec.records import EVENTS
+
+    about = made.training
+    left_out = f"; {about['left_out']:,} left out, which it learnt from" if about["left_out"] else ""
+    say(f"{made.system} calibrated on {index}: {about['fitted_on']:,} contexts{left_out}.")
+    names = ("ece", "highest ece", "ece of halves", "ece by chance", "brier")
+    columns = [
+        *left("each half by the other"),
+        *right("right", "ECE", "highest", "of a half", "by chance", "Brier", format=".3f"),
+    ]
+    rows = [[EVENTS[event], one["right"], *map(one.__getitem__, names)] for event, one in made.measured.items()]
+    show(output(), Table(columns, rows))
 
 
 def show_fusion(tuned: "TunedFusion") -> None:

@@ -9,7 +9,17 @@ import click
 
 from citerec.cli.console import note, say
 from citerec.cli.learning import base, dev_options, learning_rate, pop, schedule_of, schedule_options, tell_dev, trained
-from citerec.cli.options import Option, index_option, number, one_of, path_option, seed, share, with_options
+from citerec.cli.options import (
+    Option,
+    index_option,
+    number,
+    one_of,
+    path_option,
+    seed,
+    settings_options,
+    share,
+    with_options,
+)
 from citerec.cli.train_tagger import tagger
 from citerec.cli.train_tldr import tldr
 from citerec.cli.train_transfer import transfer
@@ -230,6 +240,36 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
     if out is not None:
         write_recipe(tuned, out)
         note(f"Use it: citerec recommend … --system {out}")
+
+
+@train.command(epilog="Example: citerec train confidence --contexts dev.jsonl --index indexes/acm --system hybrid")
+@_contexts
+@index_option("The index whose system is calibrated")
+@with_options(settings_options)
+@_limit(5000)
+@number("--threads", 2, "Contexts searched at once.")
+@seed
+def confidence(
+    contexts: Path, index_path: Path | None, system: str | None, assignments: tuple[str, ...], **options: Any
+) -> None:
+    """Calibrate how sure a system is of its answers, for `recommend --min-confidence`.
+
+    It learns from the scores of the first ten papers how probable it is that the first is right, and
+    that one of the ten is. Give contexts that the system did not learn from: a few hundred at least.
+    """
+    from citerec.cli.tables import show_calibration
+    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.retrieve.manifest import find_index
+    from citerec.systems import Recipe, default_system
+    from citerec.train.confidence import train_confidence
+
+    index = find_index(index_path)
+    name = system or default_system(index)
+    with progress_bar() as on_progress:
+        made = train_confidence(
+            contexts, index, name, Recipe.load(name, assignments), **options, on_progress=on_progress
+        )
+    show_calibration(index, made)
 
 
 @train.command(epilog="Example: citerec train dense --contexts train.jsonl --index indexes/acl --out models/encoder")

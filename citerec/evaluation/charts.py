@@ -9,6 +9,7 @@ from citerec.evaluation.drawing import FAINT, INK, PARTS, SYSTEMS, figure, svg
 from citerec.evaluation.figures import ALL, SIGNIFICANT, Figures, Group
 from citerec.evaluation.rank import OUTCOMES
 from citerec.evaluation.tables import SYSTEM_COLOURS, Block
+from citerec.records import EVENTS
 from citerec.texts.metrics.base import Column
 
 if TYPE_CHECKING:
@@ -135,6 +136,27 @@ def ranks_chart(results: Figures) -> str:
     curve.minorticks_off()
     curve.set(title="share of cited papers found up to a rank", xlabel="rank", ylim=(0, None))
     return svg(drawn, "Ranks of the cited papers")
+
+
+def reliability_chart(results: Figures) -> str:
+    """The share of right answers by stated probability, event by event; on the line, the probabilities are right."""
+    drawn = figure(3.6, len(EVENTS))
+    for axes, (event, title) in zip(drawn.axes, EVENTS.items(), strict=True):
+        axes.plot((0, 1), (0, 1), color=FAINT, linewidth=0.8)
+        for number, system in enumerate(results.systems.values()):
+            if (one := system.reliability.get(event)) is None:
+                continue
+            colour = SYSTEMS[number % SYSTEM_COLOURS]
+            line = [of_bin.stated for of_bin in one.bins], [of_bin.right for of_bin in one.bins]
+            axes.plot(*line, color=colour, linewidth=1)
+            for of_bin in one.bins:
+                axes.plot(
+                    [of_bin.stated], [of_bin.right], "o", markersize=5, color=colour, clip_on=False,
+                    markerfacecolor="none" if of_bin.n < FEW else colour,
+                )  # fmt: skip
+        axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+        axes.set(title=title, xlabel="stated probability", ylabel="share right")
+    return svg(drawn, "Stated probability and share of right answers")
 
 
 def outcomes_chart(results: Figures) -> str:

@@ -20,6 +20,7 @@ from citerec.evaluation.metrics import DEFAULT_METRICS, Metric, measure, parse_m
 from citerec.evaluation.overlap import Overlap, find_overlap
 from citerec.evaluation.qrels import contexts_of_qrels
 from citerec.evaluation.rank import NOT_FOUND, OUTCOMES, Ranking, Rules, outcomes, rank
+from citerec.evaluation.reliability import Reliability, fitted_on, reliabilities
 from citerec.evaluation.results import Results
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Floats
@@ -219,6 +220,7 @@ class _Evaluation:
         places = ranking.gold[self._counted]
         hits = np.bincount(ranking.run.contexts, minlength=len(self.topics))
         self._rankings[name], self._scores[name], self._remarks[name] = ranking, scores, answered.remarks
+        sure = self._reliability(name, answered, ranking) if answered.stated else {}
         self._systems[name] = SystemResult(
             kind=answered.kind,
             overall=overall,
@@ -232,7 +234,16 @@ class _Evaluation:
             removed=ranking.removed._asdict(),
             settings=answered.settings,
             cost=answered.cost,
+            reliability=sure,
         )
+
+    def _reliability(self, name: str, answered: Answered, ranking: Ranking) -> dict[str, Reliability]:
+        """How well the stated confidence fits, on contexts that it was not fitted on."""
+        fitted = fitted_on(self.topics.contexts, answered.fitted_on)
+        if number := int((fitted & self._counted).sum()):
+            left_out = f"the confidence was fitted on {number:,} of the contexts: left out of its calibration error."
+            self._remarks[name] += (left_out,)
+        return reliabilities(answered.stated, ranking.gold, self._counted & ~fitted, self.k)
 
     def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
         """The scores of all systems, and their comparisons."""

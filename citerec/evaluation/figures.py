@@ -12,6 +12,7 @@ import numpy.typing as npt
 from citerec.diagnostics.label import FEW
 from citerec.evaluation.cost import Cost
 from citerec.evaluation.items import Items
+from citerec.evaluation.reliability import Reliability
 from citerec.texts.metrics.base import Column
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ class SystemResult:
         empty: Items for which nothing was found or written; they count.
         removed: Lines of a run that broke a leak rule, by rule.
         cost: None for a run made elsewhere, and for texts.
+        reliability: Of ranked lists whose system states how sure it is: how well that fits, by event.
         missing: Tasks that the system did not answer; they are left out for all systems.
         summaries: Summaries by corpus metric and group.
         files: The files that its texts were read from.
@@ -142,6 +144,7 @@ class SystemResult:
     empty: int = 0
     removed: Mapping[str, int] = field(default_factory=dict)
     cost: Cost | None = None
+    reliability: Mapping[str, Reliability] = field(default_factory=dict)
     missing: int = 0
     summaries: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
     files: "Sequence[ReadFile]" = ()

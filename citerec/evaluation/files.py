@@ -29,6 +29,7 @@ from citerec.evaluation.items import Item, Items
 from citerec.evaluation.page import write_page
 from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.rank import OUTCOMES, Ranking
+from citerec.evaluation.reliability import Bin, Reliability
 from citerec.evaluation.seeds import over_seeds
 from citerec.evaluation.stated import RankedResults, TextResults
 from citerec.evaluation.tables import csv_rows, items_table
@@ -158,7 +159,7 @@ def _ranker_json(system: SystemResult) -> dict[str, Any]:
         },
         **{name: getattr(system, name) for name in ("robustness", "outcomes", "ranks")},
         "without_hit": system.empty,
-        **{name: getattr(system, name) for name in ("removed", "settings", "cost")},
+        **{name: getattr(system, name) for name in ("removed", "settings", "cost", "reliability")},
     }
 
 
@@ -257,6 +258,10 @@ def _ranker(value: Mapping[str, Any], families: Mapping[str, FamilyInfo], metric
         outcomes={name: stated[name] for name in OUTCOMES},
         empty=value["without_hit"],
         cost=Cost(**value["cost"]) if value["cost"] else None,
+        reliability={
+            event: Reliability(**{**one, "bins": tuple(Bin(**of_bin) for of_bin in one["bins"])})
+            for event, one in value.get("reliability", {}).items()  # older results have none
+        },
         **{name: value[name] for name in ("kind", "ranks", "removed", "settings")},
     )
 

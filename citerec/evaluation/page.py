@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citerec.evaluation import tables
-from citerec.evaluation.charts import against_chart, means_chart, outcomes_chart, ranks_chart, shares_chart
+from citerec.evaluation.charts import (
+    against_chart,
+    means_chart,
+    outcomes_chart,
+    ranks_chart,
+    reliability_chart,
+    shares_chart,
+)
 from citerec.evaluation.drawing import PART_COLOURS
 from citerec.evaluation.examples import TitlesOf, TopOf, cut, hardest, side_by_side
 from citerec.evaluation.figures import SIGNIFICANT, Figures
@@ -68,6 +75,7 @@ def write_page(results: Figures, path: Path, titles_of: TitlesOf, top_of: TopOf)
         ranks=ranks_chart(results) if ranked else "",
         outcomes=(outcomes_chart(results), tables.outcomes_table(results)) if ranked else None,
         outcome_names=[outcome_names(results)[name] for name in OUTCOMES],
+        confidence=_confidence(results),
         cost=tables.cost_table(results) if ranked else None,
         hardest=hardest(results, titles_of, top_of) if ranked else [],
         rules=list(tables.rules_text(results)) if ranked else [],
@@ -124,6 +132,13 @@ def _discourse(results: Figures, metric: str) -> Iterator[tuple[str, str]]:
         shares |= {name: summary["system"] for name, summary in by_system.items()}
         title = f"{metric}: shares of labels, {group}"
         yield group, shares_chart(shares, results.settings[metric]["labels"], title)
+
+
+def _confidence(results: Figures) -> tuple[str, Table] | None:
+    """The reliability diagram and its figures, if a system states how sure it is."""
+    if not any(system.reliability for system in results.systems.values()):
+        return None
+    return reliability_chart(results), tables.reliability_table(results)
 
 
 def _settings(results: Figures) -> Table:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveInt
 from citerec.evaluation.cost import Cost
 from citerec.evaluation.figures import Comparison, FamilyInfo, Interval, Mean, Robustness
 from citerec.evaluation.predictions import ReadFile
+from citerec.evaluation.reliability import Reliability
 
 _Some = Field(min_length=1)
 
@@ -70,6 +71,7 @@ class _Ranker(_Part):
     removed: _Removed
     settings: Mapping[str, Any] | str | None
     cost: Cost | None
+    reliability: Mapping[str, Reliability] = {}  # not in older results
 
 
 class _Results(_Part):

@@ -8,6 +8,7 @@ from numbers import Real
 from pathlib import Path
 from typing import Any
 
+from citerec.confidence import calibrated_on
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Meter
@@ -15,7 +16,7 @@ from citerec.evaluation.rank import Rules
 from citerec.evaluation.run import PooledRun, YearsOf, collect_run, read_run
 from citerec.evaluation.topics import Topics
 from citerec.recommend import Recommender, SearchOptions
-from citerec.records import Context
+from citerec.records import Confidence, Context
 from citerec.retrieve.candidates import Candidate
 from citerec.retrieve.run import Run, as_run
 from citerec.systems import Recipe, learnt_by_system
@@ -54,7 +55,8 @@ class Conditions:
 class Answered:
     """The answers of a system: its run, kind, settings and cost; a run made elsewhere has no cost.
 
-    `remarks` are the system's own, such as how many suggestions named no paper.
+    `remarks` are the system's own, such as how many suggestions named no paper. `stated` is its confidence in each
+    answer, if it is calibrated, and `fitted_on` the digests of the contexts of the calibration.
     """
 
     run: PooledRun
@@ -62,6 +64,8 @@ class Answered:
     settings: Mapping[str, Any] | None = None
     cost: Cost | None = None
     remarks: tuple[str, ...] = ()
+    stated: Sequence[Confidence | None] = ()
+    fitted_on: frozenset[str] = frozenset()
 
 
 def answer(name: str, system: System, topics: Topics, conditions: Conditions) -> Answered:
@@ -113,9 +117,20 @@ def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditi
     with Meter(conditions.threads, conditions.index_bytes) as meter:
         options = SearchOptions(rules, threads=conditions.threads, latencies=meter.latencies)
         found = recommender.candidates(topics.topics, conditions.k, options=options)
-        answers = [candidates.pairs() for _, candidates in _watched(found, name, len(topics), conditions)]
+        answers, stated = [], []
+        for _, candidates in _watched(found, name, len(topics), conditions):
+            answers.append(candidates.pairs())
+            stated.append(candidates.confidence)
     run = collect_run(answers, conditions.years_of, name)
-    return Answered(run, "citerec", recommender.recipe.to_json(), meter.cost(len(topics)), recommender.remarks())
+    return Answered(
+        run,
+        "citerec",
+        recommender.recipe.to_json(),
+        meter.cost(len(topics)),
+        recommender.remarks(),
+        stated if recommender.calibration else (),
+        calibrated_on(recommender.path, recommender.recipe),
+    )
 
 
 def _of_function(name: str, system: Function, topics: Topics, conditions: Conditions) -> Answered:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from citerec.evaluation.figures import ALL, DATASET, SIGNIFICANT, Comparison, Figures, Group, Mean
 from citerec.evaluation.rank import FOUND_UNTIL
 from citerec.groundwork.tables import Cell, Span, Table, counted, left, marked, right
+from citerec.records import EVENTS
 from citerec.texts.metrics.base import Column
 
 SYSTEM_COLOURS = 8
@@ -214,6 +215,17 @@ def cost_table(results: Figures) -> Table:
                 "none" if cost.gpu_memory_bytes is None else _size(cost.gpu_memory_bytes) + use,
             ]
         table.rows.append([name_cell(results, name), *cells])
+    return table
+
+
+def reliability_table(results: Figures) -> Table:
+    """How well the stated confidence of every system fits, event by event."""
+    numbers = right("mean stated", "right", "ECE", "Brier", format=".3f")
+    table = Table([*left("system", style="strong", least=14), *left("event"), *right("n", format=","), *numbers])
+    for name, system in results.systems.items():
+        for event, one in system.reliability.items():
+            cells = [one.n, one.stated, one.right, one.ece, one.brier]
+            table.rows.append([name_cell(results, name), EVENTS[event], *cells])
     return table
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from citerec.records import Reason
+from citerec.records import Confidence, Reason
 
 if TYPE_CHECKING:
     import numpy as np
@@ -67,6 +67,7 @@ class Candidates(Sequence[Candidate]):
         signals: Values that each step gave them, by name, (candidates,) each; NaN where it was not found.
         citances: The citing sentences that support them; of several, the first that has one counts.
         reasons: What each score is made of; empty unless `explain` is set.
+        confidence: How sure the system is of them; None if it is not calibrated for the index.
     """
 
     papers: "PaperRows"
@@ -75,6 +76,7 @@ class Candidates(Sequence[Candidate]):
     signals: "Mapping[str, Floats]" = field(default_factory=dict)
     citances: tuple[Citances, ...] = ()
     reasons: tuple[tuple[Reason, ...], ...] = ()
+    confidence: Confidence | None = None
 
     @classmethod
     def of(cls, papers: "PaperRows", candidates: Iterable[Candidate]) -> "Candidates":

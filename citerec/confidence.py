@@ -1,0 +1,170 @@
+"""How sure a system is of an answer: probabilities that were calibrated on contexts (docs/retrieval.md#confidence).
+
+A calibration belongs to one system on one index. It is a folder of the index, `confidence/NAME/`, made by
+`citerec train confidence`.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from citerec.contexts.learnt import LEARNT, learnt_by_part
+from citerec.errors import SettingsError
+from citerec.groundwork.directories import Kind
+from citerec.groundwork.hashing import digest_of, file_digest
+from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
+from citerec.records import FIRST, Confidence
+from citerec.retrieve.candidates import Candidates
+from citerec.systems import Recipe
+
+if TYPE_CHECKING:
+    from citerec.retrieve.candidates import Floats
+
+KIND = "citerec-confidence"
+CALIBRATION = Kind("calibration", KIND, MANIFEST, frozenset({MANIFEST, LEARNT}))
+
+
+class Curve(BaseModel):
+    """From evidence to the probability of one event: a logistic regression, whose score is calibrated.
+
+    Attributes:
+        weights: Of each piece of evidence, standardised.
+        constant: Added to the weighted sum.
+        scores: Weighted sums, ascending.
+        probabilities: What they mean, ascending too: isotonic regression; in between, straight lines.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    weights: tuple[float, ...]
+    constant: float
+    scores: tuple[float, ...]
+    probabilities: tuple[float, ...]
+
+    def at(self, standardised: "Floats") -> "Floats":
+        """The probabilities, (answers,), for standardised evidence, (answers, pieces)."""
+        import numpy as np
+
+        sums = standardised @ np.array(self.weights) + self.constant
+        return np.asarray(np.interp(sums, self.scores, self.probabilities))
+
+
+class Calibration(ModelManifest):
+    """`manifest.json` of a calibration: all that there is to it.
+
+    Attributes:
+        corpus: Fingerprint of the index.
+        system: Name of the system, as it was given.
+        recipe: Its recipe.
+        made_for: Digest of all that the system's scores depend on; if it differs, the calibration is not used.
+        signals: The signals that are evidence.
+        mean: Mean of each piece of evidence.
+        scale: Standard deviation of each.
+        first: The curve of `Confidence.first`.
+        among_ten: The curve of `Confidence.among_ten`.
+        training: The file of contexts, how many, and how many were left out.
+        measured: For each event, on contexts that a curve was not fitted on: see `citerec.train.confidence`.
+    """
+
+    kind: Literal["citerec-confidence"] = "citerec-confidence"
+    corpus: str
+    system: str
+    recipe: dict[str, Any]
+    made_for: str
+    signals: tuple[str, ...]
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    first: Curve
+    among_ten: Curve
+    training: dict[str, Any]
+    measured: dict[str, dict[str, float]]
+
+    def of(self, found: Candidates) -> Confidence:
+        """How sure the system is of an answer; at least its first ten candidates must be given. 0 if it is empty."""
+        import numpy as np
+
+        if not found:
+            return Confidence(0.0, 0.0)
+        evidence = standardised(evidence_of(found, self.signals)[None], np.array(self.mean), np.array(self.scale))
+        first, among_ten = float(self.first.at(evidence)[0]), float(self.among_ten.at(evidence)[0])
+        return Confidence(first, max(first, among_ten))
+
+
+def evidence_of(found: Candidates, signals: Sequence[str]) -> "Floats":
+    """What tells how good an answer is, (3 + 2 · signals,), of its first ten candidates; NaN where it is missing.
+
+    The first score, its lead over the second, its lead over the tenth (or the last); then for each signal the first
+    candidate's value and the mean. A candidate that a retriever did not find has the lowest value that it gave.
+    """
+    import numpy as np
+
+    scores = found.scores[:FIRST]
+    values = [scores[0], scores[0] - scores[1] if len(scores) > 1 else np.nan, scores[0] - scores[-1]]
+    for name in signals:
+        given = found.signal(name)[:FIRST]
+        known = ~np.isnan(given)
+        if known.any():
+            given = np.where(known, given, given[known].min())
+        values += [given[0], given.mean()]
+    return np.array(values, np.float64)
+
+
+def standardised(evidence: "Floats", mean: "Floats", scale: "Floats") -> "Floats":
+    """Evidence, (answers, pieces), with mean 0 and deviation 1; what is missing counts as the mean."""
+    import numpy as np
+
+    return np.nan_to_num((evidence - mean) / scale, nan=0.0)
+
+
+def calibration_folder(index: Path, recipe: Recipe) -> Path:
+    """Where the calibration of a system lies in an index: its parts, and a digest of its settings."""
+    whole = recipe.whole()
+    parts = re.sub(r"[^\w.+-]", "_", "+".join([*whole.retrievers, *whole.rerankers]))
+    return index / "confidence" / f"{parts[:80]}-{digest_of(whole.to_json())[:8]}"
+
+
+def made_for(index: Path, fingerprint: str, recipe: Recipe, rankers: Iterable[Path]) -> str:
+    """A digest of all that the scores of a system depend on.
+
+    Args:
+        index: The index.
+        fingerprint: Of its papers.
+        recipe: Of the system.
+        rankers: The folders of its trained rerankers.
+    """
+    manifests = [folder / MANIFEST for folder in [*(index / name for name in recipe.retrievers), *rankers]]
+    digests = [file_digest(path) if path.is_file() else None for path in manifests]
+    return digest_of([fingerprint, recipe.whole().to_json(), digests])
+
+
+def open_calibration(index: Path, recipe: Recipe, wanted: str) -> Calibration | None:
+    """The calibration of a system; None if there is none, or it was made for other papers, vectors or trained parts.
+
+    Raises:
+        ModelError: It is broken, or of another version.
+    """
+    folder = calibration_folder(index, recipe)
+    again = f"Make it again: citerec train confidence --contexts FILE --index {index}, or remove {folder}."
+    found = read_model_manifest(folder, Calibration, "a calibration", again)
+    return found if found and found.made_for == wanted else None
+
+
+def calibrated_on(index: Path, recipe: Recipe) -> frozenset[str]:
+    """Digests of the contexts that the calibration of a system was fitted on; none without one."""
+    return learnt_by_part(calibration_folder(index, recipe)).learnt_from
+
+
+def not_calibrated(index: Path, recipe: Recipe, system: str) -> SettingsError:
+    """The error that confidence is asked of a system that has no calibration, or an old one."""
+    command = f"citerec train confidence --contexts FILE --index {index} --system {system}"
+    if (calibration_folder(index, recipe) / MANIFEST).is_file():
+        return SettingsError(
+            f"{system} was calibrated for {index} before its papers, vectors or rankers changed", f"Again: {command}"
+        )
+    return SettingsError(
+        f"{index} has no calibration of {system} with these settings",
+        f"Make it on contexts with cited papers, with the same --set: {command}",
+    )

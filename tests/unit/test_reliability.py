@@ -1,0 +1,60 @@
+"""Calibration error and Brier score, against a second way to compute them."""
+
+import numpy as np
+import pytest
+
+from citerec.evaluation.reliability import outcomes_stated, reliabilities, reliability
+from citerec.records import Confidence
+
+
+def by_hand(stated: list[float], right: list[bool]) -> float:
+    """The expected calibration error, bin by bin."""
+    error = 0.0
+    for number in range(10):
+        last = number == 9
+        inside = [
+            (p, r) for p, r in zip(stated, right, strict=True) if number <= p * 10 < number + 1 or (last and p == 1)
+        ]
+        if inside:
+            says, is_so = (sum(column) / len(inside) for column in zip(*inside, strict=True))
+            error += len(inside) / len(stated) * abs(says - is_so)
+    return error
+
+
+def test_calibration_error_and_brier_score_are_as_a_second_implementation_finds_them() -> None:
+    from sklearn.metrics import brier_score_loss
+
+    random = np.random.default_rng(3)
+    for n in (1, 7, 500):
+        stated = random.random(n) ** 2
+        stated[:1] = random.choice([0.0, 1.0])
+        right = random.random(n) < 0.4
+        found = reliability(stated, right)
+        assert found.ece == pytest.approx(by_hand(stated.tolist(), right.tolist()), abs=1e-12)
+        assert found.brier == pytest.approx(brier_score_loss(right, stated, pos_label=1))
+        assert found.n == n == sum(one.n for one in found.bins)
+        assert all(one.low <= one.stated <= one.low + 0.1 for one in found.bins)
+
+
+def test_a_known_case() -> None:
+    found = reliability(np.array([0.05, 0.25, 0.25, 1.0]), np.array([False, True, False, True]))
+    assert found.ece == pytest.approx((0.05 + 2 * 0.25 + 0) / 4)
+    assert found.brier == pytest.approx((0.05**2 + 0.75**2 + 0.25**2) / 4)
+    assert [(one.low, one.n, one.right) for one in found.bins] == [(0.0, 1, 0.0), (0.2, 2, 0.5), (0.9, 1, 1.0)]
+
+
+def test_any_of_several_cited_papers_counts() -> None:
+    ranks = np.array([[1, -1], [0, 10], [11, 0], [4, 1]], np.int32)
+    assert outcomes_stated(ranks).tolist() == [[True, True], [False, True], [False, False], [True, True]]
+
+
+def test_answers_without_confidence_and_contexts_that_do_not_count_are_left_out() -> None:
+    ranks = np.array([[1], [0], [3]], np.int32)
+    stated = [Confidence(0.5, 0.9), Confidence(0.1, 0.2), None]
+    found = reliabilities(stated, ranks, np.array([True, False, True]), 100)
+    assert {event: (one.n, one.stated, one.right) for event, one in found.items()} == {
+        "first": (1, 0.5, 1.0),
+        "among_ten": (1, 0.9, 1.0),
+    }
+    assert list(reliabilities(stated, ranks, np.ones(3, bool), 5)) == ["first"]  # five hits do not show ten
+    assert reliabilities([None] * 3, ranks, np.ones(3, bool), 100) == {}
