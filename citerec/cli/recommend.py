@@ -37,7 +37,8 @@ _filter_options = [
 
 
 @click.command(
-    epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5'
+    epilog='Examples: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5; '
+    "citerec recommend --file draft.tex --cited refs.bib --index indexes/demo"
 )
 @click.argument("sentence", required=False)
 @index_option("The index to search")
@@ -46,6 +47,10 @@ _filter_options = [
 @path_option("--contexts", help="Answer every context of a JSON Lines file.")
 @click.option("--title", metavar="TEXT", help="Title of the paper that you write: vectors search by it too.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never recommended.")
+@path_option(
+    "--cited", metavar="FILE", help="What your draft cites already: a .bib file, or a file with one id a line."
+)
+@click.option("--cited-ids", metavar="ID,ID", help="Papers of the index that your draft cites already.")
 @with_options(_filter_options)
 @one_of(
     "--sort",
@@ -94,7 +99,7 @@ def recommend(
     for shown in ("explain", "tldr"):
         if options[shown] and (as_bibtex or trec):
             raise click.UsageError(f"--{shown} goes with the table and with --json only")
-    _refuse_with_contexts(contexts, "title", "citing")
+    _refuse_with_contexts(contexts, "title", "citing", "cited", "cited_ids")
     text = "" if contexts else _text(sentence, file)
     from citerec.recommend import Recommender
     from citerec.records import Filters
@@ -119,10 +124,15 @@ def recommend(
         note(f"System: {name}, the best that {index} supports.")
 
 
+_CONTEXTS_SAY = dict.fromkeys(("title", "citing"), "which say citing_id or citing_title") | dict.fromkeys(
+    ("cited", "cited_ids"), "which say cited_before"
+)
+
+
 def _refuse_with_contexts(contexts: Path | None, *names: str) -> None:
     for name in names:
         if contexts and click.get_current_context().params[name] is not None:
-            raise click.UsageError(f"--{name} does not go with --contexts, which say citing_id or citing_title")
+            raise click.UsageError(f"--{name.replace('_', '-')} does not go with --contexts, {_CONTEXTS_SAY[name]}")
 
 
 def _text(sentence: str | None, file: Path | None) -> str:
@@ -140,6 +150,22 @@ def _text(sentence: str | None, file: Path | None) -> str:
         raise InputError(
             f"{file or 'standard input'} is not UTF-8 (byte {error.start})", "Save it as UTF-8."
         ) from error
+
+
+def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str] | None:
+    """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
+    if options["cited"] is None and options["cited_ids"] is None:
+        return None
+    from citerec.datasets.bibliography import papers_of_index, read_cited
+    from citerec.records import Paper
+
+    cited = read_cited(options["cited"]) if options["cited"] else {}
+    ids = (paper_id.strip() for paper_id in (options["cited_ids"] or "").split(","))
+    cited |= {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
+    found = papers_of_index(cited, recommender.path, recommender.store)
+    remedy = "" if found else " Add them: citerec index add, or give ids of the index."
+    note(f"{recommender.path} has {len(found):,} of the {len(cited):,} papers that the draft cites.{remedy}")
+    return found
 
 
 def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
@@ -194,7 +220,7 @@ def _answer_text(
 ) -> None:
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
-    given = {"sort": options["sort"], "explain": options["explain"]}
+    given = {"sort": options["sort"], "explain": options["explain"], "cited": _cited(recommender, options)}
     answers = recommender.search_text(text, k, filters, **given, citing_id=citing, citing_title=options["title"])
     if MARKER not in text and shape != "json":
         note(f"There is no {MARKER} in it: the whole text is the query.")
