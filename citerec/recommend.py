@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any, Self
 
 from citerec.confidence import Calibration, made_for, open_calibration
+from citerec.contexts.keys import Mention, cited_until, mentions
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.errors import QueryError, SettingsError
+from citerec.groundwork.printable import printable
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
@@ -257,16 +259,40 @@ class Recommender:
         fold: bool = False,
         citing_id: str | None = None,
         citing_title: str | None = None,
+        cited: Mapping[str, str] | None = None,
     ) -> list[Answer]:
         """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `search`.
 
         If the paper that you write is in the index, give its id as `citing_id`: it is never recommended. Otherwise give
-        `citing_title`: systems with vectors search by the title too.
+        `citing_title`: systems with vectors search by the title too. Give what it cites already as `cited`: ids of papers
+        by citation key. What the text itself cites before a `<REF>` by a key (`\\cite{key}`, `[@key]`, `[key]`) counts
+        as cited before it, if `cited` has the key or the index has a paper of this id (not for `[12]`).
         """
+        own = {"citing_id": citing_id, "citing_title": citing_title}
+        before = self._cited_before(text, cited, citing_id)
         contexts = (
-            replace(context, citing_id=citing_id, citing_title=citing_title) for context in contexts_of_text(text)
+            replace(context, **own, cited_before=ids)
+            for context, ids in zip(contexts_of_text(text), before, strict=True)
         )
         return [self.search(context, k, filters, sort=sort, explain=explain, fold=fold) for context in contexts]
+
+    def _cited_before(
+        self, text: str, cited: Mapping[str, str] | None, citing_id: str | None
+    ) -> Sequence[tuple[str, ...] | None]:
+        """What a draft cites before each `<REF>`; None for each if nothing is known of what it cites."""
+        text = printable(text)  # as for its contexts
+        keys = {mention.key for mention in mentions(text) if not (mention.in_brackets and mention.key.isdecimal())}
+        own = {key: key for key in self.store.papers(keys, texts=False)}
+        named = {**own, **(cited or {})}
+
+        def paper_of(mention: Mention) -> str | None:
+            paper_id = named.get(mention.key)
+            return paper_id if paper_id != citing_id else None
+
+        listed = (paper_id for paper_id in (cited or {}).values() if paper_id != citing_id)
+        found = cited_until(text, paper_of, listed)
+        known = cited is not None or any(map(paper_of, mentions(text)))
+        return found if known else [None] * len(found)
 
     def search_many(
         self,

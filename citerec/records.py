@@ -97,7 +97,8 @@ class Context:
         citing_id: The citing paper, if it is in the corpus; it is never recommended to itself.
         citing_key: Name of the citing paper if it is not in the corpus.
         citing_title: Title of the citing paper if it is not in the corpus, such as that of a draft.
-        cited_before: The papers that the same text cited before this place, in order of first mention; None if unknown.
+        cited_before: The papers that the same text cited before this place, in order of mention; one that it cited
+            several times may stand there several times. None if unknown.
         citing_year: Year of the citing paper; newer papers cannot have been cited.
         cited_ids: The papers cited here; a marker may stand for a group.
         section: Heading of the section.

@@ -38,7 +38,8 @@ _filter_options = [
 
 @click.command(
     epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5\n\n'
-    'Each preprint for itself: citerec recommend "Term weighting <REF>" --index indexes/demo --no-fold'
+    'Each preprint for itself: citerec recommend "Term weighting <REF>" --index indexes/demo --no-fold\n\n'
+    "In a draft: citerec recommend --file draft.tex --cited refs.bib --index indexes/demo"
 )
 @click.argument("sentence", required=False)
 @index_option("The index to search")
@@ -47,6 +48,10 @@ _filter_options = [
 @path_option("--contexts", help="Answer every context of a JSON Lines file.")
 @click.option("--title", metavar="TEXT", help="Title of the paper that you write: vectors search by it too.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never recommended.")
+@path_option(
+    "--cited", metavar="FILE", help="What your draft cites already: a .bib file, or a file with one id a line."
+)
+@click.option("--cited-ids", metavar="ID,ID", help="Papers of the index that your draft cites already.")
 @with_options(_filter_options)
 @one_of(
     "--sort",
@@ -111,7 +116,7 @@ def recommend(
     if trec and options["fold"]:
         raise click.UsageError("--fold does not go with --trec: a run ranks ids")
     options["fold"] = not trec if options["fold"] is None else options["fold"]
-    _refuse_with_contexts(contexts, "title", "citing")
+    _refuse_with_contexts(contexts, "title", "citing", "cited", "cited_ids")
     if options["min_confidence"] is not None and options["sort"] != "relevance":
         raise click.UsageError("--min-confidence does not go with --sort")
     text = "" if contexts else _text(sentence, file)
@@ -142,10 +147,15 @@ def recommend(
         note(f"System: {name}, the best that {index} supports.")
 
 
+_CONTEXTS_SAY = dict.fromkeys(("title", "citing"), "which say citing_id or citing_title") | dict.fromkeys(
+    ("cited", "cited_ids"), "which say cited_before"
+)
+
+
 def _refuse_with_contexts(contexts: Path | None, *names: str) -> None:
     for name in names:
         if contexts and click.get_current_context().params[name] is not None:
-            raise click.UsageError(f"--{name} does not go with --contexts, which say citing_id or citing_title")
+            raise click.UsageError(f"--{name.replace('_', '-')} does not go with --contexts, {_CONTEXTS_SAY[name]}")
 
 
 def _text(sentence: str | None, file: Path | None) -> str:
@@ -163,6 +173,22 @@ def _text(sentence: str | None, file: Path | None) -> str:
         raise InputError(
             f"{file or 'standard input'} is not UTF-8 (byte {error.start})", "Save it as UTF-8."
         ) from error
+
+
+def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str] | None:
+    """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
+    if options["cited"] is None and options["cited_ids"] is None:
+        return None
+    from citerec.datasets.bibliography import papers_of_index, read_cited
+    from citerec.records import Paper
+
+    cited = read_cited(options["cited"]) if options["cited"] else {}
+    ids = (paper_id.strip() for paper_id in (options["cited_ids"] or "").split(","))
+    cited |= {paper_id: Paper(paper_id) for paper_id in ids if paper_id}
+    found = papers_of_index(cited, recommender.path, recommender.store)
+    remedy = "" if found else " Add them: citerec index add, or give ids of the index."
+    note(f"{recommender.path} has {len(found):,} of the {len(cited):,} papers that the draft cites.{remedy}")
+    return found
 
 
 def _tldrs(hits: "Sequence[Hit]") -> "dict[str, Tldr]":
@@ -230,6 +256,7 @@ def _answer_text(
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
     given = {name: options[name] for name in ("sort", "explain", "fold")}
+    given["cited"] = _cited(recommender, options)
     answers = recommender.search_text(text, k, filters, **given, citing_id=citing, citing_title=options["title"])
     if MARKER not in text and shape != "json":
         note(f"There is no {MARKER} in it: the whole text is the query.")

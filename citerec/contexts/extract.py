@@ -102,6 +102,17 @@ class _Document:
         last = bisect_left(self._starts, paragraph.end)
         return [ref for ref in self.text.bib_refs[first:last] if ref.end <= paragraph.end]
 
+    def cited_before(self, place: int) -> tuple[str, ...]:
+        """The papers that the text cites before a place, once for each bib ref that leads to one; never itself."""
+        cited = (self.text.bib_entries.get(ref.entry_id or "") for ref in self.refs_until(place))
+        return tuple(
+            entry.paper_id for entry in cited if entry and entry.paper_id and entry.paper_id != self.text.paper_id
+        )
+
+    def refs_until(self, place: int) -> Iterator[BibRef]:
+        """The bib refs that end before a place, in order."""
+        return (ref for ref in self.text.bib_refs[: bisect_left(self._starts, place)] if ref.end <= place)
+
     def papers_of(self, refs: Sequence[BibRef]) -> Set[str]:
         """The papers to which bib refs lead, including those of a range between two of them."""
         if any(character in self.text.text[ref.start : ref.end + 2] for ref in refs for character in "–—‐-−"):
@@ -223,4 +234,5 @@ class _Passage:
             style=callout.style,
             start=start,
             end=self._paragraph.start + callout.end,
+            cited_before=self._document.cited_before(start),
         )

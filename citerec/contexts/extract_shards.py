@@ -115,4 +115,4 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
     return {**tally.as_counts(), "bad": bad, "faults": faults}
 
 
-_EXTRACT = Step(_extract, version=1)
+_EXTRACT = Step(_extract, version=2)

@@ -107,13 +107,18 @@ def parse_context(record: dict[str, Any], default_id: str = "") -> Context:
         start=read_count(record, "start"),
         end=read_count(record, "end"),
         **{name: read_text(record, name) for name in _TEXTS},
-        cited_before=None if record.get("cited_before") is None else _read_ids(record, "cited_before"),
+        cited_before=None if record.get("cited_before") is None else tuple(_listed_ids(record, "cited_before")),
     )
 
 
 def _read_ids(record: dict[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(_listed_ids(record, name)))
+
+
+def _listed_ids(record: dict[str, Any], name: str) -> Iterator[str]:
+    """Ids in order, those that are repeated as often as they are."""
     ids = (optional_id({name: value}, name) for value in read_list(record, name))
-    return tuple(dict.fromkeys(paper_id for paper_id in ids if paper_id))
+    return (paper_id for paper_id in ids if paper_id)
 
 
 def _read_labels(record: dict[str, Any]) -> dict[str, str]:

@@ -35,8 +35,8 @@ class Topic:
         citing_name: Name of the citing paper and its citing sentences in an index (`citing_name`).
         citing_year: The year of the citing paper: the context's, or else the index's; None if unknown.
         citing: The record of the citing paper, if the index has it.
-        cited_before: Ids of the papers that the same text cited before this place, in order of first mention; None if
-            unknown.
+        cited_before: Ids of the papers that the same text cited before this place, in order of mention, with repeats
+            where they are known; never the citing paper. The index may lack some of them. None if unknown.
         cited: The records of these papers, without texts, once each; those that the index has.
     """
 

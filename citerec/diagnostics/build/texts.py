@@ -69,7 +69,7 @@ def extract_given(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapp
     return tally.as_counts()
 
 
-EXTRACT_TEXTS, EXTRACT_GIVEN = Step(extract_texts, version=1), Step(extract_given, version=1)
+EXTRACT_TEXTS, EXTRACT_GIVEN = Step(extract_texts, version=2), Step(extract_given, version=2)
 
 
 def measured(path: Path) -> Iterator[dict[str, Any]]:

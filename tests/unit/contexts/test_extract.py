@@ -209,3 +209,19 @@ def test_a_model_splits_too(shared: Path) -> None:
 def test_an_unknown_splitter_is_an_error() -> None:
     with pytest.raises(InputError, match="no_such_model"):
         splitter("no_such_model")
+
+
+def test_cited_before_has_every_mention_before_the_place_in_order() -> None:
+    text = full_text(
+        "One is [1]. Two is [2]. One again is [1]. Three is [3].",
+        [("[1]", "b1"), ("[2]", "b2"), ("[1]", "b1"), ("[3]", "b3")],
+    )
+    contexts = list(extract_contexts(text))
+    assert [context.cited_before for context in contexts] == [(), ("a",), ("a", "b"), ("a", "b", "a")]
+    assert parse_context(as_record(contexts[-1])).cited_before == ("a", "b", "a")
+
+
+def test_the_citing_paper_is_never_cited_before() -> None:
+    text = full_text("One is [1]. Two is [2].", [("[1]", "b1"), ("[2]", "b2")])
+    own = replace(text, bib_entries={**text.bib_entries, "b1": BibEntry("citing", "")})
+    assert [context.cited_before for context in extract_contexts(own)] == [()]
