@@ -166,7 +166,8 @@ def search(name: str) -> Callable[[int, Path], Record]:
     def measured(_size: int, work: Path) -> Record:
         """Contexts of data/acm dev, one after the other; the query's encoding counts."""
         from citerec.contexts.read import read_contexts
-        from citerec.recommend import Recommender, SearchOptions
+        from citerec.recommend import Recommender
+        from citerec.retrieve.run import SearchOptions
         from citerec.systems import Recipe
 
         contexts = list(read_contexts(DATA / "acm" / "contexts-dev.jsonl"))[: QUERIES + 20]

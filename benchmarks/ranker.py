@@ -1,9 +1,9 @@
 """Makes contexts in drafts of data/acl, for the ranker for everyone: python benchmarks/ranker.py OUT [--seed 0].
 
-data/acl says what the training papers cite (`edges-train.tsv.gz`), but only within the Anthology, some six each, and not
-in which order. A draft is made of it: the other references of the citing paper and, since drafts cite dozens, references
-of these, in random order, up to a random place. In AGAIN of the drafts the cited paper is among them, at a random
-place. docs/train.md has the commands that make the ranker of it.
+data/acl says what the training papers cite (`edges-train.tsv.gz`), but only within the Anthology, some six each, and
+not in which order. A draft is made of it: the other references of the citing paper and, since drafts cite dozens,
+references of these, in random order, up to a random place. In AGAIN of the drafts the cited paper is among them, at a
+random place. docs/train.md has the commands that make the ranker of it.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 
 ACL = Path(__file__).parents[2] / "shared" / "data" / "acl"
-AGAIN = 0.45  # nearly half of all citations repeat one that the same paper made before
+AGAIN = 0.25  # nearly half repeat one, but of dozens: a draft of data/acl is shorter than a real one
 FURTHER = 80  # references of references, at most
 
 

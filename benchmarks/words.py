@@ -14,10 +14,9 @@ from pathlib import Path
 from citerec import Recommender
 from citerec.contexts.read import read_contexts
 from citerec.groundwork.progress import no_progress
-from citerec.recommend import SearchOptions
 from citerec.retrieve.bm25s.build import build_scores
 from citerec.retrieve.index import build_index
-from citerec.retrieve.run import Run
+from citerec.retrieve.run import Run, SearchOptions
 
 ACM = Path(__file__).parents[2] / "shared" / "data" / "acm"
 SYSTEMS = ("bm25", "bm25s")

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from citerec.evaluation.results import Results as Results
     from citerec.index import Index as Index
     from citerec.recommend import Recommender as Recommender
-    from citerec.recommend import SearchOptions as SearchOptions
     from citerec.records import Answer as Answer
     from citerec.records import Context as Context
     from citerec.records import Filters as Filters
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from citerec.retrieve.candidates import Candidate as Candidate
     from citerec.retrieve.candidates import Candidates as Candidates
     from citerec.retrieve.run import Run as Run
+    from citerec.retrieve.run import SearchOptions as SearchOptions
     from citerec.systems import Recipe as Recipe
     from citerec.train.citebart import train_citebart as train_citebart
     from citerec.train.dense import train_encoder as train_encoder
@@ -64,7 +64,7 @@ _PLACES = {
     "Results": "citerec.evaluation.results",
     "Retriever": "citerec.retrieve.base",
     "Run": "citerec.retrieve.run",
-    "SearchOptions": "citerec.recommend",
+    "SearchOptions": "citerec.retrieve.run",
     "Topic": "citerec.contexts.topic",
     "evaluate": "citerec.evaluation.evaluate",
     "load_contexts": "citerec.contexts.read",

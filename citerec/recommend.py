@@ -4,18 +4,17 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from citerec.confidence import Calibration, made_for, open_calibration
-from citerec.contexts.keys import Mention, cited_until, mentions
+from citerec.contexts.keys import contexts_of_draft
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.errors import QueryError, SettingsError
-from citerec.groundwork.printable import printable
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
@@ -26,29 +25,11 @@ from citerec.retrieve.fusion import FusedRetriever, Fusion
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.jvm import search_threads
 from citerec.retrieve.opened import OpenIndex
-from citerec.retrieve.run import Run
+from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.steady import read_steadily
 from citerec.systems import Recipe, default_system, learnt_by_parts, open_rerankers
 
 _PART = 1000
-_KEPT_RECORDS = 1 << 15  # some 30 MB
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """Options for searching many topics.
-
-    Attributes:
-        rules: The leak rules.
-        explain: Whether candidates explain their scores.
-        threads: How many searches run at once.
-        latencies: A list to which the seconds of each search are appended, in no particular order.
-    """
-
-    rules: LeakRules = field(default_factory=LeakRules)
-    explain: bool = False
-    threads: int = 2
-    latencies: list[float] | None = None
 
 
 class Recommender:
@@ -82,7 +63,6 @@ class Recommender:
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
         self.calibration: Calibration | None = None
-        self._records: dict[str, Paper] = {}
 
     @classmethod
     def open(cls, index: str | Path, system: str | Path | Recipe | None = None) -> Self:
@@ -264,35 +244,11 @@ class Recommender:
         """An answer for each `<REF>` of a running text, in order; other arguments and errors as for `search`.
 
         If the paper that you write is in the index, give its id as `citing_id`: it is never recommended. Otherwise give
-        `citing_title`: systems with vectors search by the title too. Give what it cites already as `cited`: ids of papers
-        by citation key. What the text itself cites before a `<REF>` by a key (`\\cite{key}`, `[@key]`, `[key]`) counts
-        as cited before it, if `cited` has the key or the index has a paper of this id (not for `[12]`).
+        `citing_title`: systems with vectors search by the title too. Give what it cites already as `cited`: ids of
+        papers by citation key. What the text itself cites is found as `contexts_of_draft` says.
         """
-        own = {"citing_id": citing_id, "citing_title": citing_title}
-        before = self._cited_before(text, cited, citing_id)
-        contexts = (
-            replace(context, **own, cited_before=ids)
-            for context, ids in zip(contexts_of_text(text), before, strict=True)
-        )
+        contexts = contexts_of_draft(text, self.store, cited, citing_id=citing_id, citing_title=citing_title)
         return [self.search(context, k, filters, sort=sort, explain=explain, fold=fold) for context in contexts]
-
-    def _cited_before(
-        self, text: str, cited: Mapping[str, str] | None, citing_id: str | None
-    ) -> Sequence[tuple[str, ...] | None]:
-        """What a draft cites before each `<REF>`; None for each if nothing is known of what it cites."""
-        text = printable(text)  # as for its contexts
-        keys = {mention.key for mention in mentions(text) if not (mention.in_brackets and mention.key.isdecimal())}
-        own = {key: key for key in self.store.papers(keys, texts=False)}
-        named = {**own, **(cited or {})}
-
-        def paper_of(mention: Mention) -> str | None:
-            paper_id = named.get(mention.key)
-            return paper_id if paper_id != citing_id else None
-
-        listed = (paper_id for paper_id in (cited or {}).values() if paper_id != citing_id)
-        found = cited_until(text, paper_of, listed)
-        known = cited is not None or any(map(paper_of, mentions(text)))
-        return found if known else [None] * len(found)
 
     def search_many(
         self,
@@ -386,7 +342,7 @@ class Recommender:
         """The answer for a topic: its candidates with full records; `fold_to` so many hits, editions folded."""
         topic = topic_of(topic) if isinstance(topic, Context) else topic
         ids = [candidate.paper_id for candidate in candidates]
-        known = self._without_texts(ids) if fold_to else {}
+        known = self._index.records(ids) if fold_to else {}
         records = [known.get(paper_id) or Paper(paper_id) for paper_id in ids]
         groups = folded(records, fold_to) if fold_to else [[place] for place in range(len(ids))]
         papers = self.store.papers([ids[place] for group in groups for place in group])
@@ -442,22 +398,10 @@ class Recommender:
         for reranker in self._rerankers:
             head = candidates[: reranker.depth]
             ids = head.paper_ids()
-            papers = self.store.papers(ids) if reranker.reads_texts else self._without_texts(ids)
+            papers = self.store.papers(ids) if reranker.reads_texts else self._index.records(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(topic, candidates, papers, citances, explain=explain)
         return candidates[:k]
-
-    def _without_texts(self, paper_ids: Sequence[str]) -> dict[str, Paper]:
-        """Records without texts, by id. Many contexts find the same papers: these are read once."""
-        known = self._records
-        found = {paper_id: known[paper_id] for paper_id in paper_ids if paper_id in known}
-        if missing := [paper_id for paper_id in paper_ids if paper_id not in found]:
-            read = self.store.papers(missing, texts=False)
-            if len(self._records) > _KEPT_RECORDS:
-                self._records = {}  # a new one: other threads go on with the old one
-            self._records.update(read)
-            found |= read
-        return found
 
     def _citance(self, candidate: Candidate) -> Citance | None:
         if candidate.citance is None:

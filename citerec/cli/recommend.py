@@ -293,7 +293,7 @@ def _answer_contexts(
 ) -> None:
     from citerec.contexts.leaks import LeakRules
     from citerec.contexts.read import read_contexts
-    from citerec.recommend import SearchOptions
+    from citerec.retrieve.run import SearchOptions
 
     contexts = list(read_contexts(path))
     fold_to, depth = recommender.to_fold(k) if options["fold"] else (None, k)

@@ -1,10 +1,14 @@
-"""Citation keys in a draft: LaTeX `\\cite{key}`, pandoc `[@key]`, and `[key]`, with their places."""
+r"""Citation keys in a draft: LaTeX `\cite{key}`, pandoc `[@key]`, and `[key]`, with their places."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from citerec.records import MARKER
+from citerec.contexts.read import contexts_of_text
+from citerec.corpus.store import PaperStore
+from citerec.groundwork.printable import printable
+from citerec.records import MARKER, Context
 
 # Every pattern is linear: repeats are bounded, and no part can match what the next one matches.
 _KEY = r"[^\s,;\[\]{}@\\]{1,200}"
@@ -30,6 +34,42 @@ def mentions(text: str) -> Iterator[Mention]:
         for key in re.split(r"[,;]", listed):
             if key.strip():
                 yield Mention(match.start(), key.strip(), match["bracket"] is not None)
+
+
+def contexts_of_draft(
+    text: str,
+    store: PaperStore,
+    cited: Mapping[str, str] | None = None,
+    *,
+    citing_id: str | None = None,
+    citing_title: str | None = None,
+) -> list[Context]:
+    r"""The contexts of a draft's `<REF>`, in order, with what it cites before each; unknown if no citation is known.
+
+    What the text cites before a `<REF>` by a key (`\cite{key}`, `[@key]`, `[key]`) counts as cited before it, if
+    `cited` has the key or the store has a paper of this id; `[12]` must be in `cited`.
+
+    Args:
+        text: The draft.
+        store: The papers.
+        cited: Ids of papers that it cites already, by citation key.
+        citing_id: The paper that is written, if the store has it; it is never among what it cites.
+        citing_title: Its title, if not.
+    """
+    text = printable(text)
+    keys = {mention.key for mention in mentions(text) if not (mention.in_brackets and mention.key.isdecimal())}
+    named = {**{key: key for key in store.papers(keys, texts=False)}, **(cited or {})}
+
+    def paper_of(mention: Mention) -> str | None:
+        paper_id = named.get(mention.key)
+        return paper_id if paper_id != citing_id else None
+
+    before = cited_until(text, paper_of, (one for one in (cited or {}).values() if one != citing_id))
+    known = cited is not None or any(map(paper_of, mentions(text)))
+    return [
+        replace(context, citing_id=citing_id, citing_title=citing_title, cited_before=ids if known else None)
+        for context, ids in zip(contexts_of_text(text), before, strict=True)
+    ]
 
 
 def cited_until(

@@ -15,10 +15,10 @@ from citerec.evaluation.cost import Cost, Meter
 from citerec.evaluation.rank import Rules
 from citerec.evaluation.run import PooledRun, YearsOf, collect_run, read_run
 from citerec.evaluation.topics import Topics
-from citerec.recommend import Recommender, SearchOptions
+from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
 from citerec.retrieve.candidates import Candidate
-from citerec.retrieve.run import Run, as_run
+from citerec.retrieve.run import Run, SearchOptions, as_run
 from citerec.systems import Recipe, learnt_by_system
 
 Answer = Sequence[tuple[str, float] | Candidate]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _NAMED_FIELDS = 25
 _USUAL_K = 10
+_KEPT_RECORDS = 1 << 15  # some 30 MB
 
 
 class OpenIndex:
@@ -37,6 +38,7 @@ class OpenIndex:
         self.store = store
         self.rows = PaperRows.open(path / LUCENE) if isinstance(lucene, JavaError) else lucene.rows
         self._lucene = lucene
+        self._records: dict[str, Paper] = {}
         self._matching_rows = functools.lru_cache(8)(lambda filters: self.lucene.matching_rows(filters))
 
     @property
@@ -77,6 +79,18 @@ class OpenIndex:
         if not isinstance(self._lucene, JavaError):
             self._lucene.close()
         self.store.close()
+
+    def records(self, paper_ids: Sequence[str]) -> dict[str, Paper]:
+        """Records without texts, by id. Many contexts find the same papers: these are read once."""
+        known = self._records
+        found = {paper_id: known[paper_id] for paper_id in paper_ids if paper_id in known}
+        if missing := [paper_id for paper_id in paper_ids if paper_id not in found]:
+            read = self.store.papers(missing, texts=False)
+            if len(self._records) > _KEPT_RECORDS:
+                self._records = {}  # a new one: other threads go on with the old one
+            self._records.update(read)
+            found |= read
+        return found
 
     def number_of_hits(self, k: int | None) -> int:
         """k, or if it is None the usual number, at most the number of papers of the index.
@@ -141,7 +155,7 @@ class OpenIndex:
         found = found.taken(np.sort(firsts))
         if filters == NO_FILTERS:
             return found
-        papers = self.store.papers(found.paper_ids(), texts=False)
+        papers = self.records(found.paper_ids())
         passes = np.array([self._passes(papers[paper_id], filters) for paper_id in found.paper_ids()], bool)
         if filters.fields or filters.venues:
             passes &= np.isin(found.rows, self._matching_rows(Filters(fields=filters.fields, venues=filters.venues)))

@@ -2,9 +2,11 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from citerec.contexts.leaks import LeakRules
 from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError
 from citerec.groundwork.writing import write_failures, writing_file
@@ -18,6 +20,23 @@ FORM = "A run has lines of six columns: context Q0 paper rank score tag."
 _COLUMNS = ("context_id", "paper_id", "score")
 _LARGEST = 3e38
 """Limit of written scores: a little below the largest single-precision number, so that there are steps left."""
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """Options for searching many topics.
+
+    Attributes:
+        rules: The leak rules.
+        explain: Whether candidates explain their scores.
+        threads: How many searches run at once.
+        latencies: A list to which the seconds of each search are appended, in no particular order.
+    """
+
+    rules: LeakRules = field(default_factory=LeakRules)
+    explain: bool = False
+    threads: int = 2
+    latencies: list[float] | None = None
 
 
 class Run(Mapping[str, Mapping[str, float]]):

@@ -24,9 +24,10 @@ from citerec.evaluation.overlap import find_overlap
 from citerec.evaluation.reliability import reliability
 from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Progress, no_progress
-from citerec.recommend import Recommender, SearchOptions
+from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, Context, citing_name
 from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
 from citerec.train.groups import PROGRESS_EVERY, tell
 from citerec.version import __version__

@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from citerec.contexts.topic import Topic
-from citerec.recommend import Recommender, SearchOptions
+from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, Floats, features_of
 from citerec.retrieve.base import Retriever
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.lucene import LuceneRetriever
+from citerec.retrieve.run import SearchOptions
 from citerec.train.groups import PROGRESS_EVERY
 from citerec.train.own_contexts import drafted
 from citerec.train.withheld import WithheldCitances, hidden

@@ -16,7 +16,6 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import clean
 from citerec.errors import IndexUnusableError, QueryError, SettingsError
 from citerec.groundwork.progress import no_progress
-from citerec.recommend import SearchOptions
 from citerec.records import NO_FILTERS
 from citerec.retrieve.bm25s import Bm25sRetriever
 from citerec.retrieve.bm25s.analysis import stem, terms
@@ -25,6 +24,7 @@ from citerec.retrieve.bm25s.kernels import best_rows, compiled
 from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
 from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.lucene.tokens import analyzed
+from citerec.retrieve.run import SearchOptions
 from citerec.retrieve.verify import verify
 from tests.conftest import DEMO, Citerec, write_lines
 

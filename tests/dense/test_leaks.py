@@ -7,9 +7,10 @@ import orjson
 import pytest
 
 from citerec.errors import QueryError
-from citerec.recommend import Recommender, SearchOptions
+from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context, Filters, citing_name
 from citerec.retrieve.index import BuildOptions, build_index
+from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe, default_system
 from tests.conftest import write_lines
 

@@ -15,10 +15,11 @@ from citerec.contexts.read import read_contexts
 from citerec.corpus.bibtex_writer import bibtex_entries
 from citerec.evaluation.files import write_figures
 from citerec.groundwork.progress import no_progress
-from citerec.recommend import Recommender, SearchOptions
+from citerec.recommend import Recommender
 from citerec.retrieve.bm25s.build import build_scores
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import build_index, encode_index, open_store
+from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
 
 pytestmark = pytest.mark.shared

@@ -9,10 +9,11 @@ import pytest
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, QueryError, SettingsError
-from citerec.recommend import Recommender, SearchOptions
+from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context, Filters
 from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
 from citerec.retrieve.lucene.queries import SORTS, filtered
+from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
 from tests.conftest import DEMO, s2ag_paper, write_lines
 

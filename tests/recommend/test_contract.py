@@ -12,12 +12,12 @@ import pytest
 from citerec import RERANKERS, RETRIEVERS, Context, Filters, LeakRules, Recipe, Recommender
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.groundwork.progress import no_progress
-from citerec.recommend import SearchOptions
 from citerec.rerank.cross_encoder import CrossEncoder
 from citerec.rerank.cross_encoder_text import TextOptions
 from citerec.retrieve.citebart.citation import citation_of
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import BuildOptions, add_to_index, open_store
+from citerec.retrieve.run import SearchOptions
 from citerec.settings import setting_keys
 from citerec.systems import system_names
 from citerec.train.groups import Choice

@@ -8,8 +8,8 @@ import pytest
 from citerec import Context, LeakRules, Recommender, evaluate
 from citerec.contexts.topic import topic_of
 from citerec.diagnostics.sets import DEFAULT_SET, find_set, read_set
-from citerec.recommend import SearchOptions
 from citerec.records import Paper
+from citerec.retrieve.run import SearchOptions
 
 K = 20
 
