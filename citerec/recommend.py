@@ -355,6 +355,7 @@ class Recommender:
                 matches=self._retriever.explain(topic, candidates[group[0]]) if explain else (),
                 reasons=candidates[group[0]].reasons,
                 also=tuple(papers[ids[place]] for place in group[1:]),
+                cited_before=(topic.cited_before or ()).count(ids[group[0]]),
             )
             for rank, group in enumerate(groups, 1)
         )

@@ -203,6 +203,7 @@ class Hit:
         citance: The citing sentence that adds most to its score, if any.
         matches: The matching words, best first; empty unless `explain` is set.
         reasons: The features of the last ranking step, strongest first; empty unless `explain` is set.
+        cited_before: How often the draft cites it already.
         also: Other editions of the paper that the list had, such as its preprint, where they were folded.
     """
 
@@ -213,6 +214,7 @@ class Hit:
     matches: tuple[Match, ...] = ()
     reasons: tuple[Reason, ...] = ()
     also: tuple[Paper, ...] = ()
+    cited_before: int = 0
 
 
 FIRST = 10
@@ -302,6 +304,8 @@ def to_json(hit: Hit) -> dict[str, Any]:
         ]
     if hit.reasons:
         answer["reasons"] = [{"name": reason.name, "score": round(reason.score, 6)} for reason in hit.reasons]
+    if hit.cited_before:
+        answer["cited_before"] = hit.cited_before
     if hit.also:
         answer["also"] = [
             {"paper_id": json_id(other.paper_id), "title": other.title, "year": other.year, "venue": other.venue}

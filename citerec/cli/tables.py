@@ -29,6 +29,7 @@ _SHOWN_WORDS = 8
 _QUOTED = 160
 _SHOWN_FEATURES = 12
 _SHOWN_REASONS = 5
+_TIMES = {1: "once", 2: "twice"}
 
 
 def show_answer(
@@ -80,6 +81,9 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
     if paper.external_ids.get("DOI"):
         title.stylize(f"link https://doi.org/{paper.external_ids['DOI']}")
     lines = [title, about(paper)]
+    if hit.cited_before:
+        often = _TIMES.get(hit.cited_before, f"{hit.cited_before} times")
+        lines.append(Text("in your draft: ", style="green").append(f"you cite it already, {often}", "default"))
     if hit.also:
         lines.append(Text("also: ", style="green").append(also_named(hit), "default"))
     if tldr := tldrs.get(paper.paper_id):

@@ -1,0 +1,61 @@
+"""What a draft cites already, given to `recommend`: as a bibliography, as ids, and by the keys in the draft itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Citerec
+
+BIB = """
+@inproceedings{vaswani, title = {Attention is all you need}, author = {Ashish Vaswani and Noam Shazeer}, year = {2017}}
+@article{stranger, title = {A paper that no index has}, author = {Nobody}, year = {1990}}
+"""
+SENTENCE = "Deep networks learn representations <REF>."
+
+
+@pytest.fixture
+def bibliography(tmp_path: Path) -> Path:
+    (tmp_path / "refs.bib").write_text(BIB)
+    return tmp_path / "refs.bib"
+
+
+def hits(citerec_here: Citerec, index: Path, *arguments: object) -> list[dict[str, object]]:
+    run = citerec_here("recommend", *arguments, "--index", index, "--system", "hybrid", "--json", "-k", "5")
+    assert run.returncode == 0, run.stderr
+    found: list[dict[str, object]] = json.loads(run.stdout)
+    return found
+
+
+def test_a_bibliography_is_matched_and_raises_what_it_names(
+    hybrid_index: Path, bibliography: Path, citerec_here: Citerec
+) -> None:
+    run = citerec_here("recommend", SENTENCE, "--index", hybrid_index, "--cited", bibliography, "--system", "hybrid")
+    assert run.returncode == 0 and "has 1 of the 2 papers that the draft cites" in run.stderr
+    assert "you cite it already, once" in " ".join(run.stdout.split())
+    found = hits(citerec_here, hybrid_index, SENTENCE, "--cited", bibliography)
+    assert [hit["title"] for hit in found if hit.get("cited_before") == 1] == ["Attention Is All You Need"]
+    assert all("cited_before" not in hit for hit in hits(citerec_here, hybrid_index, SENTENCE))
+
+
+def test_ids_do_as_well_and_unknown_ones_are_counted(hybrid_index: Path, citerec_here: Citerec) -> None:
+    found = hits(citerec_here, hybrid_index, SENTENCE, "--cited-ids", "900000041,none-such")
+    assert [hit["paper_id"] for hit in found if hit.get("cited_before")] == [900000041]
+    run = citerec_here("recommend", SENTENCE, "--index", hybrid_index, "--cited-ids", "none-such")
+    assert "0 of the 1 papers" in run.stderr and "citerec index add" in run.stderr
+
+
+def test_places_of_a_draft_know_what_was_cited_before_them(
+    hybrid_index: Path, bibliography: Path, tmp_path: Path, citerec_here: Citerec
+) -> None:
+    draft = tmp_path / "draft.tex"
+    draft.write_text(
+        "Deep networks learn representations <REF>. Attention helps \\cite{vaswani}, it was \\cite{vaswani} shown. "
+        "Deep networks translate <REF>.\n"
+    )
+    run = citerec_here(
+        "recommend", "--file", draft, "--index", hybrid_index, "--cited", bibliography, "--system", "hybrid", "--json"
+    )
+    assert run.returncode == 0, run.stderr
+    times = [{hit.get("cited_before", 0) for hit in one["hits"]} for one in json.loads(run.stdout)]
+    assert times == [{0, 1}, {0, 2}]
