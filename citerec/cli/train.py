@@ -1,7 +1,5 @@
 """`citerec train`: rankers and encoders that learn from contexts."""
 
-import contextlib
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,7 @@ from citerec.cli.options import (
     share,
     with_options,
 )
+from citerec.cli.train_ltr import ltr
 from citerec.cli.train_tagger import tagger
 from citerec.cli.train_tldr import tldr
 from citerec.cli.train_transfer import transfer
@@ -66,70 +65,6 @@ def train() -> None:
 
     Repeat the command to resume the training of a reranker or an encoder.
     """
-
-
-@train.command(
-    epilog="Example: citerec train ltr --index indexes/acl. With contexts: citerec train ltr --contexts train.jsonl "
-    "--index indexes/acl"
-)
-@path_option(
-    "--contexts",
-    help="Contexts with cited papers, JSON Lines.  [default: the citing sentences of the index itself]",
-)
-@with_options(_dev)
-@index_option("The index whose candidates are ranked")
-@click.option(
-    "--also",
-    "also",
-    nargs=2,
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="INDEX CONTEXTS",
-    help="A further index with its contexts, for --portable. May be given several times.",
-)
-@click.option(
-    "--portable", is_flag=True, help="Make a ranker for other indexes: it learns from what these may have too."
-)
-@path_option("--out", help="The ranker to make, or to replace.  [default: into the index itself]")
-@_candidates_of("hybrid", "The system that finds candidates.")
-@_limit(8000)
-@number("--rounds", 500, "Trees, at most.")
-@number("--threads", 2, "Contexts searched at once.")
-@seed
-def ltr(
-    index_path: Path | None, out: Path | None, *, also: tuple[tuple[Path, Path], ...], portable: bool, **options: Any
-) -> None:
-    """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
-
-    It learns from a file of contexts or, without one, from the citing sentences of the index. Leak rules apply: neither
-    the citing paper's own sentences nor newer ones support a candidate.
-    """
-    from citerec.cli.tables import show_ranker
-    from citerec.groundwork.progress_bar import progress_bar
-    from citerec.retrieve.manifest import find_index
-    from citerec.train.groups import Choice
-    from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
-    from citerec.train.own_contexts import OWN, own_contexts
-
-    index = find_index(index_path)
-    if also and not portable:
-        raise click.UsageError("--also is for rankers that several indexes can use: add --portable")
-    if portable and not out:
-        raise click.UsageError("a portable ranker belongs to no index: give --out FOLDER")
-    place = out or index / "ltr"
-    base = FOR_EVERYONE if portable else LtrOptions(rounds=options["rounds"])
-    ranker = replace(base, system=options["system"], threads=options["threads"])
-    further = [
-        Source(folder, Choice(contexts, limit=options["limit"], seed=options["seed"])) for folder, contexts in also
-    ]
-    with progress_bar() as on_progress, contextlib.ExitStack() as stack:
-        name = None
-        if options["contexts"] is None:
-            options["contexts"] = stack.enter_context(own_contexts(index, options["limit"], options["seed"]))
-            name = OWN
-        sources = [Source(index, _choice(options), name), *further]
-        manifest = train_ltr(sources, place, ranker, on_progress)
-    show_ranker(place, manifest)
 
 
 @train.command(
@@ -411,6 +346,7 @@ def citebart(index_path: Path | None, out: Path | None, device: str | None, **op
     tell_dev(place, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
 
 
+train.add_command(ltr)
 train.add_command(tagger)
 train.add_command(tldr)
 train.add_command(transfer)

@@ -1,0 +1,84 @@
+"""`citerec train ltr`: the learnt ranker of an index, or one for any index."""
+
+import contextlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from citerec.cli.learning import dev_options, pop
+from citerec.cli.options import index_option, number, path_option, seed, with_options
+
+
+@click.command(
+    epilog="Example: citerec train ltr --index indexes/acl. With contexts: citerec train ltr --contexts train.jsonl "
+    "--index indexes/acl"
+)
+@path_option(
+    "--contexts",
+    help="Contexts with cited papers, JSON Lines.  [default: the citing sentences of the index itself]",
+)
+@with_options(dev_options("Contexts", "citing papers", 300))
+@index_option("The index whose candidates are ranked")
+@click.option(
+    "--also",
+    "also",
+    nargs=2,
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="INDEX CONTEXTS",
+    help="A further index with its contexts, for --portable. May be given several times.",
+)
+@click.option(
+    "--portable", is_flag=True, help="Make a ranker for other indexes: it learns from what these may have too."
+)
+@path_option("--out", help="The ranker to make, or to replace.  [default: into the index itself]")
+@click.option("--system", default="hybrid", metavar="NAME|FILE", help="The system that finds candidates.")
+@number("--limit", 8000, "Contexts to learn from, at most; sampled by the seed.")
+@number("--rounds", 500, "Trees, at most.")
+@number("--threads", 2, "Contexts searched at once.")
+@seed
+def ltr(
+    index_path: Path | None, out: Path | None, *, also: tuple[tuple[Path, Path], ...], portable: bool, **options: Any
+) -> None:
+    """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
+
+    It learns from a file of contexts or, without one, from the citing sentences of the index. Leak rules apply: neither
+    the citing paper's own sentences nor newer ones support a candidate.
+    """
+    from citerec.cli.tables import show_ranker
+    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.retrieve.manifest import find_index
+    from citerec.train.groups import Choice
+    from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
+    from citerec.train.own_contexts import OWN, own_contexts
+
+    index = find_index(index_path)
+    if also and not portable:
+        raise click.UsageError("--also is for rankers that several indexes can use: add --portable")
+    if portable and not out:
+        raise click.UsageError("a portable ranker belongs to no index: give --out FOLDER")
+    place = out or index / "ltr"
+    base = FOR_EVERYONE if portable else LtrOptions(rounds=options["rounds"])
+    ranker = replace(base, system=options["system"], threads=options["threads"])
+    further = [
+        Source(folder, Choice(contexts, limit=options["limit"], seed=options["seed"])) for folder, contexts in also
+    ]
+    with progress_bar() as on_progress, contextlib.ExitStack() as stack:
+        name = None
+        if options["contexts"] is None:
+            options["contexts"] = stack.enter_context(own_contexts(index, options["limit"], options["seed"]))
+            name = OWN
+        sources = [
+            Source(
+                index,
+                Choice(
+                    options["contexts"], seed=options["seed"], **pop(options, "dev", "dev_share", "dev_limit", "limit")
+                ),
+                name,
+            ),
+            *further,
+        ]
+        manifest = train_ltr(sources, place, ranker, on_progress)
+    show_ranker(place, manifest)
