@@ -129,7 +129,7 @@ def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditi
         meter.cost(len(topics)),
         recommender.remarks(),
         stated if recommender.calibration else (),
-        calibrated_on(recommender.path, recommender.recipe),
+        calibrated_on(recommender.path, recommender.recipe) if recommender.calibration else frozenset(),
     )
 
 
