@@ -30,6 +30,12 @@ class LtrSettings(PartSettings):
     """How the learnt ranker is used."""
 
     depth: int = Field(default=200, ge=1, description="how many candidates are reranked; the rest follow them")
+    again: float = Field(
+        default=0.0,
+        ge=-100,
+        le=100,
+        description="added to the scores of what the draft cites already; below 0 makes room for what is new",
+    )
     model: str | None = Field(
         default=None,
         description="folder of the learnt ranker; by default that of the index, else the one that comes with citerec",
@@ -115,7 +121,8 @@ class LtrReranker(Reranker):
             self._trees = lightgbm.Booster(model_file=path / MODEL)
         except lightgbm.basic.LightGBMError as error:
             raise ModelError(f"{path / MODEL} cannot be read", "Train it again: citerec train ltr") from error
-        self.depth = (settings or LtrSettings()).depth
+        chosen = settings or LtrSettings()
+        self.depth, self._again = chosen.depth, chosen.again
         self._columns = [list(FEATURES).index(name) for name in self.manifest.features]
 
     def rerank(
@@ -132,7 +139,8 @@ class LtrReranker(Reranker):
         if not head:
             return candidates
         features = features_of(topic, head, papers)[:, self._columns]
-        return reranked(candidates, self.scores(features), self.name, reasons=self.reasons(features) if explain else ())
+        scores = self.scores(features) + self._again * (head.signal("draft_times") > 0)
+        return reranked(candidates, scores, self.name, reasons=self.reasons(features) if explain else ())
 
     def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
         """The trees' score for each row of the features of the manifest, (rows,)."""

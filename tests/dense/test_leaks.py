@@ -83,7 +83,7 @@ def test_a_cross_encoder_that_does_not_help_is_not_asked(tmp_path: Path) -> None
     for folder in ("dense", "cross-encoder"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "manifest.json").write_bytes(orjson.dumps({"weight": 0.0}))
-    assert default_system(tmp_path) == "hybrid"
+    assert default_system(tmp_path) == "hybrid+ltr"
     (tmp_path / "cross-encoder" / "manifest.json").write_bytes(orjson.dumps({"weight": 0.5}))
     assert default_system(tmp_path) == "hybrid+cross-encoder"
 

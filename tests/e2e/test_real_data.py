@@ -23,7 +23,7 @@ from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
 
 pytestmark = pytest.mark.shared
-ONE_FIELD = ("lucene.bm25.k1=0.9", "lucene.bm25.b=0.4", "lucene.weights.title=0")
+ONE_FIELD = ("lucene.bm25.k1=0.9", "lucene.bm25.b=0.4", "lucene.weights.title=0", "lucene.near=0")
 
 
 @pytest.fixture(scope="module")

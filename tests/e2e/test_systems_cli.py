@@ -22,7 +22,7 @@ def test_words_and_vectors_in_one_command(citerec: Citerec) -> None:
     assert "252 papers have a vector of 384 numbers" in built.stdout
     said = citerec("recommend", SENTENCE, "--explain")
     assert said.returncode == 0, said.stderr
-    assert "System: hybrid, the best that indexes/demo supports." in said.stderr
+    assert "System: hybrid+ltr, the best that indexes/demo supports." in said.stderr
     assert "lifted by: words" in said.stdout
 
 
@@ -71,7 +71,6 @@ def test_what_was_trained_outlives_its_index(citerec_here: Citerec, index: Path,
 @pytest.mark.parametrize(
     ("system", "remedy"),
     [
-        ("hybrid+ltr", "citerec train ltr --contexts FILE --index"),
         ("hybrid+cross-encoder", "citerec train reranker --contexts FILE --index"),
         ("ncn", "citerec train ncn --contexts FILE --index"),
     ],

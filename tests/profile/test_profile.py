@@ -188,7 +188,7 @@ def test_a_stopped_encoding_goes_on_and_what_is_there_is_taken_over(
 
 def test_an_index_with_profiles_uses_them_by_default(index: Path, tmp_path: Path) -> None:
     shutil.copytree(index, without := tmp_path / "index", ignore=shutil.ignore_patterns("profile"))
-    assert (default_system(index), default_system(without)) == ("hybrid+profile", "hybrid")
+    assert (default_system(index), default_system(without)) == ("hybrid+profile", "hybrid+ltr")
     with Recommender.open(index) as opened:
         assert opened.recipe.retrievers.keys() == {"lucene", "dense", "profile"}
         assert opened.search(QUERY, 5)
@@ -201,7 +201,7 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     assert verify(here) == []
     add_to_index([tmp_path / "new.jsonl"], here)
     assert verify(here) == [f"{here / 'profile'} was made for other papers: make it again"]
-    assert default_system(here) == "hybrid"
+    assert default_system(here) == "hybrid+ltr"
     with pytest.raises(IndexUnusableError, match="made for other papers") as raised:
         Recommender.open(here, "profile")
     assert "citerec index encode" in raised.value.remedy

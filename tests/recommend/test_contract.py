@@ -34,7 +34,7 @@ EVERYTHING = tuple(str(900000001 + number) for number in range(252))
 CONTEXTS = [
     Context(SENTENCE, context_id="a"),
     Context("Probabilistic ranking of documents <REF>.", context_id="b", citing_year=2005, cited_before=EVERYTHING),
-    Context("Species evolve under selection <REF>.", context_id="c", citing_id="900000041"),
+    Context("Species evolve under selection <REF>.", context_id="c", citing_id="900000041", cited_before=EVERYTHING),
     Context("<REF>", context_id="empty"),
 ]
 
@@ -178,7 +178,7 @@ def test_what_an_index_lacks_is_said_with_its_remedy(demo_index: Path) -> None:
         with pytest.raises(SettingsError, match="has no vectors") as raised:
             Recommender.open(demo_index, name)
         assert "citerec index encode" in raised.value.remedy
-    for name, command in (("ltr", "train ltr"), ("cross-encoder", "train reranker"), ("ncn", "train ncn")):
+    for name, command in (("cross-encoder", "train reranker"), ("ncn", "train ncn")):
         with pytest.raises(SettingsError, match=f"has no {name}") as raised:
             Recommender.open(demo_index, f"bm25+{name}")
         assert command in raised.value.remedy

@@ -328,7 +328,11 @@ class _Build:
             name: slot.label if name == slot.family else family.label(facts, conditions=self._options.conditions)
             for name, family in FAMILIES.items()
             if name == slot.family
-            or (large and not family.sampled and (self._options.model or not family.needs_tagger))
+            or (
+                large
+                and not (family.sampled or family.on_the_spot)
+                and (self._options.model or not family.needs_tagger)
+            )
         }
         context = replace(candidate.context, labels={name: label for name, label in labels.items() if label})
         cell = {**candidate.cell._asdict(), "family": slot.family, "class": slot.label}
