@@ -40,7 +40,10 @@ def test_what_is_found_is_a_system_that_reaches_what_was_promised(hybrid_index: 
     assert {tried.recipe.fusion.method for tried in tuned.tried} == {"rrf", "weighted"}
     write_recipe(tuned, tmp_path / "fusion.toml")
     settings = Recipe.load(tmp_path / "fusion.toml")
-    assert (settings.fusion.method, list(settings.retrievers)) == (best.recipe.fusion.method, ["lucene", "dense", "draft"])
+    assert (settings.fusion.method, list(settings.retrievers)) == (
+        best.recipe.fusion.method,
+        ["lucene", "dense", "draft"],
+    )
     with Recommender.open(hybrid_index, settings) as recommender:
         assert len(recommender.learnt.tuned_on) == 60  # the demo's contexts name no citing paper
         assert recommender.learnt.learnt_from == frozenset()
