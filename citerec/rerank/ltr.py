@@ -96,9 +96,9 @@ class LtrReranker(Reranker):
     @classmethod
     def _place(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Path:
         named = folder or settings.model
-        if named or cls.is_default_at(index / cls.name) or not (for_everyone := shipped(SHIPPED)).is_dir():
+        if named or cls.is_default_at(index / cls.name) or not cls.ships():
             return trained_folder(cls, index, named, "ltr")
-        return for_everyone
+        return shipped(SHIPPED)
 
     @classmethod
     def is_default_at(cls, folder: Path) -> bool:
