@@ -14,6 +14,7 @@ from citerec.errors import InputError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Paper
+from citerec.retrieve.bm25s.build import renew_scores
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import BuildOptions, add_to_index, build_index, encode_index, open_store, recover
 from citerec.retrieve.manifest import Manifest
@@ -80,7 +81,9 @@ class Index:
         self.manifest = Manifest.read(self.path)
 
     def encode(self, model: str = "all-MiniLM-L6-v2", *, on_progress: Progress = no_progress, **options: Any) -> None:
-        """Makes a vector of each paper, so that it is found by meaning too. An interrupted run is resumed.
+        """Makes a vector of each paper, so that it is found by meaning too, and `bm25s`, which speeds up many searches.
+
+        An interrupted run is resumed.
 
         Args:
             model: The encoder of the papers, and later of the queries: a folder, or a name.
@@ -96,6 +99,7 @@ class Index:
         if unknown := sorted(options.keys() - known):
             raise InputError(f"encode has no option {unknown[0]!r}", f"Options are: {', '.join(sorted(known))}.")
         encode_index(self.path, DenseOptions(model, **options), on_progress)
+        renew_scores(self.path, on_progress)
 
     def recommender(self, system: str | Path | Recipe | None = None) -> Recommender:
         """Opens a system on this index; see `Recommender.open`."""

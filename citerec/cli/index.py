@@ -22,6 +22,7 @@ from citerec.groundwork.places import INDEXES
 from citerec.groundwork.tables import counted
 
 if TYPE_CHECKING:
+    from citerec.retrieve.bm25s.build import Bm25sManifest
     from citerec.retrieve.dense.build import DenseOptions
     from citerec.retrieve.manifest import Manifest
 
@@ -117,6 +118,7 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
     new one is ready. Repeat the command to resume an interrupted build.
     """
     from citerec.groundwork.progress_bar import progress_bar
+    from citerec.retrieve.bm25s.build import renew_scores
     from citerec.retrieve.index import DENSE, BuildOptions, build_index
     from citerec.retrieve.lucene.archive import make_archive
 
@@ -124,11 +126,13 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
     before = _papers_before(out)
     with progress_bar() as on_progress:
         manifest = build_index(sources, out, BuildOptions(**options, dense=dense), on_progress)
+        scores = renew_scores(out, on_progress) if dense else None
         on_progress("preparing Java", 0, 1)
         make_archive(out)
     _tell(out, manifest, "built")
     if dense:
         _tell_vectors(out / DENSE)
+    _tell_scores(scores)
     _tell_old_vectors(out, manifest)
     if manifest.counts.papers < _SUSPICIOUS * before:
         note(f"The previous index had {before:,} papers: are the sources complete?")
@@ -150,6 +154,7 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
     from citerec.groundwork.progress_bar import progress_bar
+    from citerec.retrieve.bm25s.build import renew_scores
     from citerec.retrieve.dense.manifest import has_vectors
     from citerec.retrieve.index import DENSE, BuildOptions, add_to_index
     from citerec.retrieve.manifest import find_index
@@ -158,9 +163,11 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     dense = _dense_options(options, wanted=bool(_given_names()), before=path / DENSE)
     with progress_bar() as on_progress:
         manifest = add_to_index(sources, path, BuildOptions(**options, dense=dense), on_progress)
+        scores = renew_scores(path, on_progress) if has_vectors(path / DENSE) else None
     _tell(path, manifest, "brought up to date")
     if has_vectors(path / DENSE):
         _tell_vectors(path / DENSE, added=True)
+    _tell_scores(scores)
     _tell_old_vectors(path, manifest)
 
 
@@ -180,11 +187,14 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
 def encode(path: Path | None, retriever: str, **options: Any) -> None:
     """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
+    With the vectors it makes scores of words (bm25s), which speed up the search for many contexts.
     What is there is kept until the new folder is complete. Texts that the same model has encoded
     before are not encoded again. Repeat the command to resume an interrupted run.
     """
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.base import RETRIEVERS
+    from citerec.retrieve.bm25s.build import renew_scores
+    from citerec.retrieve.index import DENSE
     from citerec.retrieve.manifest import find_index
 
     found = find_index(path)
@@ -193,10 +203,12 @@ def encode(path: Path | None, retriever: str, **options: Any) -> None:
     assert dense is not None
     with progress_bar() as on_progress:
         told = part.encode(found, dense, on_progress)
+        scores = renew_scores(found, on_progress) if retriever == DENSE else None
     if told:
         say(told)
     else:
         _tell_vectors(found / part.name)
+    _tell_scores(scores)
 
 
 @index.command(epilog="Example: citerec index info indexes/acm")
@@ -322,6 +334,11 @@ def _tell_vectors(folder: Path, *, added: bool = False) -> None:
     if faiss.recall < RECALL:
         further = f"Search further with --set {folder.name}.probe=…"
         note(f"That is less than {RECALL:.0%}: another --kind finds more. {further}")
+
+
+def _tell_scores(made: "Bm25sManifest | None") -> None:
+    if made:
+        say(f"{made} make many searches faster.")
 
 
 def _tell_old_vectors(path: Path, manifest: "Manifest") -> None:

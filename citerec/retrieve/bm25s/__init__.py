@@ -17,7 +17,7 @@ from citerec.groundwork.progress import Progress
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.bm25s.analysis import terms
-from citerec.retrieve.bm25s.build import BEGINS, NAME, ROWS, SCORES, VOCABULARY, Bm25sManifest, Scoring, build_scores
+from citerec.retrieve.bm25s.build import BEGINS, NAME, ROWS, SCORES, VOCABULARY, Bm25sManifest, build_scores
 from citerec.retrieve.bm25s.kernels import add_scores, best_rows, compiled
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.files import mapped
@@ -75,6 +75,15 @@ class Bm25sRetriever(Retriever):
         return cls(index, settings)
 
     @classmethod
+    def fits(cls, index: "OpenIndex", words: LuceneSettings) -> bool:
+        """Whether the index has scores of its papers that `lucene` with some settings can use."""
+        try:
+            made = Bm25sManifest.read(index.path / NAME)
+        except IndexUnusableError:
+            return False
+        return made.store == index.manifest.fingerprint and made.scores_as(words)
+
+    @classmethod
     def for_lucene(cls, index: "OpenIndex", words: LuceneSettings) -> Self:
         """Opens it to score titles and abstracts as `lucene` would with some settings.
 
@@ -83,7 +92,7 @@ class Bm25sRetriever(Retriever):
         """
         own = {name: getattr(words, name) for name in Bm25sSettings.model_fields}
         made = cls.open(index, Bm25sSettings(**own))
-        if words.weights.abstract or Scoring.of(words) != Scoring(**made.manifest.scoring):
+        if not made.manifest.scores_as(words):
             held = ", ".join(f"{name} {value:g}" for name, value in made.manifest.scoring.items())
             raise SettingsError(
                 f"the scores of {NAME} in {index.path} are for {held}, and no weight of abstracts",
@@ -94,8 +103,7 @@ class Bm25sRetriever(Retriever):
     @classmethod
     def encode(cls, index: Path, _options: Any, on_progress: Progress) -> str:
         """Makes the scores of all terms."""
-        made = build_scores(index, on_progress)
-        return f"{made.postings:,} scores of {made.terms:,} words in {made.papers:,} papers are in {index / NAME}."
+        return f"{build_scores(index, on_progress)} are in {index / NAME}."
 
     def __init__(self, index: "OpenIndex", settings: Bm25sSettings | None = None) -> None:
         self.settings = settings or Bm25sSettings()

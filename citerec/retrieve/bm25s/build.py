@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from citerec.corpus.store import PaperStore
+from citerec.errors import IndexUnusableError
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import remove, write_json
@@ -40,6 +41,7 @@ VOCABULARY, PARAMETERS = "vocab.index.json", "params.index.json"
 _FILES = (SCORES, ROWS, BEGINS, VOCABULARY, PARAMETERS, "years.npy", "citations.npy")
 
 _WORK, _TERMS = ".postings", "terms.txt"
+_MOST_PAPERS = 5_000_000  # a search adds up in an array of all papers; more are made only when asked for
 _BATCH = 1000
 _COMMIT_EVERY = 20_000
 _PART = 1 << 20
@@ -82,6 +84,13 @@ class Bm25sManifest(MadeManifest):
     terms: int
     postings: int
 
+    def __str__(self) -> str:
+        return f"{self.postings:,} scores of {self.terms:,} words in {self.papers:,} papers"
+
+    def scores_as(self, words: LuceneSettings) -> bool:
+        """Whether `lucene` with some settings gives titles and abstracts these scores."""
+        return not words.weights.abstract and Scoring.of(words) == Scoring(**self.scoring)
+
 
 def build_scores(index: Path, on_progress: Progress, scoring: Scoring | None = None) -> Bm25sManifest:
     """Makes the scores of all terms of an index. An interrupted run is resumed.
@@ -122,6 +131,21 @@ def build_scores(index: Path, on_progress: Progress, scoring: Scoring | None = N
         )
         made.write(folder)
         return made
+
+
+def renew_scores(index: Path, on_progress: Progress) -> Bm25sManifest | None:
+    """Makes the scores of an index with vectors, so that many searches are faster; errors as for `build_scores`.
+
+    Returns:
+        What was made; nothing if the scores are there, or if there are so many papers that they would cost too much.
+    """
+    manifest = Manifest.read(index)
+    try:
+        if Bm25sManifest.read(index / NAME).store == manifest.fingerprint:
+            return None
+    except IndexUnusableError:
+        pass
+    return build_scores(index, on_progress) if manifest.counts.papers <= _MOST_PAPERS else None
 
 
 def _write_postings(work: Path, store: PaperStore, journal: Journal, papers: int, on_progress: Progress) -> None:

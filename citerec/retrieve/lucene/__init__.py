@@ -1,7 +1,8 @@
 """Searching the Lucene indexes: BM25 over weighted fields, citing sentences, exact filters."""
 
+import functools
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,15 +62,19 @@ class LuceneRetriever(Retriever):
     @classmethod
     def open(cls, index: "OpenIndex", settings: LuceneSettings) -> "LuceneRetriever":
         """The retriever of the open index, which was opened with these settings."""
-        if settings.engine == "bm25s":
+        if settings.engine != "lucene":
             from citerec.retrieve.bm25s import Bm25sRetriever
 
-            index.lucene._engine = Bm25sRetriever.for_lucene(index, settings)
+            if settings.engine == "bm25s":
+                index.lucene._engine = Bm25sRetriever.for_lucene(index, settings)
+            elif Bm25sRetriever.fits(index, settings):
+                index.lucene._open_engine = functools.partial(Bm25sRetriever.for_lucene, index, settings)
         return index.lucene
 
     def __init__(self, path: Path, settings: LuceneSettings | None = None) -> None:
         self.settings = settings or LuceneSettings()
         self._engine: Bm25sRetriever | None = None
+        self._open_engine: Callable[[], Bm25sRetriever] | None = None
         self.rows = PaperRows.open(path)
         has_citances = (path / "citances").is_dir()
         with java_failures(f"opening {path}", IndexUnusableError):
@@ -90,6 +95,12 @@ class LuceneRetriever(Retriever):
             self._papers.reader.close()
             if self._citances is not None:
                 self._citances.reader.close()
+
+    def prepare(self, topics: Sequence[Topic]) -> Sequence[None]:
+        """Nothing; but several topics are worth the start of a faster engine, which takes longer than one search."""
+        if len(topics) > 1 and self._engine is None and self._open_engine is not None:
+            self._engine = self._open_engine()
+        return [None] * len(topics)
 
     def search(
         self,

@@ -56,10 +56,10 @@ class LuceneSettings(TopicTexts):
         le=1,
         description="weight of each further citance of a paper, against its better one",
     )
-    engine: Literal["lucene", "bm25s"] = Field(
-        default="lucene",
-        description="what scores titles and abstracts; `bm25s` is several times as fast, and needs its folder in the "
-        "index: `citerec index encode --retriever bm25s`",
+    engine: Literal["auto", "lucene", "bm25s"] = Field(
+        default="auto",
+        description="what scores titles and abstracts: `bm25s`, from scores computed before, is several times as fast; "
+        "auto takes it for several topics at once where the index has scores of these settings",
     )
 
 
