@@ -1,7 +1,8 @@
 """The features of candidates for learning to rank. They use only what the search used under its leak rules.
 
 Most are ranks among the candidates, shares of the best one, or differences from it, and so mean the same in every
-index: `PORTABLE`. The others, such as scores, are for rankers that learn on the index that they rank.
+index: `PORTABLE`. The others are for rankers that learn on the index that they rank: scores, and citation counts, for
+how much these say depends on how contexts and papers were chosen.
 """
 
 import math
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.contexts.leaks import LeakRules
+from citerec.contexts.near import names_before
 from citerec.contexts.topic import Topic
 from citerec.records import MARKER, Paper
 from citerec.retrieve.candidates import Candidates
@@ -62,11 +64,13 @@ FEATURES: dict[str, Feature] = {
     "citance_2 share": Feature("second best citing sentence, relative to the best of all", "citing sentences"),
     "dense gap": Feature("how far its cosine is below the best", "vectors"),
     "citing papers": Feature("papers of the index known to cite it", "citation count", portable=False),
-    "citing papers rank": Feature("rank among the candidates: papers of the index known to cite it", "citation count"),
+    "citing papers rank": Feature(
+        "rank among the candidates: papers of the index known to cite it", "citation count", portable=False
+    ),
     "log citations": Feature(
         "logarithm of 1 + the citation count that the corpus gives", "citation count", portable=False
     ),
-    "citations rank": Feature("rank among the candidates: that citation count", "citation count"),
+    "citations rank": Feature("rank among the candidates: that citation count", "citation count", portable=False),
     "age": Feature("years from the paper to the citing paper", "age"),
     "common authors": Feature("authors whom the paper shares with the citing paper", "authors in common"),
     "same venue": Feature("whether both have the same venue", "venue in common"),
@@ -82,6 +86,7 @@ FEATURES: dict[str, Feature] = {
     "name in sentence": Feature("whether the sentence has the name before the title's colon", "words of the title"),
     "authors named": Feature("authors whose last name the sentence has", "authors named"),
     "first author near": Feature("whether the first author's last name stands before the marker", "authors named"),
+    "named before": Feature("share of the names right before the marker that are its authors", "authors named"),
     "sentence words": Feature("how many different words the sentence has", "the sentence itself"),
     "section": Feature("the section of the sentence, as a number", "the sentence itself", portable=False),
     "intent": Feature("why the paper is cited, as a number", "the sentence itself", portable=False),
@@ -107,9 +112,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         *(name for name in FEATURES if name.startswith(("citance", "citing papers"))),
         *("draft cocited rank", "draft coupled rank"),
     ),
-    "citation counts": ("log citations", "citations rank"),
     "years": ("age",),
-    "authors": ("common authors", "draft authors", "authors named", "first author near"),
+    "authors": ("common authors", "draft authors", "authors named", "first author near", "named before"),
     "venues": ("same venue", "draft venue"),
     "draft": tuple(name for name in FEATURES if name.startswith(("cited ", "draft "))),
 }
@@ -197,6 +201,7 @@ def _of_words(topic: Topic, records: Sequence[Paper]) -> dict[str, npt.ArrayLike
     last = before.split()
     sentence, named = words_of(topic.text), words_of(text)
     just_named = words_of(" ".join(last[-_NEAR - 2 :]))
+    names = names_before(topic)
     return {
         "title in sentence": share(sentence),
         "title near": share(words_of(" ".join(last[-_NEAR:]))) if marker else _UNKNOWN,
@@ -209,6 +214,7 @@ def _of_words(topic: Topic, records: Sequence[Paper]) -> dict[str, npt.ArrayLike
         "first author near": (
             [bool(_last_names(one.authors[:1]) & just_named) for one in records] if marker else _UNKNOWN
         ),
+        "named before": [len(_last_names(one.authors) & names) / len(names) for one in records] if names else _UNKNOWN,
         "sentence words": len(sentence),
         "section": _section(topic.context.section),
         "intent": _place(topic.context.intent, _INTENTS),

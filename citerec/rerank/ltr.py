@@ -22,6 +22,7 @@ from citerec.settings import PartSettings
 
 KIND = "citerec-ltr"
 MODEL = "model.txt"
+_FUSED = "fused share"
 SHIPPED = "ranker"
 """The folder of the ranker that comes with citerec."""
 
@@ -29,9 +30,9 @@ SHIPPED = "ranker"
 class LtrSettings(PartSettings):
     """How the learnt ranker is used."""
 
-    depth: int = Field(default=200, ge=1, description="how many candidates are reranked; the rest follow them")
+    depth: int = Field(default=300, ge=1, description="how many candidates are reranked; the rest follow them")
     again: float = Field(
-        default=0.0,
+        default=-0.5,
         ge=-100,
         le=100,
         description="added to the scores of what the draft cites already; below 0 makes room for what is new",
@@ -51,6 +52,8 @@ class LtrManifest(ModelManifest):
     system: str
     depth: int
     features: tuple[str, ...]
+    start: float = 0.0
+    """Weight of the fused score, as a share of the best one, to which the trees add: see `started`."""
     gain: dict[str, float]
     """Share of each feature in the gain of the trees."""
     training: dict[str, Any]
@@ -138,23 +141,36 @@ class LtrReranker(Reranker):
         head = candidates[: self.depth]
         if not head:
             return candidates
-        features = features_of(topic, head, papers)[:, self._columns]
-        scores = self.scores(features) + self._again * (head.signal("draft_times") > 0)
-        return reranked(candidates, scores, self.name, reasons=self.reasons(features) if explain else ())
+        features = features_of(topic, head, papers)
+        again = self._again * (head.signal("draft_times") > 0)
+        reasons = self.reasons(features, again) if explain else ()
+        return reranked(candidates, self.scores(features) + again, self.name, reasons=reasons)
 
     def scores(self, features: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
-        """The trees' score for each row of the features of the manifest, (rows,)."""
-        # One thread: several contexts are ranked at once, and 200 rows are too few to split.
-        return np.asarray(self._trees.predict(features, num_threads=1))
+        """The score for each row of `features_of`, (rows,)."""
+        # One thread: several contexts are ranked at once, and some hundred rows are too few to split.
+        added = np.asarray(self._trees.predict(features[:, self._columns], num_threads=1))
+        return np.asarray(started(features, self.manifest.start) + added)
 
-    def reasons(self, features: npt.NDArray[np.float32]) -> list[tuple[Reason, ...]]:
+    def reasons(self, features: npt.NDArray[np.float32], again: npt.ArrayLike = 0.0) -> list[tuple[Reason, ...]]:
         """The reasons that add up to the score of each row, except for a constant.
 
-        The SHAP values of the trees (Lundberg et al., 2020, as computed by LightGBM), summed by kind of feature.
+        `again`, (rows,) or a number, was added for what the draft cites already. The SHAP values of the trees (Lundberg et al., 2020, as computed by LightGBM), summed by kind of feature.
         """
-        values = np.asarray(self._trees.predict(features, num_threads=1, pred_contrib=True))
+        values = np.asarray(self._trees.predict(features[:, self._columns], num_threads=1, pred_contrib=True))
         kinds = list(dict.fromkeys(feature.kind for feature in FEATURES.values()))
         sums = np.zeros((len(values), len(kinds)))
         for column, name in enumerate(self.manifest.features):
             sums[:, kinds.index(FEATURES[name].kind)] += values[:, column]
+        sums[:, kinds.index(FEATURES[_FUSED].kind)] += started(features, self.manifest.start)
+        sums[:, kinds.index(FEATURES["cited before"].kind)] += again
         return [strongest(map(Reason, kinds, row)) for row in sums.tolist()]
+
+
+def started(features: npt.NDArray[np.float32], weight: float) -> npt.NDArray[np.float64]:
+    """What the trees add to: a weight times the fused score as a share of the best one, (rows,).
+
+    Trees that learnt what to add to it hold better on other corpora than trees alone: docs/ranker.md.
+    """
+    share: npt.NDArray[np.float64] = weight * np.nan_to_num(features[:, list(FEATURES).index(_FUSED)].astype(float))
+    return share
