@@ -1,10 +1,11 @@
-"""Makes the contexts of the ranker for everyone, of data/acl and data/acm: python benchmarks/ranker.py FOLDER [--seed 0].
+"""Makes the contexts of the ranker for everyone: python benchmarks/ranker.py FOLDER [--seed 0].
 
 data/acl says what the training papers cite (`edges-train.tsv.gz`), but only within the Anthology, some six each, and
 not in which order. A draft is made of it: the other references of the citing paper and, since drafts cite dozens,
 references of these, in random order, up to a random place. In AGAIN of the drafts the cited paper is among them, at a
-random place. The drafts of data/acm are real; contexts that cite a paper for the first time are written twice, for these
-are harder to find, and what the draft cites already would push them down. docs/train.md has the commands that make the ranker of it.
+random place. The drafts of data/acm are real. Contexts that cite a paper for the first time are written twice there:
+these are harder to find, and what the draft cites already would push them down. docs/train.md has the commands that
+make the ranker of both.
 """
 
 import argparse

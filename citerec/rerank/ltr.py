@@ -152,10 +152,11 @@ class LtrReranker(Reranker):
         added = np.asarray(self._trees.predict(features[:, self._columns], num_threads=1))
         return np.asarray(started(features, self.manifest.start) + added)
 
-    def reasons(self, features: npt.NDArray[np.float32], again: npt.ArrayLike = 0.0) -> list[tuple[Reason, ...]]:
+    def reasons(self, features: npt.NDArray[np.float32], again: Any = 0.0) -> list[tuple[Reason, ...]]:
         """The reasons that add up to the score of each row, except for a constant.
 
-        `again`, (rows,) or a number, was added for what the draft cites already. The SHAP values of the trees (Lundberg et al., 2020, as computed by LightGBM), summed by kind of feature.
+        The SHAP values of the trees (Lundberg et al., 2020, as computed by LightGBM), summed by kind of feature.
+        `again` is what was added for papers that the draft cites already: a number, or (rows,).
         """
         values = np.asarray(self._trees.predict(features[:, self._columns], num_threads=1, pred_contrib=True))
         kinds = list(dict.fromkeys(feature.kind for feature in FEATURES.values()))

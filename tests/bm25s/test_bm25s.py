@@ -19,7 +19,7 @@ from citerec.groundwork.progress import no_progress
 from citerec.records import NO_FILTERS
 from citerec.retrieve.bm25s import Bm25sRetriever
 from citerec.retrieve.bm25s.analysis import stem, terms
-from citerec.retrieve.bm25s.build import Bm25sManifest, Scoring, build_scores, kept_length
+from citerec.retrieve.bm25s.build import Bm25sManifest, Scoring, build_scores, kept_length, renew_scores
 from citerec.retrieve.bm25s.kernels import best_rows, compiled
 from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
 from citerec.retrieve.lucene.jvm import java_class, java_failures
@@ -180,6 +180,34 @@ def test_as_the_engine_it_must_have_been_made_for_the_same_settings(index: Path,
         Recommender.open(index, Recipe.load("bm25", ["lucene.engine=bm25s", f"lucene.{change}"]))
 
 
+def test_by_default_it_is_the_engine_of_several_searches_where_it_fits(index: Path, demo_index: Path) -> None:
+    contexts = contexts_of_demo()[:3]
+    for place, settings, used in (
+        (index, [], True),
+        (index, ["lucene.bm25.k1=0.9"], False),
+        (index, ["lucene.engine=lucene"], False),
+        (demo_index, [], False),
+    ):
+        with Recommender.open(place, Recipe.load("lucene", settings)) as opened:
+            one = opened.search(contexts[0], 10)
+            assert opened._index.lucene._engine is None  # starting it takes longer than one search
+            found = opened.search_many(contexts, 10)
+            assert (opened._index.lucene._engine is not None) == used
+            expected = {hit.paper.paper_id: pytest.approx(hit.score, rel=TOLERANCE) for hit in one}
+            assert found[contexts[0].context_id] == expected
+
+
+def test_vectors_bring_its_scores(hybrid_index: Path, tmp_path: Path) -> None:
+    shutil.copytree(hybrid_index, here := tmp_path / "index")
+    assert renew_scores(here, no_progress) is None  # `index encode` made them
+    add_to_index([write_lines(tmp_path / "new.jsonl", [{"paper_id": "new", "title": "An okapi"}])], here)
+    with Recommender.open(here, "lucene") as opened:  # those of the papers before are not used
+        opened.search_many(contexts_of_demo()[:2], 5)
+        assert opened._index.lucene._engine is None
+    made = renew_scores(here, no_progress)
+    assert made is not None and made.papers == 253
+
+
 def test_equal_papers_are_in_order_of_id_at_every_depth(tmp_path: Path) -> None:
     papers = [{"paper_id": f"p{n}", "title": ("okapi twin", "okapi")[n % 3 == 0]} for n in range(60)]
     build_index([write_lines(tmp_path / "papers.jsonl", papers)], tmp_path / "index")
@@ -294,10 +322,8 @@ def test_old_scores_are_refused_and_made_again(index: Path, tmp_path: Path, cite
     assert "--retriever bm25s" in missing.value.remedy
 
 
-def test_it_is_a_part_of_recipes(hybrid_index: Path, index: Path, tmp_path: Path) -> None:
-    shutil.copytree(hybrid_index, here := tmp_path / "index")
-    shutil.copytree(index / "bm25s", here / "bm25s")
-    with Recommender.open(here, "bm25s+dense") as ours, Recommender.open(here, "bm25+dense") as lucene:
+def test_it_is_a_part_of_recipes(hybrid_index: Path) -> None:
+    with Recommender.open(hybrid_index, "bm25s+dense") as ours, Recommender.open(hybrid_index, "bm25+dense") as lucene:
         contexts = contexts_of_demo()[:5]
         found = ours.search_many(contexts, 10, options=SearchOptions(threads=2))
         expected = lucene.search_many(contexts, 10)

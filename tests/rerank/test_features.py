@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from citerec.contexts.near import names_before
 from citerec.contexts.topic import topic_of
 from citerec.records import Context, Paper
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, features_of
@@ -82,6 +83,13 @@ def test_a_sentence_without_a_marker_has_no_words_before_it() -> None:
     assert found["title in sentence"] == 1
 
 
+def test_names_right_before_the_marker() -> None:
+    for text, expected in (("Lee and Moe <REF> show trees.", 0.5), ("Moe et al. <REF> show trees.", 0)):
+        found = features_of(topic_of(Context(text)), CANDIDATES, PAPERS)[0, list(FEATURES).index("named before")]
+        assert found == expected
+    assert math.isnan(row()["named before"]) == (not names_before(topic_of(CONTEXT)))
+
+
 def test_what_a_candidate_has_to_do_with_the_draft() -> None:
     cited = (Paper("3", "Forests", authors=("Ada Lee", "Cy Moe"), venue="acl"), PAPERS["1"])
     context = replace(CONTEXT, cited_before=("3", "1", "1"))
@@ -103,4 +111,4 @@ def test_what_a_candidate_has_to_do_with_the_draft() -> None:
 def test_every_feature_is_explained_and_the_groups_are_features() -> None:
     assert all(feature.meaning and feature.kind for feature in FEATURES.values())
     assert {name for names in GROUPS.values() for name in names} <= set(FEATURES)
-    assert not {"fused", "bm25", "dense", "log citations", "has abstract", "section"} & set(PORTABLE)
+    assert not {"fused", "bm25", "dense", "citations rank", "has abstract", "section"} & set(PORTABLE)
