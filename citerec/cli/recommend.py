@@ -14,6 +14,7 @@ from citerec.records import MARKER
 
 if TYPE_CHECKING:
     from citerec.contexts.topic import Topic
+    from citerec.drafts import Draft, Place
     from citerec.generate.tldr import Tldr
     from citerec.recommend import Recommender
     from citerec.records import Answer, Filters, Hit, Paper
@@ -99,10 +100,11 @@ def recommend(
     assignments: tuple[str, ...],
     **options: Any,
 ) -> None:
-    """Recommend papers to cite at <REF> in SENTENCE.
+    r"""Recommend papers to cite at <REF> in SENTENCE.
 
     A text may contain several <REF>: each is answered. Without one, the whole text is the query. The text
-    comes from the argument, from --file, or from standard input.
+    comes from the argument, from --file, or from standard input. In a LaTeX or Markdown --file,
+    \cite{?}, \cite{TODO}, \todo{cite …} and [@?] are places too; comments, formulas and figures are left out.
     """
     if sum((as_json, as_bibtex, trec is not None)) > 1:
         raise click.UsageError("--json, --bibtex and --trec exclude each other")
@@ -119,7 +121,7 @@ def recommend(
     _refuse_with_contexts(contexts, "title", "citing", "cited", "cited_ids")
     if options["min_confidence"] is not None and options["sort"] != "relevance":
         raise click.UsageError("--min-confidence does not go with --sort")
-    text = "" if contexts else _text(sentence, file)
+    draft = None if contexts else _draft(sentence, file)
     from citerec.recommend import Recommender
     from citerec.records import Filters
     from citerec.retrieve.manifest import find_index
@@ -135,12 +137,13 @@ def recommend(
 
         raise not_calibrated(index, recommender.recipe, name)
     shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
-    if contexts:
+    if draft is not None:
+        _answer_draft(recommender, draft, k, filters, shape, trec, options)
+    else:
+        assert contexts is not None
         if options["sort"] != "relevance":
             raise click.UsageError("--sort does not go with --contexts")
         _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
-    else:
-        _answer_text(recommender, text, k, filters, shape, trec, options)
     for remark in recommender.remarks():
         note(remark)
     if system is None and not as_json:  # printed last, so that an error stays one line
@@ -158,21 +161,19 @@ def _refuse_with_contexts(contexts: Path | None, *names: str) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} does not go with --contexts, {_CONTEXTS_SAY[name]}")
 
 
-def _text(sentence: str | None, file: Path | None) -> str:
+def _draft(sentence: str | None, file: Path | None) -> "Draft":
+    from citerec.drafts import Draft, read_draft
+
     if sentence is not None:
-        return sentence
+        return Draft(sentence)
+    if file is not None and str(file) != "-":
+        return read_draft(file)
+    if file is None and sys.stdin.isatty():
+        raise click.UsageError(f'give a SENTENCE, for example "… was shown by {MARKER} …"')
     try:
-        if file is not None and str(file) != "-":
-            return file.read_text(encoding="utf-8")
-        if file is None and sys.stdin.isatty():
-            raise click.UsageError(f'give a SENTENCE, for example "… was shown by {MARKER} …"')
-        return sys.stdin.buffer.read().decode("utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {file}: {error.strerror or error}", "Give a text file.") from error
+        return Draft(sys.stdin.buffer.read().decode("utf-8"))
     except UnicodeDecodeError as error:
-        raise InputError(
-            f"{file or 'standard input'} is not UTF-8 (byte {error.start})", "Save it as UTF-8."
-        ) from error
+        raise InputError(f"standard input is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
 
 
 def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str] | None:
@@ -220,12 +221,14 @@ def _answer_json(answer: "Answer", *, tldr: bool) -> dict[str, Any]:
     return {"hits": _hits_json(answer.hits, tldr=tldr), "confidence": stated, "nothing_fits": not answer.hits}
 
 
-def _print_json(answers: "list[Answer]", *, tldr: bool, whole: bool) -> None:
+def _print_json(answers: "list[Answer]", places: "Sequence[Place]", *, tldr: bool, whole: bool) -> None:
     """Prints a list of hits or, with `whole` or for several answers, an object for each answer."""
     if len(answers) == 1 and not whole:
         print_json(_hits_json(answers[0].hits, tldr=tldr))
         return
     found = [{"text": answer.context.text, **_answer_json(answer, tldr=tldr)} for answer in answers]
+    for stated, place in zip(found, places, strict=False):  # a sentence has no place in a file
+        stated |= {"file": str(place.path), "line": place.line}
     print_json(found if len(found) > 1 else found[0])
 
 
@@ -244,9 +247,9 @@ def _tell_run(path: Path, contexts: int, empty: int) -> None:
     say(f"{path}: a run of {contexts:,} contexts{found_nothing}.")
 
 
-def _answer_text(
+def _answer_draft(
     recommender: "Recommender",
-    text: str,
+    draft: "Draft",
     k: int | None,
     filters: "Filters",
     shape: str,
@@ -257,8 +260,9 @@ def _answer_text(
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
     given = {name: options[name] for name in ("sort", "explain", "fold")}
     given["cited"] = _cited(recommender, options)
-    answers = recommender.search_text(text, k, filters, **given, citing_id=citing, citing_title=options["title"])
-    if MARKER not in text and shape != "json":
+    title = options["title"] or (None if citing else draft.title)
+    answers = recommender.search_text(draft.text, k, filters, **given, citing_id=citing, citing_title=title)
+    if MARKER not in draft.text and shape != "json":
         note(f"There is no {MARKER} in it: the whole text is the query.")
     found, least = answers, options["min_confidence"]
     answers = [_sure(answer, least) for answer in found]
@@ -272,13 +276,13 @@ def _answer_text(
     if trec:
         _write_trec(trec, answers, options["tag"])
     elif shape == "json":
-        _print_json(answers, tldr=options["tldr"], whole=least is not None)
+        _print_json(answers, draft.places, tldr=options["tldr"], whole=least is not None)
     elif shape == "bibtex":
         print_bibtex(hit.paper for answer in answers for hit in answer.hits)
     else:
         for number, answer in enumerate(answers, 1):
             withheld = len(answer) < len(found[number - 1])
-            name = number if len(answers) > 1 else None
+            name = str(draft.places[number - 1]) if draft.places else number if len(answers) > 1 else None
             _show(recommender, answer, name, tldr=options["tldr"], withheld=withheld)
 
 
