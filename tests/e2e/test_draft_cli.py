@@ -59,3 +59,22 @@ def test_places_of_a_draft_know_what_was_cited_before_them(
     assert run.returncode == 0, run.stderr
     times = [{hit.get("cited_before", 0) for hit in one["hits"]} for one in json.loads(run.stdout)]
     assert times == [{0, 1}, {0, 2}]
+
+
+def test_a_latex_draft_is_answered_place_by_place(hybrid_index: Path, tmp_path: Path, citerec_here: Citerec) -> None:
+    draft = tmp_path / "draft.tex"
+    draft.write_text(
+        "\\title{Networks}\n\\begin{document}\nAttention alone suffices to translate well \\cite{?}. % <REF>\n"
+        "\\begin{equation} a \\cite{?} \\end{equation}\n\nWords are predicted from their neighbours \\todo{cite}.\n"
+        "\\end{document}\n"
+    )
+    run = citerec_here("recommend", "--file", draft, "--index", hybrid_index, "-k", "1")
+    assert run.returncode == 0, run.stderr
+    shown = " ".join(run.stdout.split())
+    assert "draft.tex:3] Attention alone suffices to translate well <REF>." in shown
+    assert "draft.tex:6] Words are predicted from their neighbours <REF>." in shown and shown.count("<REF>") == 2
+    run = citerec_here("recommend", "--file", draft, "--index", hybrid_index, "-k", "1", "--json")
+    assert [(one["file"], one["line"]) for one in json.loads(run.stdout)] == [(str(draft), 3), (str(draft), 6)]
+    draft.write_text("All is well \\cite{known}.\n")
+    run = citerec_here("recommend", "--file", draft, "--index", hybrid_index)
+    assert run.returncode != 0 and "no place that wants a citation" in run.stderr and "\\cite{?}" in run.stderr
