@@ -27,7 +27,7 @@ _WORD = re.compile(r"[^\W_]+")
 _SECTIONS = ("introduction", "related", "background", "method", "experiment", "result", "discussion", "conclusion")
 _INTENTS = ("background", "method", "result")
 _UNKNOWN = math.nan
-_KEPT = 1 << 14
+_KEPT = 1 << 15
 _NEAR = 6  # words before the marker
 
 _SIGNALS = {
@@ -185,16 +185,25 @@ def _known_citations(
 
 def _of_words(topic: Topic, records: Sequence[Paper]) -> dict[str, npt.ArrayLike]:
     titles = [_words_of_title(one.title) for one in records]
-    seen = Counter(word for title in titles for word in title)
+    # The words of all titles in one array, by number, and for each the title that it is in.
+    numbers: dict[str, int] = {}
+    words = np.array([numbers.setdefault(word, len(numbers)) for title in titles for word in title], np.int64)
+    lengths = np.array([len(title) for title in titles], np.int64)
+    owners = np.repeat(np.arange(len(titles)), lengths)
     # Rare among the titles of the candidates: the weights of words need no statistics of the corpus.
-    weights = {word: math.log1p(len(titles) / count) for word, count in seen.items()}
-    whole = np.array([sum(weights[word] for word in title) or 1.0 for title in titles])
+    weights = np.log1p(len(titles) / np.maximum(np.bincount(words, minlength=len(numbers)), 1))
+    whole = np.bincount(owners, weights[words], len(titles))
+    whole[whole == 0] = 1.0
 
-    def share(words: frozenset[str]) -> "npt.NDArray[np.float64]":
-        found: npt.NDArray[np.float64] = (
-            np.array([sum(map(weights.__getitem__, one & words)) for one in titles]) / whole
-        )
-        return found
+    def among(given: frozenset[str]) -> "npt.NDArray[np.bool_]":
+        """Which words of the titles are among some words."""
+        known = np.zeros(len(numbers), bool)
+        known[[numbers[word] for word in given if word in numbers]] = True
+        return known[words]
+
+    def share(given: frozenset[str]) -> "npt.NDArray[np.float64]":
+        shares: npt.NDArray[np.float64] = np.bincount(owners, weights[words] * among(given), len(titles)) / whole
+        return shares
 
     text = topic.context.text
     before, marker, _ = text.partition(MARKER)
@@ -202,19 +211,25 @@ def _of_words(topic: Topic, records: Sequence[Paper]) -> dict[str, npt.ArrayLike
     sentence, named = words_of(topic.text), words_of(text)
     just_named = words_of(" ".join(last[-_NEAR - 2 :]))
     names = names_before(topic)
+    last_names = [_last_names(one.authors) for one in records]
     return {
         "title in sentence": share(sentence),
         "title near": share(words_of(" ".join(last[-_NEAR:]))) if marker else _UNKNOWN,
         "title around": share(words_of(topic.neighbours)),
         "title in citing title": share(words_of(topic.citing_title)) if topic.citing_title else _UNKNOWN,
-        "title words shared": [len(title & sentence) for title in titles],
-        "title words": [len(title) for title in titles],
+        "title words shared": np.bincount(owners, among(sentence), len(titles)),
+        "title words": lengths,
         "name in sentence": [bool(name := _name_of_title(one.title)) and name <= sentence for one in records],
-        "authors named": [len(_last_names(one.authors) & named) for one in records],
+        "authors named": [len(authors & named) for authors in last_names],
         "first author near": (
-            [bool(_last_names(one.authors[:1]) & just_named) for one in records] if marker else _UNKNOWN
+            [
+                not authors.isdisjoint(just_named) and not _last_names(one.authors[:1]).isdisjoint(just_named)
+                for one, authors in zip(records, last_names, strict=True)
+            ]
+            if marker
+            else _UNKNOWN
         ),
-        "named before": [len(_last_names(one.authors) & names) / len(names) for one in records] if names else _UNKNOWN,
+        "named before": [len(authors & names) / len(names) for authors in last_names] if names else _UNKNOWN,
         "sentence words": len(sentence),
         "section": _section(topic.context.section),
         "intent": _place(topic.context.intent, _INTENTS),
