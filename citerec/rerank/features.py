@@ -5,6 +5,7 @@ index: `PORTABLE`. The others are for rankers that learn on the index that they 
 how much these say depends on how contexts and papers were chosen.
 """
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -186,8 +187,9 @@ def _known_citations(
 def _of_words(topic: Topic, records: Sequence[Paper]) -> dict[str, npt.ArrayLike]:
     titles = [_words_of_title(one.title) for one in records]
     # The words of all titles in one array, by number, and for each the title that it is in.
-    numbers: dict[str, int] = {}
-    words = np.array([numbers.setdefault(word, len(numbers)) for title in titles for word in title], np.int64)
+    spelled = list(itertools.chain.from_iterable(titles))
+    numbers = {word: number for number, word in enumerate(dict.fromkeys(spelled))}
+    words = np.fromiter(map(numbers.__getitem__, spelled), np.int64, len(spelled))
     lengths = np.array([len(title) for title in titles], np.int64)
     owners = np.repeat(np.arange(len(titles)), lengths)
     # Rare among the titles of the candidates: the weights of words need no statistics of the corpus.
