@@ -146,7 +146,7 @@ class _Reader:
         if node.environmentname.rstrip("*") in _HIDDEN:
             for one in _within(node.nodelist or ()):
                 if _name(one) == "caption":
-                    self._aside(one)
+                    self._writer.aside(self._apart(one))
             return
         self._writer.end_paragraph()
         self._nodes(node.nodelist or ())
@@ -160,11 +160,11 @@ class _Reader:
             if asks_for_citation(_argument(node)):
                 self._writer.add(self._source.place(node.pos, node.pos + node.len))
         elif name in _ASIDES:
-            self._aside(node)
+            self._writer.aside(self._apart(node))
         elif name in _HEADINGS:
             self._writer.end_paragraph()
         elif name == "title":
-            self._writer.title = self._plain(node) or None
+            self._writer.title = self._apart(node).draft().text.replace("\n\n", " ") or None
         elif name in _INPUTS and self._depth < _DEEPEST:
             self._input(_argument(node).strip())
         elif name in ("item", "par"):
@@ -184,17 +184,12 @@ class _Reader:
         if any(map(is_missing, keys)):
             self._writer.add(self._source.place(node.pos, node.pos + node.len))
 
-    def _aside(self, node: Any) -> None:
+    def _apart(self, node: Any) -> Writer:
+        """What the arguments of a command say, on its own."""
         writer = Writer()
         reader = _Reader(self._source, self._root, writer, self._opened, self._depth)
         reader._nodes(one for one in _arguments(node) if _is_group(one))
-        self._writer.aside(writer)
-
-    def _plain(self, node: Any) -> str:
-        writer = Writer()
-        reader = _Reader(self._source, self._root, writer, self._opened, self._depth)
-        reader._nodes(one for one in _arguments(node) if _is_group(one))
-        return writer.draft().text.replace("\n\n", " ")
+        return writer
 
     def _input(self, name: str) -> None:
         path = self._root / name

@@ -77,11 +77,8 @@ class Bm25sRetriever(Retriever):
     @classmethod
     def fits(cls, index: "OpenIndex", words: LuceneSettings) -> bool:
         """Whether the index has scores of its papers that `lucene` with some settings can use."""
-        try:
-            made = Bm25sManifest.read(index.path / NAME)
-        except IndexUnusableError:
-            return False
-        return made.store == index.manifest.fingerprint and made.scores_as(words)
+        made = Bm25sManifest.of_papers(index.path, index.manifest.fingerprint)
+        return made is not None and made.scores_as(words)
 
     @classmethod
     def for_lucene(cls, index: "OpenIndex", words: LuceneSettings) -> Self:

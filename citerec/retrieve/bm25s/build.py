@@ -84,6 +84,15 @@ class Bm25sManifest(MadeManifest):
     terms: int
     postings: int
 
+    @classmethod
+    def of_papers(cls, index: Path, fingerprint: str) -> Self | None:
+        """The manifest in an index, if there are scores of the papers with this fingerprint."""
+        try:
+            made = cls.read(index / NAME)
+        except IndexUnusableError:
+            return None
+        return made if made.store == fingerprint else None
+
     def __str__(self) -> str:
         return f"{self.postings:,} scores of {self.terms:,} words in {self.papers:,} papers"
 
@@ -140,12 +149,9 @@ def renew_scores(index: Path, on_progress: Progress) -> Bm25sManifest | None:
         What was made; nothing if the scores are there, or if there are so many papers that they would cost too much.
     """
     manifest = Manifest.read(index)
-    try:
-        if Bm25sManifest.read(index / NAME).store == manifest.fingerprint:
-            return None
-    except IndexUnusableError:
-        pass
-    return build_scores(index, on_progress) if manifest.counts.papers <= _MOST_PAPERS else None
+    if manifest.counts.papers > _MOST_PAPERS or Bm25sManifest.of_papers(index, manifest.fingerprint):
+        return None
+    return build_scores(index, on_progress)
 
 
 def _write_postings(work: Path, store: PaperStore, journal: Journal, papers: int, on_progress: Progress) -> None:
