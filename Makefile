@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Where it is set, hundreds of commands that the tests start would each compile all of citerec anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test lint types imports unit docs docs-check demo-set bench torture results constraints clean
 
 help:           ## Show the targets
@@ -14,8 +17,10 @@ $(READY): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@# torch by its exact version first: a range would bring gigabytes of CUDA with it.
-	$(BIN)/python -m pip install --quiet "$$(grep -E '^torch==' constraints.txt)"
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile "$$(grep -E '^torch==' constraints.txt)"
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
+	@# pip compiles on one processor, and the packages' own tests too. Some hold examples of bad code: no error.
+	@$(BIN)/python -m compileall -q -j 0 -x '/tests?/' $(VENV)/lib citerec >$(VENV)/compiled.log || true
 	touch $@
 
 demo: $(READY)  ## Build the demo index and ask it three sentences

@@ -36,7 +36,7 @@ DATA = Path(__file__).parents[2] / "shared" / "data"
 TARGET, LEAST = 200_000_000, 100_000
 SHARD = 50_000
 FIRST_NEW_ID = 300_000_000
-SHARE, ADDED = 0.3, 0.01  # of words exchanged; of papers added to an index
+SHARE, ADDED = 0.3, 0.01  # of words exchanged; of records changed in an index
 ENCODED, QUERIES, K = 400, 300, 100
 BEGIN, END = "<!-- growth: written by benchmarks/growth.py -->", "<!-- end of growth -->"
 Record = dict[str, Any]
@@ -187,20 +187,49 @@ def search(name: str) -> Callable[[int, Path], Record]:
     return measured
 
 
-def add(_size: int, work: Path) -> Record:
-    """`index add` of 1 % more papers to a copy of the index, with their vectors."""
+def update(size: int, work: Path) -> Record:
+    """`index update` of a copy of the index, of 1 %: half changed papers, a quarter new, a quarter deleted."""
     from citerec.retrieve.dense.build import DenseOptions
-    from citerec.retrieve.index import BuildOptions, add_to_index
+    from citerec.retrieve.index import BuildOptions, update_index
 
-    copy = work / "added"
-    shutil.rmtree(copy, ignore_errors=True)
-    shutil.copytree(work / "index", copy)
+    index = work / "updated"
+    shutil.rmtree(index, ignore_errors=True)
+    shutil.rmtree(work / "sources" / "updates", ignore_errors=True)
+    shutil.copytree(work / "index", index)
+    write_update(work, max(4, round(size * ADDED)))
+    given = DenseOptions("all-MiniLM-L6-v2", vectors=(work / "new-vectors",))
     started = begun()
-    given = DenseOptions("all-MiniLM-L6-v2", vectors=(work / "index" / "dense", work / "vectors"))
-    add_to_index([work / "more"], copy, BuildOptions(dense=given))
-    found = {"begun": started, "disk_mb": disk_mb(copy)}
-    shutil.rmtree(copy)
+    update_index([work / "sources"], index, BuildOptions(dense=given))
+    found = {"begun": started, "disk_mb": disk_mb(index)}
+    for folder in (index, work / "sources" / "updates"):
+        shutil.rmtree(folder)
     return found
+
+
+def write_update(work: Path, count: int) -> None:
+    """Writes an update of so many records beside the sources, and vectors of its papers, which are new or changed."""
+    from citerec.retrieve.dense.files import mapped
+
+    ids = mapped(work / "vectors" / "ids.npy")
+    known = sum(1 for _ in records(work / "sources" / "papers"))
+    drawn = np.random.default_rng(3).choice(ids[:known], 3 * count // 4, replace=False).tolist()
+    changed, deleted = set(drawn[: count // 2]), drawn[count // 2 :]
+    papers = [paper for paper in records(work / "sources" / "papers") if paper["corpusid"] in changed]
+    papers = [{**paper, "title": f"{paper['title']} (revised)"} for paper in papers]
+    papers += itertools.islice(records(work / "more" / "papers"), count // 4)
+    new = {paper["corpusid"] for paper in papers} - changed
+    abstracts = [one for one in records(work / "more" / "abstracts") if one["corpusid"] in new]
+    gone = [{"corpusid": corpusid} for corpusid in deleted]
+    for kind, upserts in (("papers", papers), ("abstracts", abstracts)):
+        folder = work / "sources" / "updates" / "2024-01-02_2024-01-09" / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, rows in (("upserts", upserts), ("deletes", gone)):
+            with gzip.open(folder / f"{name}-0.jsonl.gz", "wt", compresslevel=1) as file:
+                file.writelines(json.dumps(row) + "\n" for row in rows)
+    (work / "new-vectors").mkdir(exist_ok=True)
+    mine = np.flatnonzero(np.isin(ids, list(changed | new)))
+    np.save(work / "new-vectors" / "ids.npy", ids[mine])
+    np.save(work / "new-vectors" / "vectors.npy", mapped(work / "vectors" / "vectors.npy")[mine[::-1]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +249,7 @@ STAGES = {
     "search bm25": Stage(search("bm25"), 4, 10),
     "search dense": Stage(search("dense"), 8, 60),
     "search hybrid": Stage(search("hybrid"), 10, 80),
-    "add": Stage(add, 5, 1500),
+    "update": Stage(update, 5, 20),
 }
 
 

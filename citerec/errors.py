@@ -51,6 +51,10 @@ class IndexUnusableError(InputError):
     """An index directory that is missing, half built, or of another version."""
 
 
+class ServiceError(InputError):
+    """A web service that a system asks cannot be reached, refuses, or answers something else than it should."""
+
+
 class BuildError(CiterecError):
     """An index, a model or a file could not be built or written; an earlier one is kept."""
 

@@ -1,5 +1,6 @@
 """`citerec.Index`: an index directory, from Python."""
 
+import contextlib
 import dataclasses
 import itertools
 import tempfile
@@ -16,7 +17,16 @@ from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.bm25s.build import renew_scores
 from citerec.retrieve.dense.build import DenseOptions
-from citerec.retrieve.index import BuildOptions, add_to_index, build_index, encode_index, open_store, recover
+from citerec.retrieve.index import (
+    BuildOptions,
+    add_to_index,
+    build_index,
+    encode_index,
+    open_store,
+    recover,
+    remove_papers,
+    update_index,
+)
 from citerec.retrieve.manifest import Manifest
 from citerec.systems import Recipe, default_system
 
@@ -79,6 +89,48 @@ class Index:
         with _as_files(papers) as sources:
             add_to_index(sources, self.path, _with_citances(options, citances), on_progress)
         self.manifest = Manifest.read(self.path)
+
+    def update(
+        self,
+        folders: str | Path | Iterable[str | Path] = (),
+        *,
+        options: BuildOptions | None = None,
+        on_progress: Progress = no_progress,
+    ) -> None:
+        """Brings the index up to date with the updates of the corpus that it was built from.
+
+        Only what changed is read and written.
+
+        Args:
+            folders: The folder of the corpus, or several; by default those that the index was built from.
+            options: How to read.
+            on_progress: Called as the work goes on.
+
+        Raises:
+            InputError: The index was not built from such a folder.
+            SourceError: A file that the index has read is gone or changed: it has to be built again.
+            BuildError: Too many records are bad, or the disk is full, or another build is running.
+        """
+        given = [folders] if isinstance(folders, str | Path) else list(folders)
+        self.manifest = update_index([Path(folder) for folder in given], self.path, options, on_progress)
+
+    def remove(self, ids: Path | Iterable[str | int], *, on_progress: Progress = no_progress) -> None:
+        """Removes papers with their abstracts and TLDRs; sentences about them are no longer found.
+
+        What they say of other papers stays. A later record of such a paper brings it back.
+
+        Args:
+            ids: Ids of papers, or the path of a file with one in each line; unknown ones are ignored.
+            on_progress: Called as the work goes on.
+
+        Raises:
+            SourceError: No paper would be left.
+            BuildError: The disk is full, or another build is running.
+        """
+        with contextlib.ExitStack() as stack:
+            if not isinstance(ids, Path):
+                ids = stack.enter_context(_as_lines(ids))
+            self.manifest = remove_papers(ids, self.path, on_progress=on_progress)
 
     def encode(self, model: str = "all-MiniLM-L6-v2", *, on_progress: Progress = no_progress, **options: Any) -> None:
         """Makes a vector of each paper, so that it is found by meaning too, and `bm25s`, which speeds up many searches.
@@ -149,3 +201,12 @@ def _as_files(papers: Papers) -> Iterator[list[Path]]:
             for paper in itertools.chain([first], given):
                 file.write(orjson.dumps(paper, option=orjson.OPT_APPEND_NEWLINE))
         yield [path]
+
+
+@contextmanager
+def _as_lines(ids: Iterable[str | int]) -> Iterator[Path]:
+    """A temporary file with an id in each line."""
+    with tempfile.TemporaryDirectory(prefix="citerec-") as folder:
+        path = Path(folder) / "removed.txt"
+        path.write_text("".join(f"{paper_id}\n" for paper_id in ids), encoding="utf-8")
+        yield path

@@ -14,20 +14,21 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
+from citerec.corpus.editions import depth_to_fold, folded
 from citerec.errors import QueryError, SettingsError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
-from citerec.retrieve.editions import depth_to_fold, folded
 from citerec.retrieve.fusion import FusedRetriever, Fusion
+from citerec.retrieve.live.service import live_folder
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.jvm import search_threads
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.steady import read_steadily
-from citerec.systems import Recipe, default_system, learnt_by_parts, open_rerankers
+from citerec.systems import Recipe, default_system, learnt_by_parts, open_index, open_rerankers
 
 _PART = 1000
 
@@ -44,6 +45,7 @@ class Recommender:
     Attributes:
         recipe: As given.
         path: The index directory.
+        index: The open index.
         store: The records of its papers.
         calibration: What makes its confidence; None if the system is not calibrated for the index as it is now.
         manifest: The manifest of the index.
@@ -58,15 +60,15 @@ class Recommender:
     ) -> None:
         self.recipe = recipe or Recipe(retrievers=dict.fromkeys(retrievers, 1.0))
         self.path, self.store, self.manifest = index.path, index.store, index.manifest
-        self._index = index
+        self.index = self._index = index
         self._retrievers = tuple(retrievers.values())
         self._retriever = FusedRetriever(index, retrievers, self.recipe.retrievers, self.recipe.fusion)
         self._rerankers = tuple(rerankers)
         self.calibration: Calibration | None = None
 
     @classmethod
-    def open(cls, index: str | Path, system: str | Path | Recipe | None = None) -> Self:
-        """Opens a system on an index directory.
+    def open(cls, index: str | Path | None = None, system: str | Path | Recipe | None = None) -> Self:
+        """Opens a system on an index directory; one that asks web services only needs none.
 
         Args:
             index: The directory.
@@ -77,7 +79,7 @@ class Recommender:
             SettingsError: There is no such system, or it needs something that the index lacks.
             JavaError: There is no Java runtime that can run Lucene.
         """
-        path = Path(index)
+        path = live_folder() if index is None else Path(index)
         return read_steadily(path, lambda: cls._open_system(path, system), cls.close)
 
     @classmethod
@@ -136,7 +138,7 @@ class Recommender:
 
         def opened() -> tuple[OpenIndex, dict[str, Retriever], Sequence[Reranker], ExitStack]:
             with ExitStack() as failed:
-                index = OpenIndex.open(path, recipe.settings_of(LuceneRetriever))
+                index = open_index(path, recipe)
                 failed.callback(index.close)
                 parts: dict[str, Retriever] = {}
                 for part in retrievers:
@@ -329,7 +331,7 @@ class Recommender:
 
     def to_fold(self, k: int | None = None) -> tuple[int, int]:
         """k, or 10, and how many candidates `answer` needs to leave as many when it folds; FilterError as `search`."""
-        return (hits := self._index.number_of_hits(k)), min(depth_to_fold(hits), self.manifest.counts.papers)
+        return (hits := self._index.number_of_hits(k)), min(depth_to_fold(hits), self._index.most_hits)
 
     def answer(
         self,
@@ -368,7 +370,7 @@ class Recommender:
 
     def nothing_passes(self, filters: Filters) -> bool:
         """Whether the filters leave no paper of the index."""
-        return self._index.lucene.matches_nothing(filters)
+        return self._index.matches_nothing(filters)
 
     def remarks(self) -> tuple[str, ...]:
         """What users should know of the searches since the last call, such as how many suggestions named no paper."""
@@ -398,8 +400,10 @@ class Recommender:
         candidates = self._retriever.search(topic, depth, filters, prepared, explain=explain, side_by_side=alone)
         for reranker in self._rerankers:
             head = candidates[: reranker.depth]
-            ids = head.paper_ids()
-            papers = self.store.papers(ids) if reranker.reads_texts else self._index.records(ids)
+            papers: Mapping[str, Paper] = {}
+            if reranker.reads != "nothing":
+                ids = head.paper_ids()
+                papers = self.store.papers(ids) if reranker.reads == "texts" else self._index.records(ids)
             citances = citance_texts(self.store, head) if reranker.reads_citances else {}
             candidates = reranker.rerank(topic, candidates, papers, citances, explain=explain)
         return candidates[:k]

@@ -28,6 +28,7 @@ class Paper:
         citation_count: Citations received, as the source counts them.
         external_ids: Identifiers elsewhere, by scheme: {"DOI": "10.…"}.
         bibtex: The author's own BibTeX entry, byte for byte, if the paper came from one.
+        origins: Which source each field came from, by its name, where a record was joined from several.
     """
 
     paper_id: str
@@ -41,6 +42,7 @@ class Paper:
     citation_count: int | None = None
     external_ids: Mapping[str, str] = field(default_factory=dict, hash=False)
     bibtex: str | None = None
+    origins: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,20 @@ class Citation:
     citing_year: int | None = None
 
 
-Record = Paper | Abstract | Tldr | Citation
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """A record that its source deleted.
+
+    Attributes:
+        table: `papers`, `abstracts`, `tldrs` or `citations`.
+        key: Its primary key there: the id of the paper, or `citation_id`.
+    """
+
+    table: str
+    key: str
+
+
+Record = Paper | Abstract | Tldr | Citation | Deletion
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,19 +290,21 @@ class Answer(Sequence[Hit]):
             raise QueryError("the answer has no confidence", "Calibrate the system: citerec train confidence")
         return self if self.confidence.among_ten >= least else replace(self, hits=())
 
+    def to_json(self) -> dict[str, Any]:
+        """Hits, how sure the system is of them (null if it is not calibrated), and whether nothing fits."""
+        stated = self.confidence.to_json() if self.confidence else None
+        return {"hits": list(map(to_json, self.hits)), "confidence": stated, "nothing_fits": not self.hits}
+
 
 def json_id(paper_id: str) -> int | str:
     """A paper id as JSON shows it: a number where S2AG has a number, else a string."""
     return int(paper_id) if paper_id.isascii() and paper_id.isdigit() and str(int(paper_id)) == paper_id else paper_id
 
 
-def to_json(hit: Hit) -> dict[str, Any]:
-    """A hit as a flat JSON object (docs/formats.md, "Answers as JSON")."""
-    paper = hit.paper
-    answer: dict[str, Any] = {
-        "rank": hit.rank,
+def paper_to_json(paper: Paper) -> dict[str, Any]:
+    """A paper as a JSON object (docs/formats.md, "Answers as JSON")."""
+    return {
         "paper_id": json_id(paper.paper_id),
-        "score": round(hit.score, 6),
         **{name: getattr(paper, name) for name in ("title", "year", "venue")},
         "authors": list(paper.authors),
         **{name: getattr(paper, name) for name in ("abstract", "tldr")},
@@ -295,6 +312,12 @@ def to_json(hit: Hit) -> dict[str, Any]:
         "citation_count": paper.citation_count,
         "external_ids": dict(paper.external_ids),
     }
+
+
+def to_json(hit: Hit) -> dict[str, Any]:
+    """A hit as a flat JSON object (docs/formats.md, "Answers as JSON")."""
+    paper_id = json_id(hit.paper.paper_id)
+    answer = {"rank": hit.rank, "paper_id": paper_id, "score": round(hit.score, 6), **paper_to_json(hit.paper)}
     if citance := hit.citance:
         shown = {"citing_id": json_id(citance.citing_id), "text": citance.text, "score": round(citance.score, 6)}
         answer["citance"] = shown

@@ -12,18 +12,23 @@ from typing import Any, Self
 from pydantic import Field, ValidationError, field_validator
 
 from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
-from citerec.errors import InputError, SettingsError
+from citerec.errors import IndexUnusableError, InputError, SettingsError
 from citerec.groundwork.places import RECIPES, shipped
 from citerec.rerank.base import RERANKERS, Reranker, trained_at
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.dense.manifest import has_vectors
 from citerec.retrieve.fusion import Fusion
-from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.live.index import LiveIndex
+from citerec.retrieve.live.service import live_folder
+from citerec.retrieve.manifest import Manifest, find_index
+from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.staging import DENSE, recover
 from citerec.retrieve.verify import vectors_beside
 from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
 
 Part = type[Retriever] | type[Reranker]
+
+_NO_INDEX = "Give an index: citerec index build SOURCE… --out indexes/NAME"
 
 
 class Recipe(PartSettings):
@@ -108,6 +113,11 @@ class Recipe(PartSettings):
         """The settings of a part: an instance of its `Settings`."""
         return self.parts.get(part.name) or part.Settings()
 
+    @property
+    def needs_index(self) -> bool:
+        """Whether any of its retrievers searches an index; the others ask web services."""
+        return not all(RETRIEVERS[name].service for name in self.retrievers)
+
     def changes(self) -> dict[str, Any]:
         """The content of this recipe's TOML file: all settings that differ from the defaults."""
         own = self.model_dump(mode="json", exclude={"parts", "default_for"}, exclude_defaults=True)
@@ -167,6 +177,38 @@ def open_rerankers(index: Path, recipe: Recipe) -> list[Reranker]:
     return [part.open(index, folder, recipe.settings_of(part)) for part, folder in map(reranker_of, recipe.rerankers)]
 
 
+def open_index(path: Path, recipe: Recipe) -> OpenIndex:
+    """The index in a directory for a system; for `live_folder()` what takes the place of one.
+
+    Raises:
+        IndexUnusableError: There is none, or it is half built, broken, or of another version.
+        SettingsError: The system needs an index.
+    """
+    if path != live_folder():
+        return OpenIndex.open(path, recipe.settings_of(RETRIEVERS["lucene"]))
+    if recipe.needs_index:
+        raise SettingsError(f"{', '.join(recipe.retrievers)} cannot search without an index", _NO_INDEX)
+    return LiveIndex()
+
+
+def choose(index: Path | None, system: str | None, assignments: Sequence[str] = ()) -> tuple[Path | None, str, Recipe]:
+    """The index, the system and its recipe that commands use, as their options give them.
+
+    The index is the given one, or the only one below `indexes/`; None for a system that needs none, unless it is given.
+
+    Raises:
+        IndexUnusableError: An index is needed, and there is none, or several.
+        SettingsError: There is no such system, or a setting is wrong.
+    """
+    if index is None and system is not None:
+        recipe = Recipe.load(system, assignments)
+        if not recipe.needs_index:
+            return None, system, recipe
+    index = find_index(index)
+    name = system or default_system(index)
+    return index, name, Recipe.load(name, assignments)
+
+
 def learnt_by_system(index: Path, recipe: Recipe) -> Learnt:
     """What a system's trained parts learnt from, and what its recipe was tuned on; errors as for `learnt_by_parts`."""
     retrievers = [RETRIEVERS[name] for name in recipe.retrievers]
@@ -216,6 +258,8 @@ def default_system(index: Path) -> str:
 
     docs/results.md compares the systems.
     """
+    if index == live_folder():
+        raise IndexUnusableError("there is neither an index nor a system that needs none", _NO_INDEX)
     recover(index)
     if not has_vectors(index / DENSE):
         return _default_for("citances" if Manifest.read(index).counts.citances else "words")

@@ -2,6 +2,7 @@
 
 import gzip
 import importlib
+import io
 import json
 import os
 import re
@@ -15,10 +16,14 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
-# Machines of CI are slow and noisy: no test of ours is about time.
-settings.register_profile("citerec", deadline=None, suppress_health_check=list(HealthCheck))
+# Machines of CI are slow and noisy: no test of ours is about time. The gate tries the same examples each time: it tells
+# of a change, and not of chance.
+settings.register_profile(
+    "citerec", deadline=None, suppress_health_check=list(HealthCheck), derandomize="CITEREC_CI" in os.environ
+)
 settings.load_profile("citerec")
 
 # A shell starts background jobs deaf to Ctrl-C, and their children inherit that: tests of Ctrl-C need the default.
@@ -40,39 +45,59 @@ def shared() -> Path:
     pytest.skip(f"needs real data in {SHARED}")
 
 
+def base_of_run(factory: pytest.TempPathFactory) -> Path:
+    """The temporary folder of all processes of a run."""
+    base = factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that all processes of a run read: the first that needs it makes it, and the others wait."""
+    base = base_of_run(factory)
+    made, out = base / f"{name}-made", base / f"{name}-made" / name  # alone in its folder
+    with FileLock(base / f"{name}.lock"):
+        if not made.exists():
+            shutil.rmtree(partial := base / f"{name}-partial", ignore_errors=True)
+            make(partial / name)
+            partial.rename(made)
+    return out
+
+
 @pytest.fixture(scope="session")
 def demo_index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo corpus, indexed once."""
+    """The demo corpus, indexed; to be copied by whoever changes it."""
     from citerec.retrieve.index import build_index
 
-    out = tmp_path_factory.mktemp("indexes") / "demo"
-    build_index([DEMO], out)
-    return out
+    return made_once(tmp_path_factory, "demo", lambda out: build_index([DEMO], out))
 
 
 @pytest.fixture(scope="session")
 def hybrid_index(demo_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The demo corpus with the vectors of MiniLM beside its words; to be copied by whoever changes it."""
-    out = tmp_path_factory.mktemp("indexes") / "hybrid"
-    shutil.copytree(demo_index, out)
-    command = [Path(sys.executable).with_name("citerec"), "index", "encode", out, "--model", "all-MiniLM-L6-v2"]
-    subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
-    return out
+
+    def make(out: Path) -> None:
+        shutil.copytree(demo_index, out)
+        command = [Path(sys.executable).with_name("citerec"), "index", "encode", out, "--model", "all-MiniLM-L6-v2"]
+        subprocess.run(command, check=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=300)
+
+    return made_once(tmp_path_factory, "hybrid", make)
 
 
 @pytest.fixture(scope="session")
 def s2_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A synthetic release of S2AG and S2ORC whose truth is known, small (benchmarks/release.py)."""
-    out = tmp_path_factory.mktemp("release") / "s2"
-    benchmarks = str(ROOT / "benchmarks")
-    sys.path.insert(0, benchmarks)  # not as a package: another distribution already calls one of its own so
-    try:
-        more = {"sentence_layer": 0.9, "doubled_text": 0.03, "paragraph_outside": 0.1}
-        rates = importlib.import_module("release_rates").Rates(sound=0.25, **more)
-        importlib.import_module("release").write_release(out, papers=1500, texts=70, shards=3, seed=5, rates=rates)
-    finally:
-        sys.path.remove(benchmarks)
-    return out
+
+    def make(out: Path) -> None:
+        benchmarks = str(ROOT / "benchmarks")
+        sys.path.insert(0, benchmarks)  # not as a package: another distribution already calls one of its own so
+        try:
+            more = {"sentence_layer": 0.9, "doubled_text": 0.03, "paragraph_outside": 0.1}
+            rates = importlib.import_module("release_rates").Rates(sound=0.25, **more)
+            importlib.import_module("release").write_release(out, papers=1500, texts=70, shards=3, seed=5, rates=rates)
+        finally:
+            sys.path.remove(benchmarks)
+
+    return made_once(tmp_path_factory, "s2", make)
 
 
 @pytest.fixture
@@ -97,6 +122,22 @@ def nx_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield f"mongodb://127.0.0.1:{listening[1]}"
         finally:
             server.terminate()
+
+
+@pytest.fixture
+def plain_ranx(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """ranx in plain Python, the same code as compiled: numba compiles its objects anew in every process, for 16 s."""
+    import numba
+
+    def loaded() -> list[str]:
+        return [name for name in sys.modules if name.partition(".")[0] == "ranx"]
+
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", True)
+    for name in loaded():
+        monkeypatch.delitem(sys.modules, name)
+    yield
+    for name in loaded():
+        del sys.modules[name]
 
 
 Citerec = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -124,12 +165,13 @@ def citerec(tmp_path: Path) -> Citerec:
 
 @pytest.fixture
 def citerec_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Citerec:
-    """The same within this process: quicker where many calls end early, and whatever they do not catch fails a test."""
+    """The same within this process: quicker, and whatever is not caught fails a test. Standard input is UTF-8."""
     from citerec.cli.main import main
 
-    def call(*arguments: object) -> "subprocess.CompletedProcess[str]":
+    def call(*arguments: object, text: str = "") -> "subprocess.CompletedProcess[str]":
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", ["citerec", *map(str, arguments)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
         with pytest.raises(SystemExit) as ended:
             main()
         out, error = capfd.readouterr()

@@ -57,11 +57,15 @@ def json_bytes(value: Any, option: int = 0) -> bytes:
     return _OTHER_CONTROLS.sub(lambda match: rb"\u%04x" % ord(match[0].decode()), orjson.dumps(value, option=option))
 
 
-def print_bibtex(papers: "Iterable[Paper]") -> None:
-    """Prints papers as BibTeX entries, each once."""
-    from citerec.corpus.bibtex_writer import bibtex_entries
+def print_entries(papers: "Iterable[Paper]", form: str) -> None:
+    """Prints papers as a bibliography in the form `bibtex`, `csl` or `ris`, each once."""
+    from citerec.corpus.bibliographies import entries_of
 
-    text = "\n\n".join(bibtex_entries({paper.paper_id: paper for paper in papers}.values()))
+    entries = entries_of(papers, form)
+    if form == "csl":
+        print_json(entries)
+        return
+    text = "\n\n".join(entries)
     # As bytes: in a pipe an author's own entry is printed unchanged, with its line ends.
     click.echo((printable(text) if sys.stdout.isatty() else text).encode())
 

@@ -29,12 +29,25 @@ from citerec.records import MARKER, Paper
 
 if TYPE_CHECKING:
     from citerec.corpus.store import PaperStore
-    from citerec.generate.citation import Draft
+    from citerec.generate.citation import CitationText
     from citerec.generate.writers import Kind, Writer
 
-_bibtex = click.option("--bibtex/--no-bibtex", "as_bibtex", default=True, help="Print the papers as BibTeX too.")
+_entries = [
+    click.option(
+        "--bibtex/--no-bibtex", "as_bibtex", default=None, help="Print the papers as BibTeX too.  [default: bibtex]"
+    ),
+    click.option("--csl", "as_csl", is_flag=True, help="Print them as CSL-JSON instead."),
+    click.option("--ris", "as_ris", is_flag=True, help="Print them as RIS instead."),
+]
 _COMMANDS: list["Kind"] = ["citation", "tldr", "related-work"]
 _KINDS: list["Kind"] = [*_COMMANDS, "xsum", "gigaword"]
+
+
+def _form(bibtex: bool | None, *, as_csl: bool, as_ris: bool) -> str | None:
+    """The form in which the papers are printed; None if they are not."""
+    if sum((bibtex is True, as_csl, as_ris)) > 1:
+        raise click.UsageError("--bibtex, --csl and --ris exclude each other")
+    return "csl" if as_csl else "ris" if as_ris else None if bibtex is False else "bibtex"
 
 
 def _writers() -> dict[str, str]:
@@ -96,7 +109,7 @@ def generate() -> None:
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
 @with_options(_writing("citation"))
 @with_options(settings_options)
-@_bibtex
+@with_options(_entries)
 def citation(
     sentence: str,
     index_path: Path | None,
@@ -107,7 +120,9 @@ def citation(
     writer: str | None,
     system: str | None,
     assignments: tuple[str, ...],
-    as_bibtex: bool,
+    as_bibtex: bool | None,
+    as_csl: bool,
+    as_ris: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -115,14 +130,15 @@ def citation(
 
     The numbers in the text refer to the papers listed below it.
     """
-    from citerec.cli.generate_tables import draft_json, show_draft
+    from citerec.cli.generate_tables import show_draft
     from citerec.contexts.read import contexts_of_text
-    from citerec.generate.citation import citation_task, draft, with_citations
+    from citerec.generate.citation import citation_task, draft, draft_json, with_citations
     from citerec.generate.related_work import read_ids
     from citerec.recommend import Recommender
     from citerec.retrieve.manifest import find_index
     from citerec.systems import Recipe, default_system
 
+    form = _form(as_bibtex, as_csl=as_csl, as_ris=as_ris)
     if sentence.count(MARKER) != 1:
         raise InputError(
             f"the sentence holds {sentence.count(MARKER)} {MARKER}",
@@ -146,9 +162,9 @@ def citation(
     resolved = with_citations(context, found)
     if as_json:
         searched = {} if papers is not None else {"system": name}
-        print_json({"sentence": resolved, **searched, **draft_json(made, bibtex=as_bibtex)})
+        print_json({"sentence": resolved, **searched, **draft_json(made, form=form)})
     else:
-        show_draft(made, sentence=resolved, bibtex=as_bibtex)
+        show_draft(made, sentence=resolved, form=form)
         _warn(made)
         if papers is None and system is None:
             note(f"System: {name}, the best that {index} supports.")
@@ -192,7 +208,7 @@ def tldr(
 @full_texts_option
 @_words("150")
 @with_options(_writing("related-work"))
-@_bibtex
+@with_options(_entries)
 def related_work(
     papers: str,
     target: str | None,
@@ -201,17 +217,20 @@ def related_work(
     words: int | None,
     index_path: Path | None,
     writer: str | None,
-    as_bibtex: bool,
+    as_bibtex: bool | None,
+    as_csl: bool,
+    as_ris: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Write related work from papers that you name."""
-    from citerec.cli.generate_tables import draft_json, show_draft
-    from citerec.generate.citation import draft
+    from citerec.cli.generate_tables import show_draft
+    from citerec.generate.citation import draft, draft_json
     from citerec.generate.related_work import read_ids, related_work_task, target_of
     from citerec.retrieve.manifest import find_index
     from citerec.texts.inputs import sees_target
 
+    form = _form(as_bibtex, as_csl=as_csl, as_ris=as_ris)
     opened = _open_writer(writer, "related-work", options, words=words)
     index = find_index(index_path)
     with _opened(index) as store:
@@ -219,9 +238,9 @@ def related_work(
         task = related_work_task(found, target_of(target, store), given, full_texts, lambda line: note(line, "yellow"))
     made = draft(task, found, opened)
     if as_json:
-        print_json(draft_json(made, bibtex=as_bibtex))
+        print_json(draft_json(made, form=form))
     else:
-        show_draft(made, bibtex=as_bibtex)
+        show_draft(made, form=form)
         _warn(made)
     _remark(opened)
     if sees_target(given):
@@ -313,7 +332,7 @@ def _tell_oracle(given: str) -> None:
     note(f"The input {given} is cut by looking at the targets: an upper bound, not a system.")
 
 
-def _warn(made: "Draft") -> None:
+def _warn(made: "CitationText") -> None:
     unknown = sorted({mark for sentence in made.prediction.sentences for mark in sentence.unknown})
     if unknown:
         note(f"{made.prediction.writer} cited {', '.join(unknown)}, which is no paper that it was given.", "red")

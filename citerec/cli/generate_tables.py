@@ -6,17 +6,17 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from citerec.cli.console import output, print_bibtex
+from citerec.cli.console import output, print_entries
 from citerec.cli.tables import about, tldr_line
 from citerec.records import json_id
 
 if TYPE_CHECKING:
-    from citerec.generate.citation import Draft
+    from citerec.generate.citation import CitationText
     from citerec.generate.tldr import Tldr
 
 
-def show_draft(draft: "Draft", *, sentence: str = "", bibtex: bool = True) -> None:
-    """Shows a draft: its sentence, the text, the papers that the numbers refer to, and their BibTeX entries."""
+def show_draft(draft: "CitationText", *, sentence: str = "", form: str | None = "bibtex") -> None:
+    """Shows a draft: its sentence, the text, the papers that the numbers refer to, and their entries in a form."""
     console = output()
     if sentence:
         console.print(Text(f"\n{sentence}", "italic"))
@@ -28,12 +28,12 @@ def show_draft(draft: "Draft", *, sentence: str = "", bibtex: bool = True) -> No
         lines = Text.assemble((paper.title or "(untitled)", "bold"), "\n", about(paper))
         table.add_row(f"[{number}]", lines.append("  no abstract", "yellow") if paper in draft.without_text else lines)
     console.print(table)
-    if bibtex:
+    if form:
         click.echo()
-        print_bibtex(draft.papers)
+        print_entries(draft.papers, form)
 
 
-def _parts(draft: "Draft") -> list[Any]:
+def _parts(draft: "CitationText") -> list[Any]:
     """The sentences, each with the papers that it is based on but does not cite itself."""
     from citerec.generate.check import marked_sentence, placed
     from citerec.generate.mentions import mentions
@@ -54,27 +54,6 @@ def _parts(draft: "Draft") -> list[Any]:
         if sentence.unsupported:
             parts.append((f" ‹little of it is in {', '.join(map(str, sentence.unsupported))}›", "yellow"))
     return parts
-
-
-def draft_json(draft: "Draft", *, bibtex: bool) -> dict[str, Any]:
-    """A draft as a JSON object (docs/formats.md)."""
-    from citerec.corpus.bibtex_writer import bibtex_entries
-    from citerec.generate.check import marked
-    from citerec.texts.write import sentence_record, settings_record
-
-    value: dict[str, Any] = {
-        "text": marked(draft.prediction),
-        "writer": draft.prediction.writer,
-        "settings": settings_record(draft.prediction),
-        "sentences": [sentence_record(sentence) for sentence in draft.prediction.sentences],
-        "papers": [
-            {"number": number, "paper_id": json_id(paper.paper_id)}
-            | {name: getattr(paper, name) for name in ("title", "authors", "year", "venue")}
-            | {"has_text": paper not in draft.without_text}
-            for number, paper in enumerate(draft.papers)
-        ],
-    }
-    return {**value, "bibtex": bibtex_entries(draft.papers)} if bibtex else value
 
 
 def show_tldrs(tldrs: "list[Tldr]") -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note, print_json, say
+from citerec.cli.index_told import tell, tell_changed, tell_old_vectors, tell_scores, tell_vectors
 from citerec.cli.options import (
     PATH,
     PartsOption,
@@ -22,13 +23,16 @@ from citerec.groundwork.places import INDEXES
 from citerec.groundwork.tables import counted
 
 if TYPE_CHECKING:
-    from citerec.retrieve.bm25s.build import Bm25sManifest
     from citerec.retrieve.dense.build import DenseOptions
-    from citerec.retrieve.manifest import Manifest
 
 # Some releases of Semantic Scholar lacked most of their rows.
 _SUSPICIOUS = 0.8
-_FORMATS = ["s2ag-papers", "s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "bibtex", "jsonl", "csv", "contexts"]
+_MANY = 1_000_000
+_DATASETS = ("papers", "abstracts", "tldrs", "citations")
+_CHANGES = ("citations-upserts", *(f"{name}-deletes" for name in _DATASETS))
+_S2AG = [f"s2ag-{name}" for name in (*_DATASETS, *_CHANGES)]
+_OTHERS = ["openalex", "openalex-deleted", "arxiv", "arxiv-deleted", "acl-anthology"]
+_FORMATS = [*_S2AG, *_OTHERS, "bibtex", "csl", "ris", "jsonl", "csv", "contexts", "removed"]
 
 
 def _backends() -> dict[str, str]:
@@ -114,8 +118,9 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
     """Read SOURCES and build an index of their papers.
 
     A source is a folder of Semantic Scholar shards (papers/, abstracts/, tldrs/, citations/; plain or
-    gzip), a BibTeX file, JSON Lines or CSV. An index that is already at --out is kept until the
-    new one is ready. Repeat the command to resume an interrupted build.
+    gzip), a bibliography (BibTeX, RIS, or CSL-JSON as Zotero and pandoc write it), JSON Lines or CSV.
+    An index that is already at --out is kept until the new one is ready. Repeat the command to resume
+    an interrupted build.
     """
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.bm25s.build import renew_scores
@@ -129,11 +134,11 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
         scores = renew_scores(out, on_progress) if dense else None
         on_progress("preparing Java", 0, 1)
         make_archive(out)
-    _tell(out, manifest, "built")
+    tell(out, manifest, "built")
     if dense:
-        _tell_vectors(out / DENSE)
-    _tell_scores(scores)
-    _tell_old_vectors(out, manifest)
+        tell_vectors(out / DENSE)
+    tell_scores(scores)
+    tell_old_vectors(out, manifest)
     if manifest.counts.papers < _SUSPICIOUS * before:
         note(f"The previous index had {before:,} papers: are the sources complete?")
 
@@ -154,21 +159,71 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
     from citerec.groundwork.progress_bar import progress_bar
-    from citerec.retrieve.bm25s.build import renew_scores
-    from citerec.retrieve.dense.manifest import has_vectors
     from citerec.retrieve.index import DENSE, BuildOptions, add_to_index
     from citerec.retrieve.manifest import find_index
 
     path = find_index(index_path)
     dense = _dense_options(options, wanted=bool(_given_names()), before=path / DENSE)
+    _change(path)
     with progress_bar() as on_progress:
         manifest = add_to_index(sources, path, BuildOptions(**options, dense=dense), on_progress)
-        scores = renew_scores(path, on_progress) if has_vectors(path / DENSE) else None
-    _tell(path, manifest, "brought up to date")
-    if has_vectors(path / DENSE):
-        _tell_vectors(path / DENSE, added=True)
-    _tell_scores(scores)
-    _tell_old_vectors(path, manifest)
+    tell_changed(path, manifest)
+
+
+@index.command(epilog="Example: citerec index update corpora/s2 --index indexes/s2")
+@click.argument("folders", nargs=-1, metavar="[FOLDER]...", type=PATH)
+@index_option("The index to bring up to date")
+@max_bad("unreadable records")
+@workers
+def update(folders: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
+    """Bring an index up to date with the updates of the corpus that it was built from.
+
+    FOLDER is that corpus; it may be left out. Files that the index has read already are not read
+    again. What changed is replaced, and what was deleted is removed. It takes time in proportion to
+    what changed. New and changed papers are encoded as by `index add`.
+    """
+    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.retrieve.index import BuildOptions, update_index
+    from citerec.retrieve.manifest import Manifest, find_index
+
+    path = find_index(index_path)
+    before = Manifest.read(path)
+    _change(path)
+    with progress_bar() as on_progress:
+        after = update_index(folders, path, BuildOptions(**options), on_progress)
+    if len(after.sources) == len(before.sources):
+        say(f"{path} is up to date: there is nothing new to read.")
+        return
+    tell_changed(path, after)
+
+
+@index.command(epilog="Example: citerec index remove 12 34 --index indexes/s2")
+@click.argument("ids", nargs=-1, metavar="[ID]...")
+@path_option("--ids", "ids_file", metavar="FILE", help="A file with the id of a paper in each line.")
+@index_option("The index to remove papers from")
+def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None) -> None:
+    """Remove the papers with some ids from an index.
+
+    Their abstracts and TLDRs are removed too, and sentences about them are no longer found. What they
+    say of other papers stays. If a later update or `index add` has a record of such a paper, it comes
+    back.
+    """
+    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.index import Index
+    from citerec.retrieve.manifest import find_index
+
+    if bool(ids) == bool(ids_file):
+        raise click.UsageError("Give the ids of papers, or --ids FILE.")
+    found = Index.open(find_index(index_path))
+    before = len(found)
+    _change(found.path)
+    with progress_bar() as on_progress:
+        found.remove(ids_file or ids, on_progress=on_progress)
+    if len(found) == before:
+        say(f"{found.path} has none of these papers.")
+        return
+    say(f"Removed: {counted(before - len(found), 'paper')}.")
+    tell_changed(found.path, found.manifest)
 
 
 @index.command(epilog="Example: citerec index encode indexes/acm --vectors ../shared/data/acm/minilm-l6 --model M")
@@ -207,8 +262,8 @@ def encode(path: Path | None, retriever: str, **options: Any) -> None:
     if told:
         say(told)
     else:
-        _tell_vectors(found / part.name)
-    _tell_scores(scores)
+        tell_vectors(found / part.name)
+    tell_scores(scores)
 
 
 @index.command(epilog="Example: citerec index info indexes/acm")
@@ -267,6 +322,15 @@ def list_indexes(folder: Path) -> None:
         say(f"No index in {folder}/. Make one: citerec index build SOURCE… --out {folder}/NAME")
 
 
+def _change(path: Path) -> None:
+    """Prepares for a change of an index: of few papers, what Java has to do takes seconds."""
+    from citerec.retrieve.lucene.jvm import run_briefly
+    from citerec.retrieve.manifest import Manifest
+
+    if Manifest.read(path).counts.papers < _MANY:
+        run_briefly()
+
+
 def _papers_before(path: Path) -> int:
     from citerec.errors import IndexUnusableError
     from citerec.retrieve.manifest import Manifest
@@ -308,61 +372,3 @@ def _dense_options(options: dict[str, Any], *, wanted: bool, before: Path | None
         raise click.UsageError("--vectors needs --model: name what made them, for it has to encode the queries.")
     taken["model"] = taken["model"] or DEFAULT_ENCODER
     return DenseOptions(**taken, max_bad=options["max_bad"])
-
-
-def _tell_vectors(folder: Path, *, added: bool = False) -> None:
-    from citerec.retrieve.dense.kinds import RECALL
-    from citerec.retrieve.dense.manifest import DenseManifest, encode_command
-
-    manifest = DenseManifest.read(folder)
-    faiss = manifest.faiss
-    found = "exact" if faiss.kind == "flat" else f"finds {faiss.recall:.1%} of the exact 100 nearest"
-    say(
-        f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); "
-        f"FAISS {faiss.kind}, {found}."
-    )
-    if manifest.without_vector and manifest.given:
-        why = f"none was given{f', and {manifest.model} did not encode them' * added}"
-        note(
-            f"{counted(manifest.without_vector, 'paper')} cannot be found by vector: {why}. Give more: "
-            f"{encode_command(folder, manifest.model)} --vectors {folder} --vectors PATH"
-        )
-    elif manifest.without_vector:
-        note(f"Papers without a vector, no text: {manifest.without_vector:,}.")
-    for reason, count in manifest.faults.items():
-        note(f"Given vectors left out, {reason}: {count:,}.")
-    if faiss.recall < RECALL:
-        further = f"Search further with --set {folder.name}.probe=…"
-        note(f"That is less than {RECALL:.0%}: another --kind finds more. {further}")
-
-
-def _tell_scores(made: "Bm25sManifest | None") -> None:
-    if made:
-        say(f"{made} make many searches faster.")
-
-
-def _tell_old_vectors(path: Path, manifest: "Manifest") -> None:
-    from citerec.retrieve.verify import vectors_beside
-
-    for folder, made in vectors_beside(path):
-        if made["store"] != manifest.fingerprint:
-            note(
-                f"{folder} was made for the papers before. Bring it up to date: "
-                f"citerec index encode {path} --retriever {folder.name}"
-            )
-
-
-def _tell(path: Path, manifest: "Manifest", done: str) -> None:
-    counts = manifest.counts
-    parts = [f"{counts.papers:,} papers", f"{counts.with_abstract:,} with an abstract"]
-    if counts.with_tldr:
-        parts.append(f"{counts.with_tldr:,} with a TLDR")
-    if counts.citances:
-        parts.append(f"{counts.citances:,} citing sentences of {counts.with_citances:,} papers")
-    say(f"{path} {done}: {', '.join(parts)}.")
-    if counts.duplicates:
-        note(f"Repeated ids: {counts.duplicates:,}. The last record counts.")
-    if counts.unmatched:
-        note(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.")
-    if counts.bad:
-        note(f"Records that could not be read: {counts.bad:,}. See {path / 'quarantine.jsonl'}")

@@ -42,18 +42,24 @@ def cli() -> None:
 
 
 _COMMANDS = {
+    "check": "check:check",
     "contexts": "contexts:contexts",
+    "corpus": "corpus:corpus",
     "data": "data:data",
     "demo": "demo:demo",
     "diagnostics": "diagnostics:diagnostics",
     "eval": "evaluate:evaluate",
     "eval-text": "eval_text:eval_text",
+    "fill": "fill:fill",
     "generate": "generate:generate",
     "index": "index:index",
+    "lsp": "lsp:lsp",
+    "mcp": "mcp:mcp",
     "rate": "rate:rate",
     "recommend": "recommend:recommend",
     "report": "evaluate:report",
     "reproduce": "reproduce:reproduce",
+    "serve": "serve:serve",
     "train": "train:train",
 }
 

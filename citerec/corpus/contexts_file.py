@@ -5,18 +5,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.json_lines import BadRecord, Line, RecordError, parsed, raw_lines
+from citerec.corpus.json_lines import Line, RecordError, read_json_lines
 from citerec.corpus.s2ag import known_intents
 from citerec.corpus.values import optional_id, read_list, read_text, read_year
 from citerec.records import MARKER, Citation, citing_name
 
 
 def read_citances(path: Path) -> Iterator[Line]:
-    """Yields a citation for each paper that a context cites, several from one line; SourceError as for `raw_lines`."""
-    for number, raw, bytes_read in raw_lines(path):
-        found = parsed(raw, parse_citances)
-        for record in [found] if isinstance(found, BadRecord) else found:
-            yield Line(number, record, bytes_read)
+    """Gives a citation for each paper that a context cites, several from one line; SourceError as for `raw_lines`."""
+    return read_json_lines(path, parse_citances)
 
 
 def parse_citances(record: Mapping[str, Any]) -> list[Citation]:

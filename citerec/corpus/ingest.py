@@ -17,7 +17,7 @@ from citerec.errors import BuildError
 from citerec.groundwork.limits import REMEDY, too_many_bad
 from citerec.groundwork.processes import outcomes_of
 from citerec.groundwork.progress import Progress
-from citerec.records import Abstract, Citation, Paper, Tldr
+from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 
 _BATCH = 1000
 # Batches that are written to the store at once, in order of id: it then writes fewer pages twice. Of ids in random
@@ -35,6 +35,7 @@ class _Batch:
     bad: list[tuple[int, BadRecord]]
     read: int
     without_context: int
+    papers: int
     bytes_read: int
     finished: bool
 
@@ -42,7 +43,7 @@ class _Batch:
 def ingest(
     shards: list[Shard], store: PaperStore, *, first: int, max_bad: float, workers: int | None, on_progress: Progress
 ) -> None:
-    """Reads shards into a store. Shards that are already finished are skipped.
+    """Reads shards into a store, and applies their deletions. Shards that are already finished are skipped.
 
     Args:
         shards: The shards to read, in order: later records win over earlier ones.
@@ -78,6 +79,7 @@ def ingest(
                 read=before.read + batch.read,
                 bad=before.bad + len(batch.bad),
                 without_context=before.without_context + batch.without_context,
+                papers=before.papers + batch.papers,
             )
             if batch.bad:
                 ledger.set_aside(batch.shard, batch.bad)
@@ -87,6 +89,7 @@ def ingest(
             _stop_if_mostly_bad(ledger, tally, max_bad, share_read=sum(done.values()) / max(1, sum(sizes.values())))
             on_progress("reading", sum(done.values()), sum(sizes.values()))
     _stop_if_mostly_bad(ledger, tally, max_bad, share_read=None)
+    store.apply_deletions()
 
 
 def write_quarantine(ledger: Ledger, path: Path) -> int:
@@ -125,10 +128,10 @@ def _batches(task: tuple[int, Shard], encode: Callable[[Sequence[NumberedRecord]
     whole_records = not shard.format.startswith("s2ag-")
     records: list[NumberedRecord] = []
     bad: list[tuple[int, BadRecord]] = []
-    read = without_context = bytes_read = 0
+    read = without_context = papers = bytes_read = 0
 
     def taken(*, finished: bool) -> _Batch:
-        return _Batch(number, encode(records), bad, read, without_context, bytes_read, finished)
+        return _Batch(number, encode(records), bad, read, without_context, papers, bytes_read, finished)
 
     for line in READERS[shard.format](shard.path):
         bytes_read = line.bytes_read
@@ -138,16 +141,22 @@ def _batches(task: tuple[int, Shard], encode: Callable[[Sequence[NumberedRecord]
             place = place_of(number, line.number)
             records.append(NumberedRecord(place, line.record))
             read += 1
-            if whole_records and isinstance(line.record, Paper):
-                # Such a record is the whole paper: texts that it lacks are removed.
-                texts = (
-                    Abstract(line.record.paper_id, line.record.abstract),
-                    Tldr(line.record.paper_id, line.record.tldr),
-                )
-                records += [NumberedRecord(place, text) for text in texts]
+            papers += isinstance(line.record, Paper)
+            if whole_records:
+                records += [NumberedRecord(place, text) for text in _texts_of(line.record)]
             if isinstance(line.record, Citation) and not (line.record.cited_id and line.record.contexts):
                 without_context += 1
         if read + len(bad) >= _BATCH:
             yield taken(finished=False)
-            records, bad, read, without_context = [], [], 0, 0
+            records, bad, read, without_context, papers = [], [], 0, 0, 0
     yield taken(finished=True)
+
+
+def _texts_of(record: Record) -> list[Record]:
+    """What a record of a whole paper says of its texts: those that it lacks are removed, and all with the paper."""
+    match record:
+        case Paper():
+            return [Abstract(record.paper_id, record.abstract), Tldr(record.paper_id, record.tldr)]
+        case Deletion("papers", key):
+            return [Deletion(table, key) for table in ("abstracts", "tldrs")]
+    return []

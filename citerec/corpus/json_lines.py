@@ -4,7 +4,7 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -48,13 +48,15 @@ def is_gzip(path: Path) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def read_json_lines(path: Path, parse: Callable[[dict[str, Any]], Record]) -> Iterator[Line]:
-    """Yields the records of a file in order; `parse` makes a record from a JSON object, or raises RecordError.
+def read_json_lines(path: Path, parse: Callable[[dict[str, Any]], Record | Sequence[Record]]) -> Iterator[Line]:
+    """Yields the records of a file in order; `parse` makes one or several from a JSON object, or raises RecordError.
 
     Raises SourceError as `raw_lines` does.
     """
     for number, raw, bytes_read in raw_lines(path):
-        yield Line(number, parsed(raw, parse), bytes_read)
+        found = parsed(raw, parse)
+        for record in found if isinstance(found, Sequence) else [found]:
+            yield Line(number, record, bytes_read)
 
 
 def raw_lines(path: Path, *, blank_too: bool = False) -> Iterator[tuple[int, bytes, int]]:
@@ -144,7 +146,8 @@ def bad_record(reason: str, raw: bytes | str) -> BadRecord:
     """A bad record with the beginning of its text."""
     if isinstance(raw, str):
         raw = raw[:_SHOWN_BYTES].encode("utf-8", "surrogateescape")
-    return BadRecord(one_line(reason), raw[:_SHOWN_BYTES].decode("utf-8", "replace").rstrip())
+    told = one_line(reason.encode("utf-8", "replace").decode())  # it may quote bytes that are not UTF-8
+    return BadRecord(told, raw[:_SHOWN_BYTES].decode("utf-8", "replace").rstrip())
 
 
 def check_account(path: Path, whole: int, found: int, what: str) -> None:

@@ -15,7 +15,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ShardCounts:
-    """Counts of a shard; `without_context` counts citations left out: without a sentence or a cited paper."""
+    """Counts of a shard.
+
+    Attributes:
+        read: Records that could be read; `papers` counts those of papers among them.
+        without_context: Citations left out: without a sentence or a cited paper.
+    """
 
     path: str
     format: str
@@ -23,6 +28,7 @@ class ShardCounts:
     read: int
     bad: int
     without_context: int
+    papers: int = 0
 
 
 class Quarantined(NamedTuple):
@@ -68,13 +74,18 @@ class _SqliteLedger:
     def __init__(self, database: SqliteDatabase) -> None:
         self._database = database
         database.define("""
-            CREATE TABLE IF NOT EXISTS shards (
+            CREATE TABLE IF NOT EXISTS main.shards (
               number INTEGER PRIMARY KEY, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
-              read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL);
-            CREATE TABLE IF NOT EXISTS quarantine (
+              read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL,
+              papers INTEGER NOT NULL DEFAULT 0);
+            CREATE TABLE IF NOT EXISTS main.quarantine (
               shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL,
               PRIMARY KEY (shard, line)) WITHOUT ROWID;
         """)
+        database.add_column("shards", "papers", "INTEGER NOT NULL DEFAULT 0")
+        if database.has_base:
+            for table in ("shards", "quarantine"):
+                database.view(table, f"SELECT * FROM base.{table} UNION ALL SELECT * FROM main.{table}")
 
     def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
         rows = self._database.all("SELECT * FROM shards WHERE number >= ? ORDER BY number", (first,))
@@ -85,12 +96,12 @@ class _SqliteLedger:
 
     def finish_shard(self, number: int, counts: ShardCounts) -> None:
         self._database.write(
-            ("INSERT OR REPLACE INTO shards VALUES (?, ?, ?, ?, ?, ?, ?)", [(number, *astuple(counts))])
+            ("INSERT OR REPLACE INTO main.shards VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [(number, *astuple(counts))])
         )
 
     def set_aside(self, shard: int, bad: Sequence[tuple[int, BadRecord]]) -> None:
         rows = [(shard, line, record.reason, record.beginning) for line, record in bad]
-        self._database.write(("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?)", rows))
+        self._database.write(("INSERT OR REPLACE INTO main.quarantine VALUES (?, ?, ?, ?)", rows))
 
     def quarantine(self) -> Iterator[Quarantined]:
         return map(Quarantined._make, self._database.stream("SELECT * FROM quarantine ORDER BY shard, line"))

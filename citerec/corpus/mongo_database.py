@@ -14,7 +14,7 @@ import pymongo
 from bson import encode
 from bson.errors import InvalidDocument
 from bson.raw_bson import RawBSONDocument
-from pymongo import MongoClient, ReplaceOne
+from pymongo import DeleteMany, MongoClient, ReplaceOne
 from pymongo.errors import BulkWriteError, ConnectionFailure, OperationFailure, PyMongoError
 
 from citerec.corpus.store import StoreError
@@ -128,6 +128,13 @@ class MongoDatabase:
     def replace(self, collection: str, documents: Iterable[Fields]) -> None:
         """Puts documents, each in place of the one with its `_id`."""
         self.upsert(collection, (({"_id": fields["_id"]}, to_bson(fields)) for fields in documents), later=False)
+
+    def delete(self, collection: str, field: str, before: Iterable[tuple[str, int]]) -> None:
+        """Removes the documents whose field has one of some values and whose place is before that beside it."""
+        operations = [DeleteMany({field: value, "place": {"$lt": place}}) for value, place in before]
+        if operations:
+            with self._failures():
+                self._database[collection].bulk_write(operations, ordered=False)
 
     def clear(self, collection: str) -> None:
         """Removes all documents of a collection."""

@@ -1,16 +1,35 @@
 """The paper store on MongoDB: a collection for each table of the SQLite store (docs/storage.md)."""
 
-import heapq
 import itertools
 import operator
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
 
 from citerec.corpus.mongo_database import Fields, MongoDatabase, parts, to_bson
-from citerec.corpus.rows import COLUMNS, JSON_COLUMNS, KEYS, Row, digest, json_text, paper_of, rows_of
-from citerec.corpus.store import CensusRow, CitingPaper, Counts, NumberedRecord, SearchableCitance, SearchableText
+from citerec.corpus.rows import (
+    COLUMNS,
+    JSON_COLUMNS,
+    KEYS,
+    RECORDS,
+    Row,
+    digest_sum,
+    fingerprint_of,
+    json_text,
+    paper_of,
+    rows_of,
+)
+from citerec.corpus.store import (
+    CensusRow,
+    CitingPaper,
+    Counts,
+    NumberedRecord,
+    PaperFacts,
+    SearchableCitance,
+    SearchableText,
+)
 from citerec.records import Paper
 
 _FILTERABLE = ("year", "venue", "fields_of_study", "citation_count")
@@ -46,6 +65,15 @@ class MongoStore:
             no_later = [({"_id": key, "place": {"$lte": place}}, bson) for key, place, bson in documents]
             self.database.upsert(table, no_later, later=True)
 
+    def apply_deletions(self) -> None:
+        for page in self.database.pages("deletions", ""):
+            for table in RECORDS:
+                found = [(fields["of_key"], fields["place"]) for fields in page if fields["of_table"] == table]
+                if found and table == "citations":
+                    self.database.index(table, "citation_id")
+                self.database.delete(table, "citation_id" if table == "citations" else "_id", found)
+        self.database.clear("deletions")
+
     def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
         found: dict[str, Paper] = {}
         for ids in parts(paper_ids):
@@ -58,6 +86,12 @@ class MongoStore:
     def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
         for text in self.searchable_texts():
             yield text.paper_id, bool(text.abstract)
+
+    def facts(self) -> Iterator[PaperFacts]:
+        names = PaperFacts._fields[1:]
+        for page in self.database.pages("papers", "", *names):
+            for fields in page:
+                yield PaperFacts(fields["_id"], *(fields[name] for name in names))
 
     def _texts(self, table: str, ids: list[str]) -> dict[str, str | None]:
         return {paper_id: fields["text"] for paper_id, fields in self.database.by_id(table, ids, "text").items()}
@@ -78,38 +112,26 @@ class MongoStore:
         # In SQLite's order: missing values come first.
         return iter(sorted(rows, key=lambda row: [(value is not None, value) for value in row]))
 
-    def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
-        for page in self._changed(after, changed_since) if changed_since else self.database.pages("papers", after):
+    def searchable_texts(self, after: str = "") -> Iterator[SearchableText]:
+        for page in self.database.pages("papers", after):
             abstracts = self._texts("abstracts", [fields["_id"] for fields in page])
             for fields in page:
                 yield _searchable(fields, title=fields["title"], abstract=abstracts.get(fields["_id"]) or "")
 
-    def _changed(self, after: str, since: int) -> Iterator[list[Fields]]:
-        """The papers that changed themselves or whose abstract did."""
-        changed = [self.database.ids(table, after, {"place": {"$gte": since}}) for table in ("papers", "abstracts")]
-        # Python orders strings as their UTF-8 bytes are ordered.
-        for ids in parts(paper_id for paper_id, _ in itertools.groupby(heapq.merge(*changed))):
-            papers = self.database.by_id("papers", ids)
-            yield [papers[paper_id] for paper_id in ids if paper_id in papers]
-
-    def searchable_citances(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableCitance]:
-        for _, citations in itertools.groupby(self._joined(after), key=lambda joined: joined[0]["cited_id"]):
-            of_paper = list(citations)
-            if not any(part["place"] >= changed_since for joined in of_paper for part in joined if part):
-                continue
-            for citing_id, pair in itertools.groupby(of_paper, key=lambda joined: joined[0]["citing_id"]):
-                citations_of_pair = list(pair)
-                citing_year = _citing_year(citations_of_pair)
-                sentences = ((text, cited) for citation, cited, _ in citations_of_pair for text in citation["contexts"])
-                for position, (text, cited) in enumerate(sentences):
-                    yield SearchableCitance(_searchable(cited), citing_id, citing_year, position, text)
+    def searchable_citances(self, after: str = "") -> Iterator[SearchableCitance]:
+        for (_, citing_id), pair in itertools.groupby(self._joined(after), key=_pair):
+            citations_of_pair = list(pair)
+            citing_year = _citing_year(citations_of_pair)
+            sentences = ((text, cited) for citation, cited, _ in citations_of_pair for text in citation["contexts"])
+            for position, (text, cited) in enumerate(sentences):
+                yield SearchableCitance(_searchable(cited), citing_id, citing_year, position, text)
 
     def _joined(self, after: str) -> Iterator[tuple[Fields, Fields, Fields]]:
         """(citation, cited paper, citing paper or nothing) in order, if the cited paper is in the store."""
         # "!" comes next after the space that ends a cited id: see _id.
         for page in self.database.pages("citations", f"{after}!"):
             ids = {fields[name] for fields in page for name in ("cited_id", "citing_id")}
-            papers = self.database.by_id("papers", ids, *_FILTERABLE, "place")
+            papers = self.database.by_id("papers", ids, *_FILTERABLE)
             for fields in page:
                 if cited := papers.get(fields["cited_id"]):
                     yield fields, cited, papers.get(fields["citing_id"], {})
@@ -131,6 +153,17 @@ class MongoStore:
                 if sentences := sum(len(citation["contexts"]) for citation, _, _ in pair):
                     found.setdefault(cited_id, []).append(CitingPaper(citing_id, _citing_year(pair), sentences))
         return found
+
+    def called(self, names: Sequence[str], most: int) -> list[str]:
+        if not names:
+            return []
+        either = "|".join(map(re.escape, names))
+        # $elemMatch: nx-27017, on which the tests run, does not look into lists for a regular expression without it.
+        surnames = {"authors": {"$elemMatch": {"$regex": f"(^| )({either})$", "$options": "i"}}}
+        identifiers = {"external_ids": {"$elemMatch": {"id": {"$regex": f"^({either})$", "$options": "i"}}}}
+        found = self.database.sorted("papers", {"$or": [surnames, identifiers]}, "citation_count")
+        found.sort(key=lambda fields: -(fields["citation_count"] or 0))
+        return [fields["_id"] for fields in found[:most]]
 
     def counts(self) -> Counts:
         with_abstract, unmatched_abstracts = self._matched("abstracts")
@@ -178,13 +211,13 @@ class MongoStore:
         return found if attribute == "year" else dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def fingerprint(self) -> str:
-        return digest((table, self._rows(table)) for table in COLUMNS)
+        return fingerprint_of(digest_sum(row for table in RECORDS for row in self._rows(table)))
 
-    def _rows(self, table: str) -> Iterator[Row]:
-        return (_row(table, fields) for page in self.database.pages(table, "") for fields in page)
+    def _rows(self, table: str) -> Iterator[tuple[str, Row]]:
+        return ((table, _row(table, fields)) for page in self.database.pages(table, "") for fields in page)
 
     def integrity_faults(self) -> list[str]:
-        return [f"{table}: {fault}" for table in COLUMNS for fault in self.database.faults(table)]
+        return [f"{table}: {fault}" for table in RECORDS for fault in self.database.faults(table)]
 
     def finish(self) -> None:
         self.close()  # MongoDB has acknowledged every write
@@ -202,6 +235,10 @@ def _id(table: str, row: Row) -> str:
     return " ".join(row[: len(KEYS[table])])
 
 
+def _pair(joined: tuple[Fields, Fields, Fields]) -> tuple[str, str]:
+    return joined[0]["cited_id"], joined[0]["citing_id"]
+
+
 def _fields(table: str, row: Row) -> Fields:
     """The other fields of a row's document: JSON becomes lists, which MongoDB can search and index."""
     fields = dict(zip(COLUMNS[table], row, strict=True))
@@ -210,6 +247,7 @@ def _fields(table: str, row: Row) -> Fields:
     if table == "papers":
         # A list of pairs: names of schemes come from files, and not every name may be that of a field.
         fields["external_ids"] = [{"scheme": scheme, "id": value} for scheme, value in fields["external_ids"].items()]
+        fields["origins"] = [{"field": name, "source": value} for name, value in fields["origins"].items()]
     if len(KEYS[table]) == 1:
         del fields[KEYS[table][0]]
     if fields.get("citing_year", 0) is None:
@@ -226,6 +264,7 @@ def _row(table: str, fields: Fields) -> Row:
         fields[KEYS[table][0]] = fields["_id"]
     if table == "papers":
         fields["external_ids"] = {pair["scheme"]: pair["id"] for pair in fields["external_ids"]}
+        fields["origins"] = {pair["field"]: pair["source"] for pair in fields.get("origins", ())}
     return tuple(json_text(fields[name]) if name in JSON_COLUMNS else fields[name] for name in COLUMNS[table][:-1])
 
 

@@ -8,10 +8,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from citerec.corpus.json_lines import RecordError
-from citerec.corpus.latex import decoded
-from citerec.corpus.values import optional_id, read_count, read_external_id, read_id, read_list, read_text, read_year
+from citerec.corpus.values import (
+    optional_id,
+    read_count,
+    read_external_id,
+    read_id,
+    read_list,
+    read_plain,
+    read_text,
+    read_year,
+)
 from citerec.groundwork.printable import one_line, printable
-from citerec.records import Abstract, Citation, Paper, Record, Tldr
+from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 
 # SciCite and older releases name the same class of intent differently.
 _INTENTS = {"methodology": "method", "method": "method", "background": "background", "result": "result"}
@@ -24,9 +32,9 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
     fields = (read_text(item, "category") for item in read_list(record, "s2fieldsofstudy", dict))
     return Paper(
         paper_id=read_id(record, "corpusid"),
-        title=read_text(record, "title") or "",
+        title=read_plain(record, "title") or "",
         year=read_year(record, "year"),
-        venue=read_text(record, "venue") or (read_text(journal, "name") if isinstance(journal, dict) else None),
+        venue=read_plain(record, "venue") or (read_plain(journal, "name") if isinstance(journal, dict) else None),
         authors=_authors(record),
         fields_of_study=tuple(dict.fromkeys(field.replace(" And ", " and ") for field in fields if field)),
         citation_count=read_count(record, "citationcount"),
@@ -64,6 +72,17 @@ def parse_citation(record: Mapping[str, Any]) -> Citation:
     )
 
 
+def parse_deletion(dataset: str, record: Mapping[str, Any]) -> Deletion:
+    """A record of the deletions of a dataset: its primary key there."""
+    return Deletion(dataset, read_id(record, "citationid" if dataset == "citations" else "corpusid"))
+
+
+def parse_changed_citation(record: Mapping[str, Any]) -> list[Record]:
+    """A record of `citations` in an update: it replaces that of its id, even if it lacks sentences or names others."""
+    citation = parse_citation(record)
+    return [Deletion("citations", citation.citation_id), citation] if citation.citation_id else [citation]
+
+
 PARSERS: dict[str, Callable[[dict[str, Any]], Record]] = {
     "papers": parse_paper,
     "abstracts": parse_abstract,
@@ -71,6 +90,12 @@ PARSERS: dict[str, Callable[[dict[str, Any]], Record]] = {
     "citations": parse_citation,
 }
 """Parser of each dataset that citerec reads, by its name in a release."""
+
+CHANGES: dict[str, Callable[[dict[str, Any]], Record | list[Record]]] = {
+    "citations-upserts": parse_changed_citation,
+    **{f"{name}-deletes": functools.partial(parse_deletion, name) for name in PARSERS},
+}
+"""Parsers of the shards of an update that are unlike those of a release."""
 
 
 def dataset_of(record: Mapping[str, Any]) -> str | None:
@@ -87,13 +112,8 @@ def dataset_of(record: Mapping[str, Any]) -> str | None:
 
 
 def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
-    names = (read_text(author, "name") for author in read_list(record, "authors", dict))
-    return tuple(_plain(name) if "\\" in name else name for name in names if name)
-
-
-@functools.lru_cache(1 << 14)  # decoding takes a tenth of a millisecond, and authors come again
-def _plain(name: str) -> str:
-    return one_line(decoded(name))
+    names = (read_plain(author, "name") for author in read_list(record, "authors", dict))
+    return tuple(name for name in names if name)
 
 
 def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:

@@ -6,22 +6,46 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from citerec.corpus import s2ag, tabular
+import orjson
+
+from citerec.corpus import arxiv, openalex, s2ag, tabular
+from citerec.corpus.anthology import is_anthology, read_anthology
 from citerec.corpus.bibtex import read_bibtex
 from citerec.corpus.contexts_file import read_citances
+from citerec.corpus.csl import is_csl, read_csl
+from citerec.corpus.ids_file import read_removed
 from citerec.corpus.json_lines import Line, parsed, raw_lines, read_json_lines
+from citerec.corpus.ris import read_ris
 from citerec.errors import SourceError
+from citerec.records import Paper
+
+REMOVED = "removed"
+"""The format of files of ids whose papers are removed."""
 
 READERS: Mapping[str, Callable[[Path], Iterator[Line]]] = {
-    **{f"s2ag-{name}": partial(read_json_lines, parse=parse) for name, parse in s2ag.PARSERS.items()},
+    **{f"s2ag-{name}": partial(read_json_lines, parse=parse) for name, parse in (s2ag.PARSERS | s2ag.CHANGES).items()},
+    "openalex": partial(read_json_lines, parse=openalex.parse_paper),  # stores keep no citation without a sentence
+    "openalex-deleted": openalex.read_deleted,
+    "arxiv": partial(read_json_lines, parse=arxiv.parse_paper),
+    "arxiv-deleted": partial(read_json_lines, parse=arxiv.parse_deleted),
+    "acl-anthology": read_anthology,
     "bibtex": read_bibtex,
+    "csl": read_csl,
+    "ris": read_ris,
     "jsonl": partial(read_json_lines, parse=tabular.parse_paper),
     "csv": tabular.read_csv,
     "contexts": read_citances,
+    REMOVED: read_removed,
 }
 """Reader of each format, by name. A new format is one file and one line here."""
 
-_BY_SUFFIX = {".bib": "bibtex", ".bibtex": "bibtex", ".csv": "csv"}
+CORPUS = "corpus.json"
+"""The manifest of a fetched corpus: it lists the files, in the order in which they are to be read."""
+
+UPDATES = "updates"
+"""Folder of a corpus with a folder for each update, which has `upserts-…` and `deletes-…` of each dataset."""
+
+_BY_SUFFIX = {".bib": "bibtex", ".bibtex": "bibtex", ".csv": "csv", ".ris": "ris"}
 _SUFFIXES = (".jsonl", ".json", ".gz", *_BY_SUFFIX)
 _SNIFFED_LINES = 1000
 
@@ -70,9 +94,10 @@ def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
         raise SourceError(f"{source} is neither a file nor a folder", "Save what comes from a pipe to a file first.")
     if source.is_file():
         return [Shard(source, format_name or recognise(source))]
-    datasets = [name for name in s2ag.PARSERS if (source / name).is_dir()]
-    if datasets:
-        return [Shard(path, f"s2ag-{name}") for name in datasets for path in _files(source / name)]
+    if (manifest := source / CORPUS).is_file():
+        return _of_corpus(source, manifest)
+    if shards := _datasets_of(source):
+        return shards
     files = [path for path in _files(source) if path.name.lower().endswith(_SUFFIXES)]
     if not files and (unnamed := _files(source)) and source.name in s2ag.PARSERS:
         files = unnamed
@@ -95,15 +120,50 @@ def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
     return shards
 
 
+def _datasets_of(source: Path) -> list[Shard]:
+    """The shards of S2AG's datasets in a folder, then those of its updates, in order of name (docs/formats.md)."""
+    shards = [Shard(path, f"s2ag-{name}") for name in s2ag.PARSERS for path in _files(source / name)]
+    for update in sorted(folder for folder in (source / UPDATES).glob("[!.]*") if folder.is_dir()):
+        for kind, name in itertools.product(("upserts", "deletes"), s2ag.PARSERS):
+            files = [path for path in _files(update / name) if path.name.startswith(f"{kind}-")]
+            changes = f"{name}-{kind}"
+            shards += [Shard(path, f"s2ag-{changes if changes in s2ag.CHANGES else name}") for path in files]
+    return shards
+
+
+def corpus_of(shard: Path) -> Path | None:
+    """The fetched corpus, or the folder of datasets, to which a shard belongs by its path; None for others."""
+    if fetched := next((folder for folder in shard.parents if (folder / CORPUS).is_file()), None):
+        return fetched
+    if shard.parent.name not in s2ag.PARSERS:
+        return None
+    folder = shard.parent.parent
+    return folder.parent.parent if folder.parent.name == UPDATES else folder
+
+
+def _of_corpus(folder: Path, manifest: Path) -> list[Shard]:
+    """The shards of a fetched corpus, in the order that its manifest gives, without files that no reader reads."""
+    try:
+        listed = [(folder / entry["path"], entry["format"]) for entry in orjson.loads(manifest.read_bytes())["shards"]]
+    except (KeyError, TypeError, ValueError):
+        raise SourceError(f"{manifest} is damaged", "Fetch the corpus again: citerec corpus get") from None
+    return [Shard(path, form) for path, form in listed if form in READERS]
+
+
 def _files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    """The files of a folder by name; none if there is no such folder."""
+    return sorted(path for path in folder.glob("[!.]*") if path.is_file())
 
 
 def recognise(path: Path) -> str:
-    """The format of a file, by its ending or by the keys of its first records; SourceError if there is none."""
+    """The format of a file, by its ending or by its first records; SourceError if there is none."""
     for suffix in path.suffixes[-2:]:
-        if suffix.lower() in _BY_SUFFIX:
-            return _BY_SUFFIX[suffix.lower()]
+        if known := _BY_SUFFIX.get(suffix.lower()):
+            if known == "bibtex" and is_anthology(path):
+                return "acl-anthology"
+            return "openalex-deleted" if known == "csv" and openalex.is_deleted(path) else known
+    if is_csl(path):
+        return "csl"
     for _, raw, _ in itertools.islice(raw_lines(path), _SNIFFED_LINES):
         record = parsed(raw, dict)
         if isinstance(record, dict):
@@ -111,6 +171,15 @@ def recognise(path: Path) -> str:
                 return f"s2ag-{dataset}"
             if "paper_id" in record:
                 return "jsonl"
+            if openalex.is_work(record):
+                return "openalex"
+            if arxiv.is_arxiv(record):
+                return "arxiv"
     raise SourceError(
         f"{path} is of no format that citerec recognises", f"Name its format with --format: {', '.join(READERS)}."
     )
+
+
+def papers_in(path: Path) -> list[Paper]:
+    """The papers of a file of a format that is recognised, without those that cannot be read; as for `recognise`."""
+    return [line.record for line in READERS[recognise(path)](path) if isinstance(line.record, Paper)]

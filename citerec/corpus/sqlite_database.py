@@ -12,6 +12,7 @@ import orjson
 
 from citerec.errors import IndexUnusableError
 
+_IN_MEMORY = ":memory:"
 _IDS_PER_QUERY = 500
 _CACHE_KIB = 128 * 1024
 # SQLite's usual 4 KiB hold one abstract, and its rest on a page of its own: files of twice the size, and twice the
@@ -23,31 +24,65 @@ _LOG_PAGES = 4096  # the log is folded into the file when it has 64 MiB: a page 
 class SqliteDatabase:
     """A database in one file, created if missing, unless `read_only`: then it is a finished file that nobody changes.
 
+    With a `base`, a finished file too, it holds what changed after that. The tables of the base are named `base.NAME`.
+
     Reading is safe from several threads. Failures raise `sqlite3.Error`, or IndexUnusableError if it is `read_only`, as
     the store of an index is.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.read_only = read_only
+    def __init__(self, path: Path, *, read_only: bool = False, base: Path | None = None) -> None:
+        self.read_only, self._base = read_only, base
         self._lock = threading.Lock()
         self._path = path
         with self.reading():
             if read_only:
-                uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-                self._connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
+                self._connection = sqlite3.connect(_finished(path), uri=True, check_same_thread=False)
             else:
-                self._connection = sqlite3.connect(path, check_same_thread=False)
+                # A URI, so that the address of a base is taken as one too; but not one of a database in memory.
+                place = str(path) if str(path) == _IN_MEMORY else path.absolute().as_uri()
+                self._connection = sqlite3.connect(place, uri=True, check_same_thread=False)
                 self._connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")  # of a new file
                 # A killed process leaves a whole file: uncommitted work is rolled back.
                 self._connection.execute("PRAGMA journal_mode=WAL")
                 self._connection.execute("PRAGMA synchronous=NORMAL")
                 self._connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
             self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB if not read_only else _CACHE_KIB // 8}")
+            if base is not None:
+                self._connection.execute("ATTACH ? AS base", (_finished(base),))
+                self._connection.execute(f"PRAGMA base.cache_size=-{_CACHE_KIB // 8}")
+
+    @property
+    def has_base(self) -> bool:
+        """Whether it holds changes of another file."""
+        return self._base is not None
 
     def define(self, schema: str) -> None:
         """Creates missing tables and indexes; does nothing to a file that is only read."""
         if not self.read_only:
             self._connection.executescript(schema)
+
+    def add_column(self, table: str, column: str, declared: str) -> None:
+        """Adds a column to a table of an earlier version that lacks it."""
+        if not self.read_only and all(row[1] != column for row in self.all(f"PRAGMA main.table_info({table})")):
+            self.define(f"ALTER TABLE main.{table} ADD COLUMN {column} {declared}")
+
+    def check(self, tables: Iterable[str]) -> None:
+        """Raises an error, as reading does, if tables cannot be read at all, or the files are too short.
+
+        It does not read the rows.
+        """
+        for schema, path in (("main", self._path), ("base", self._base)):
+            if path is not None:
+                pages, size = (self.all(f"PRAGMA {schema}.{fact}")[0][0] for fact in ("page_count", "page_size"))
+                if path.stat().st_size < pages * size:
+                    with self.reading():
+                        raise sqlite3.DatabaseError("the file is cut off")
+        for table in tables:
+            self.all(f"SELECT * FROM {table} LIMIT 1")
+
+    def view(self, name: str, query: str) -> None:
+        """Lets a name stand for what a query finds, in place of a table of that name, for this connection only."""
+        self._connection.execute(f"CREATE TEMP VIEW IF NOT EXISTS {name} AS {query}")
 
     def all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """The rows that a query finds."""
@@ -88,12 +123,17 @@ class SqliteDatabase:
 
     def finish(self) -> None:
         """Turns the database into one plain file, then closes it."""
-        self._connection.execute("PRAGMA journal_mode=DELETE")
+        self._connection.execute("PRAGMA main.journal_mode=DELETE")
         self._connection.close()
 
     def close(self) -> None:
         """Folds the write-ahead log into the file, and closes it."""
         self._connection.close()
+
+
+def _finished(path: Path) -> str:
+    """The address of a file that nobody changes."""
+    return f"{path.resolve().as_uri()}?mode=ro&immutable=1"
 
 
 def id_parts(ids: Iterable[str]) -> Iterator[tuple[list[str], str]]:

@@ -1,7 +1,7 @@
 """The paper store: id to full record. One interface for all databases."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, NamedTuple, Protocol
 
 from citerec.errors import CiterecError
@@ -50,6 +50,17 @@ class SearchableCitance(NamedTuple):
     text: str
 
 
+class PaperFacts(NamedTuple):
+    """The fields of a paper that rankers read."""
+
+    paper_id: str
+    title: str
+    year: int | None
+    venue: str | None
+    authors: Sequence[str]
+    citation_count: int | None
+
+
 class CensusRow(NamedTuple):
     """How many papers share a first field of study, a year and a citation count."""
 
@@ -73,6 +84,11 @@ class Counts:
     citances: int
     with_citances: int
     unmatched: int
+
+
+def sum_of(counts: Iterable[Counts]) -> Counts:
+    """Several counts added up."""
+    return Counts(*map(sum, zip(*map(astuple, counts), strict=True))) if (counts := list(counts)) else Counts(*[0] * 7)
 
 
 class CitingPaper(NamedTuple):
@@ -100,11 +116,20 @@ class PaperStore(Protocol):
         Many at once are faster than few.
         """
 
+    def apply_deletions(self) -> None:
+        """Removes the records that a deletion with a later place names, then forgets the deletions.
+
+        Until then `write` only keeps them, because records may be written in another order than that of their places.
+        """
+
     def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
         """Records, by id, without abstracts and TLDRs unless `texts`; unknown ids are left out."""
 
     def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
         """The id of each paper and whether it has an abstract, in order of id."""
+
+    def facts(self) -> Iterator[PaperFacts]:
+        """What rankers read of each paper, in order of id."""
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
         """Years by id, without the rest of the record; unknown ids are left out."""
@@ -112,21 +137,23 @@ class PaperStore(Protocol):
     def census(self) -> Iterator[CensusRow]:
         """Counts of papers by first field, year and citation count: one pass over all papers."""
 
-    def searchable_texts(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableText]:
-        """All papers with an id above `after`, in order of id, changed at or after a place."""
+    def searchable_texts(self, after: str = "") -> Iterator[SearchableText]:
+        """All papers with an id above `after`, in order of id."""
 
-    def searchable_citances(self, after: str = "", changed_since: int = 0) -> Iterator[SearchableCitance]:
-        """Citances of all papers with an id above `after`, in order of cited and citing id.
-
-        With `changed_since`, all citances of a paper are included if the paper, one of its citances or the citing paper
-        of one changed at or after that place: a paper is rewritten as a whole or not at all.
-        """
+    def searchable_citances(self, after: str = "") -> Iterator[SearchableCitance]:
+        """Citances of all papers with an id above `after`, in order of cited and citing id."""
 
     def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
         """The sentences in which one paper cites another."""
 
     def citing_papers(self, cited_ids: Iterable[str]) -> dict[str, list[CitingPaper]]:
         """The papers that cite each paper in a sentence, in order of id; papers that none cites are left out."""
+
+    def called(self, names: Sequence[str], most: int) -> list[str]:
+        """Ids of papers with one of the names as the last word of an author's name, or as an identifier elsewhere.
+
+        Case is ignored, at least that of ASCII. The most cited come first, `most` at most. It reads all papers.
+        """
 
     def counts(self) -> Counts:
         """The counts of the store."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from citerec.corpus.json_lines import BadRecord, Line, RecordError, bad_record, check_account, raw_lines, tried
-from citerec.corpus.values import read_count, read_id, read_strings, read_text, read_year
+from citerec.corpus.plain import plain
+from citerec.corpus.values import read_count, read_id, read_plain, read_strings, read_text, read_year
 from citerec.errors import SourceError
 from citerec.groundwork.printable import printable
 from citerec.records import Paper
@@ -22,23 +23,29 @@ _OFTEN = 8  # times that a file's lines are read again, at most
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
     """A paper from an object with the names of `Paper`'s attributes; RecordError if it is not valid."""
-    external_ids = record.get("external_ids") or {}
-    if not isinstance(external_ids, dict):
-        raise RecordError(f"external_ids is a {type(external_ids).__name__}, not an object")
     paper = Paper(
         paper_id=read_id(record, "paper_id"),
-        title=read_text(record, "title") or "",
+        title=read_plain(record, "title") or "",
         abstract=read_text(record, "abstract"),
         tldr=read_text(record, "tldr"),
         year=read_year(record, "year"),
-        venue=read_text(record, "venue"),
-        authors=read_strings(record, "authors"),
+        venue=read_plain(record, "venue"),
+        authors=tuple(dict.fromkeys(filter(None, map(plain, read_strings(record, "authors"))))),
         fields_of_study=read_strings(record, "fields_of_study"),
         citation_count=read_count(record, "citation_count"),
-        external_ids={printable(str(scheme)): printable(str(value)) for scheme, value in external_ids.items() if value},
+        external_ids=_strings_by_name(record, "external_ids"),
         bibtex=record.get("bibtex") if isinstance(record.get("bibtex"), str) else None,
+        origins=_strings_by_name(record, "origins"),
     )
     return searchable(paper)
+
+
+def _strings_by_name(record: Mapping[str, Any], key: str) -> dict[str, str]:
+    """The strings of an object by their names; empty if there is none."""
+    found = record.get(key) or {}
+    if not isinstance(found, dict):
+        raise RecordError(f"{key} is a {type(found).__name__}, not an object")
+    return {printable(str(name)): printable(str(value)) for name, value in found.items() if value}
 
 
 def searchable(paper: Paper) -> Paper:
@@ -167,8 +174,9 @@ def _parse_row(header: list[str], row: _Row) -> Paper:
     record: dict[str, Any] = dict(zip(header, cells, strict=True))
     for name in _LISTS:
         record[name] = (record.get(name) or "").split(_LIST_SEPARATOR)
-    if external_ids := record.get("external_ids"):
-        pairs = [pair.partition(":") for pair in external_ids.split(_LIST_SEPARATOR)]
-        record["external_ids"] = {scheme.strip(): value.strip() for scheme, _, value in pairs}
+    for name in ("external_ids", "origins"):
+        if given := record.get(name):
+            pairs = [pair.partition(":") for pair in given.split(_LIST_SEPARATOR)]
+            record[name] = {key.strip(): value.strip() for key, _, value in pairs}
     row.text.encode()  # what is not UTF-8 fails here
     return parse_paper(record)

@@ -8,6 +8,7 @@ from types import UnionType
 from typing import Any
 
 from citerec.corpus.json_lines import RecordError
+from citerec.corpus.plain import plain
 from citerec.groundwork.printable import one_line, printable
 
 LONGEST_ID = 512
@@ -60,6 +61,12 @@ def read_text(record: Mapping[str, Any], key: str) -> str | None:
     if not isinstance(value, str):
         raise _wrong(key, value)
     return one_line(value) or None
+
+
+def read_plain(record: Mapping[str, Any], key: str) -> str | None:
+    """A title, venue or name as `read_text` reads it, without entities, tags and LaTeX: `citerec.corpus.plain`."""
+    text = read_text(record, key)
+    return plain(text) or None if text else None
 
 
 def read_year(record: Mapping[str, Any], key: str) -> int | None:

@@ -1,17 +1,12 @@
 """The records of a JSON file one by one: JSON Lines, or one list, which is read piece by piece."""
 
-import codecs
-import gzip
-import itertools
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from citerec.corpus.json_lines import BadRecord, is_gzip, parsed, raw_lines, read_failures
-from citerec.errors import SourceError
+from citerec.corpus.json_lines import BadRecord, parsed, raw_lines
+from citerec.corpus.json_lists import list_values
 
-_PIECE = 1 << 20  # bytes
 REMEDY = "Give JSON Lines, or one list of objects."
 
 
@@ -32,7 +27,7 @@ def json_records(path: Path) -> Iterator[JsonRecord]:
     if not _is_list(path):
         numbered = ((number, raw) for number, raw, _ in raw_lines(path))
     else:
-        numbered = ((number, text.encode()) for number, text in enumerate(_values(path), 1))
+        numbered = ((number, value.text.encode()) for number, value in enumerate(list_values(path, REMEDY), 1))
     for number, raw in numbered:
         yield JsonRecord(number, parsed(raw, dict), raw)
 
@@ -40,46 +35,3 @@ def json_records(path: Path) -> Iterator[JsonRecord]:
 def _is_list(path: Path) -> bool:
     first = next(raw_lines(path), None)
     return first is not None and first[1].lstrip().startswith(b"[")
-
-
-def _values(path: Path) -> Iterator[str]:
-    """The values of a list, each as it is written."""
-    # Only the ends of values count here: a number may be longer than Python would read.
-    decoder, pieces = json.JSONDecoder(parse_int=len, parse_float=len), _pieces(path)
-    buffer, at, asked = next(pieces, "").lstrip().removeprefix("["), 0, _PIECE
-    while True:
-        # Between values there are white space and a comma; the list's own bracket ends it.
-        while at < len(buffer) and (buffer[at].isspace() or buffer[at] == ","):
-            at += 1
-        if buffer[at : at + 1] == "]":
-            if any(rest and not rest.isspace() for rest in itertools.chain([buffer[at + 1 :]], pieces)):
-                raise SourceError(f"{path}: more follows the end of its list", REMEDY)
-            return
-        try:
-            _, end = decoder.raw_decode(buffer, at)
-        except RecursionError:
-            raise SourceError(f"{path}: its list is nested too deep", REMEDY) from None
-        except json.JSONDecodeError as error:
-            # Twice as much each time, so that a long value is not decoded again and again.
-            more = ""
-            while len(more) < asked and (piece := next(pieces, "")):
-                more += piece
-            if not more:
-                raise SourceError(f"{path}: its list is no JSON: {error.msg}", REMEDY) from None
-            buffer, at, asked = buffer[at:] + more, 0, 2 * asked
-            continue
-        yield buffer[at:end]
-        at, asked = end, _PIECE
-
-
-def _pieces(path: Path) -> Iterator[str]:
-    decode = codecs.getincrementaldecoder("utf-8-sig")()
-    try:
-        with read_failures(path), path.open("rb") as raw:
-            file = cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if is_gzip(path) else raw
-            while piece := file.read(_PIECE):
-                if text := decode.decode(piece):
-                    yield text
-            yield decode.decode(b"", final=True)
-    except UnicodeDecodeError as error:
-        raise SourceError(f"{path} is no UTF-8 ({error.reason})", "Give it in UTF-8.") from error

@@ -17,11 +17,12 @@ from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.store import PaperStore
 from citerec.datasets.anchors import OTHER
-from citerec.datasets.matching import Search, linked, title_search
+from citerec.datasets.matching import linked
 from citerec.datasets.pair_sets import Plan, full_texts, write_pair
 from citerec.groundwork.resume import Step
 from citerec.records import Paper
 from citerec.retrieve.index import open_store
+from citerec.retrieve.titles import Search, title_search
 from citerec.texts.oarelatedwork import DATASET, FULL_TEXTS
 from citerec.texts.tasks import Source, TextTask
 from citerec.texts.write import task_record

@@ -1,14 +1,36 @@
-"""What a draft is: its running text, and its places."""
+"""What a draft is: its running text, what it cites, and its places."""
 
 import bisect
 import re
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from citerec.records import MARKER
+from citerec.contexts.keys import contexts_of_draft
+from citerec.corpus.store import PaperStore
+from citerec.records import MARKER, Context
 
-_MISSING = re.compile(r"\?{0,3}|todo|xxx+|fixme|tbd|cite|citation(?:[ _-]needed)?|ref|missing", re.IGNORECASE)
+_MISSING = re.compile(r"\?{0,3}|<ref>|todo|xxx+|fixme|tbd|cite|citation(?:[ _-]needed)?|ref|missing", re.IGNORECASE)
+_SIGN = "\ue000"  # a place, while the text is put together
 _ASKING = re.compile(r"\b(?:cite|citations?|refs?|references?)\b|\?\?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    r"""How a citation is written: `opening`, the keys with `prefix` before each and `separator` between, `closing`.
+
+    `\citep[see]{salton,?}` has the opening `\citep[see]{salton,` and the closing `}`.
+    """
+
+    opening: str
+    closing: str
+    separator: str = ","
+    prefix: str = ""
+
+    def __call__(self, keys: Iterable[str]) -> str:
+        """The citation of some keys."""
+        return self.opening + self.separator.join(self.prefix + key for key in keys) + self.closing
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +42,28 @@ class Place:
         line: Its line, from 1.
         start: Where it begins in the text of the file, in characters.
         end: Where it ends.
+        form: What the citation that replaces it looks like; None where the place itself does not say.
+        section: The heading that it is under.
+        note: What a note says of the citation that is wanted: "eye tracking" in `todo{cite eye tracking}`.
     """
 
+    path: Path
+    line: int
+    start: int
+    end: int
+    form: Form | None = None
+    section: str | None = None
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cited:
+    """A key that a draft cites, and where: `start` and `end` are of the whole citation, in characters."""
+
+    key: str
     path: Path
     line: int
     start: int
@@ -32,6 +74,24 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Citation:
+    r"""Keys that are cited together, and how the running text shows them; not at all in a table, or by `\nocite`."""
+
+    keys: tuple[Cited, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A paragraph of the running text, the line where it begins, and the heading that it is under."""
+
+    text: str
+    path: Path
+    line: int
+    section: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     r"""A draft as running text.
 
@@ -39,12 +99,48 @@ class Draft:
         text: Its paragraphs, blank lines between them, without commands, formulas, comments and the like. Each place is
             `<REF>`; what is cited stays as `\cite{key}` or `[@key]`.
         places: Its places, in the order of the text.
+        cited: What it cites, in the order of the text.
+        paragraphs: Its paragraphs, one by one.
         title: Its title, if it states one.
+        abstract: Its abstract, if it marks one.
+        bibliographies: The `.bib` files that it names, which may be missing.
+        form: How its citations are written, where a place does not say.
     """
 
     text: str
     places: tuple[Place, ...] = ()
+    cited: tuple[Cited, ...] = ()
+    paragraphs: tuple[Paragraph, ...] = ()
     title: str | None = None
+    abstract: str | None = None
+    bibliographies: tuple[Path, ...] = ()
+    form: Form = Form("[@", "]", "; @")
+
+    def contexts(
+        self,
+        store: PaperStore,
+        cited: Mapping[str, str] | None = None,
+        *,
+        citing_id: str | None = None,
+        citing_title: str | None = None,
+    ) -> list[Context]:
+        """A context for each place, in order; without places, one for the whole text. Arguments as `contexts_of_draft`.
+
+        The draft's title stands in where neither the citing paper nor its title is given. What a note says of the
+        citation that is wanted is added to the sentence.
+        """
+        title = citing_title or (None if citing_id else self.title)
+        contexts = contexts_of_draft(self.text, store, cited, citing_id=citing_id, citing_title=title)
+        if len(contexts) != len(self.places):  # no place
+            return contexts
+        return [
+            replace(context, section=place.section, text=context.text + (f" ({place.note})" if place.note else ""))
+            for context, place in zip(contexts, self.places, strict=True)
+        ]
+
+    def citation(self, place: Place, keys: Sequence[str]) -> str:
+        """What the place becomes if these keys are cited there."""
+        return (place.form or self.form)(keys)
 
 
 class Source:
@@ -54,53 +150,134 @@ class Source:
         self.path, self.text = path, text
         self._ends = [match.end() for match in re.finditer("\n", text)]
 
-    def place(self, start: int, end: int) -> Place:
+    def place(self, start: int, end: int, form: Form | None = None, note: str = "") -> Place:
         """A place of this file."""
-        return Place(self.path, self.line(start), start, end)
+        return Place(self.path, self.line(start), start, end, form, note=note)
+
+    def cited(self, keys: Iterable[str], start: int, end: int) -> tuple[Cited, ...]:
+        """Keys that a citation of this file cites."""
+        return tuple(Cited(key, self.path, self.line(start), start, end) for key in keys)
 
     def line(self, at: int) -> int:
         """The line of a character, from 1."""
         return bisect.bisect_right(self._ends, at) + 1
 
+    def position(self, at: int) -> tuple[int, int]:
+        """Line and column of a character, both from 1."""
+        line = self.line(at)
+        return line, at - self.line_span(line)[0] + 1
+
+    def line_span(self, line: int) -> tuple[int, int]:
+        """Where a line begins and ends, without its line end; the last one for lines behind it."""
+        line = min(max(line, 1), len(self._ends) + 1)
+        start = self._ends[line - 2] if line > 1 else 0
+        end = self._ends[line - 1] - 1 if line <= len(self._ends) else len(self.text)
+        return start, max(start, end - self.text[start:end].endswith("\r"))
+
+
+Part = str | Place | Citation
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    path: Path | None = None
+    line: int = 0
+    section: str | None = None
+    is_abstract: bool = False
+    parts: list[Part] = field(default_factory=list)
+
 
 class Writer:
-    """Collects the paragraphs of a draft. Footnotes and captions follow the paragraph that they are in."""
+    """Collects the paragraphs of a draft. Footnotes and captions follow the paragraph that they are in.
+
+    Attributes:
+        title: The title of the draft.
+        abstract: Its abstract, if it is stated apart from the text.
+        section: The heading that what follows is under.
+        in_abstract: Whether what follows is the abstract.
+        bibliographies: The `.bib` files that the draft names.
+        commands: How often each command or form of citation is used.
+    """
 
     def __init__(self) -> None:
-        self._paragraphs: list[list[str | Place]] = [[]]
-        self._waiting: list[list[str | Place]] = []
+        self._paragraphs: list[_Paragraph] = [_Paragraph()]
+        self._waiting: list[_Paragraph] = []
         self.title: str | None = None
+        self.abstract: str | None = None
+        self.section: str | None = None
+        self.in_abstract = False
+        self.bibliographies: list[Path] = []
+        self.commands: Counter[str] = Counter()
 
-    def add(self, *parts: str | Place) -> None:
-        """Adds text, or places, to the paragraph."""
-        self._paragraphs[-1] += [part if isinstance(part, Place) else part.replace(MARKER, "") for part in parts]
+    def add(self, *parts: Part) -> None:
+        """Adds text, places or citations to the paragraph."""
+        for part in parts:
+            if isinstance(part, Place):
+                part = replace(part, section=self.section)
+            self._paragraphs[-1].parts.append(part)
 
     def text(self, source: Source, start: int, end: int) -> None:
         """Adds text of the source, in which `<REF>` is a place."""
+        paragraph = self._paragraphs[-1]
         for at, part in enumerate(source.text[start:end].split(MARKER)):
             if at:
                 self.add(source.place(start, start + len(MARKER)))
                 start += len(MARKER)
+            if paragraph.path is None and part.strip():
+                begins = start + len(part) - len(part.lstrip())
+                paragraph.path, paragraph.line, paragraph.section = source.path, source.line(begins), self.section
             self.add(part)
             start += len(part)
 
     def end_paragraph(self) -> None:
         """Begins a new paragraph."""
-        self._paragraphs += [*self._waiting, []]
+        self._paragraphs += [*self._waiting, _Paragraph(is_abstract=self.in_abstract)]
         self._waiting = []
 
     def aside(self, parts: "Writer") -> None:
         """Adds what stands in a footnote or a caption."""
         parts.end_paragraph()
         self._waiting += parts._paragraphs
+        self.commands += parts.commands
 
-    def draft(self) -> Draft:
-        """The draft."""
+    def draft(self, form: Form) -> Draft:
+        """The draft; `form` is how its citations are written."""
         self.end_paragraph()
-        places = (part for paragraph in self._paragraphs for part in paragraph if isinstance(part, Place))
-        texts = ("".join(MARKER if isinstance(part, Place) else part for part in one) for one in self._paragraphs)
-        folded = (" ".join(text.split()) for text in texts)
-        return Draft("\n\n".join(filter(None, folded)), tuple(places), self.title)
+        parts = [part for paragraph in self._paragraphs for part in paragraph.parts]
+        shown = [(one, _running("".join(map(_shown, one.parts)))) for one in self._paragraphs]
+        return Draft(
+            text="\n\n".join(text for _, text in shown if text),
+            places=tuple(part for part in parts if isinstance(part, Place)),
+            cited=tuple(key for part in parts if isinstance(part, Citation) for key in part.keys),
+            paragraphs=tuple(
+                Paragraph(text, one.path, one.line, one.section) for one, text in shown if text and one.path is not None
+            ),
+            title=self.title,
+            abstract=self.abstract
+            or " ".join(text for one, text in shown if text and one.is_abstract).replace(MARKER, "")
+            or None,
+            bibliographies=tuple(dict.fromkeys(self.bibliographies)),
+            form=form,
+        )
+
+    def words(self) -> str:
+        """Its text in one line, such as that of a heading."""
+        self.end_paragraph()
+        parts = [part for paragraph in self._paragraphs for part in paragraph.parts]
+        return " ".join("".join(part for part in parts if isinstance(part, str)).split())
+
+
+def _shown(part: Part) -> str:
+    if isinstance(part, Place):
+        return _SIGN
+    return (part if isinstance(part, str) else part.text).replace(_SIGN, "")
+
+
+def _running(text: str) -> str:
+    """A paragraph in which only places are `<REF>`."""
+    while MARKER in text:  # what is left may form another one
+        text = text.replace(MARKER, "")
+    return " ".join(text.split()).replace(_SIGN, MARKER)
 
 
 def is_missing(key: str) -> bool:
@@ -111,3 +288,20 @@ def is_missing(key: str) -> bool:
 def asks_for_citation(note: str) -> bool:
     """Whether a note to oneself asks for a citation, such as "cite Smith"."""
     return _ASKING.search(note) is not None
+
+
+def wanted(note: str) -> str:
+    """What a note that asks for a citation says of it: "Smith" in "cite Smith"; empty if nothing."""
+    return " ".join(_ASKING.sub(" ", note).replace(MARKER, " ").split()).strip(" .:;,!?")
+
+
+def around_missing(listed: str, separator: str) -> tuple[str, str, list[str]]:
+    """What stands before and after the missing keys of a list, byte for byte, and the keys that are not missing."""
+    parts = listed.split(separator)
+    missing = [is_missing(part) for part in parts]
+    first = missing.index(True) if any(missing) else len(parts)
+    before = "".join(part + separator for part in parts[:first])
+    after = "".join(
+        separator + part for part, gone in zip(parts[first + 1 :], missing[first + 1 :], strict=True) if not gone
+    )
+    return before, after, [part.strip() for part, gone in zip(parts, missing, strict=True) if not gone]

@@ -6,11 +6,23 @@ Read by pylatexenc, which goes on where braces do not match.
 import functools
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from citerec.drafts.base import Source, Writer, asks_for_citation, is_missing
+from citerec.corpus.latex import FAULTS
+from citerec.drafts.base import (
+    Citation,
+    Draft,
+    Form,
+    Source,
+    Writer,
+    around_missing,
+    asks_for_citation,
+    is_missing,
+    wanted,
+)
+from citerec.drafts.files import Files
 from citerec.errors import InputError
 
 _CITES = [
@@ -18,40 +30,31 @@ _CITES = [
     *("parencite", "textcite", "autocite", "footcite", "footcitetext", "smartcite", "supercite", "fullcite"),
     *("onlinecite", "citen", "shortcite", "newcite", "citeasnoun", "possessivecite", "citeA", "citeNP"),
 ]
-_CITATIONS = frozenset(_CITES) | {name[0].upper() + name[1:] for name in _CITES}
+CITATIONS = frozenset(_CITES) | {name[0].upper() + name[1:] for name in _CITES}
+"""The commands that cite, without their backslash and star."""
+
 _NOTES = frozenset({"todo", "TODO", "note", "fixme", "hl", "marginpar", "marginnote"})
 _ASIDES = frozenset({"footnote", "footnotetext", "caption", "thanks", "sidenote"})
 _HEADINGS = frozenset({"part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph"})
 _INPUTS = frozenset({"input", "include", "subfile"})
+_BIBLIOGRAPHIES = frozenset({"bibliography", "addbibresource", "addglobalbib"})
+_VERBATIM = ("verbatim", "Verbatim", "lstlisting", "minted", "comment", "filecontents")
 # What is no text of the draft. Of these environments only captions are read.
 _HIDDEN = frozenset(
     [
         *("equation", "align", "alignat", "flalign", "gather", "multline", "eqnarray", "math", "displaymath", "array"),
         *("split", "tabular", "tabularx", "tabulary", "longtable", "figure", "table", "wrapfigure", "wraptable"),
         *("subfigure", "subtable", "tikzpicture", "pgfpicture", "algorithm", "algorithmic", "algorithm2e", "CCSXML"),
-        *("verbatim", "Verbatim", "lstlisting", "minted", "comment", "filecontents", "thebibliography", "keywords"),
+        *(*_VERBATIM, "thebibliography", "keywords"),
     ]
 )
 _SILENT = frozenset(
     [
-        *(
-            "label",
-            "ref",
-            "eqref",
-            "pageref",
-            "autoref",
-            "cref",
-            "Cref",
-            "nameref",
-            "url",
-            "nocite",
-            "verb",
-            "lstinline",
-        ),
-        *("includegraphics", "bibliography", "bibliographystyle", "usepackage", "hypersetup", "vspace", "hspace"),
-        *("maketitle", "tableofcontents"),
-        *("newcommand", "renewcommand", "providecommand", "def", "let", "setlength", "setcounter", "pagestyle"),
-        *("thispagestyle", "date", "author", "affiliation", "institute", "email", "orcid", "ccsdesc", "keywords"),
+        *("label", "ref", "eqref", "pageref", "autoref", "cref", "Cref", "nameref", "url", "verb", "lstinline"),
+        *("includegraphics", "bibliographystyle", "usepackage", "hypersetup", "vspace", "hspace", "documentclass"),
+        *("maketitle", "tableofcontents", "printbibliography", "newcommand", "renewcommand", "providecommand", "def"),
+        *("let", "setlength", "setcounter", "pagestyle", "thispagestyle", "date", "author", "affiliation"),
+        *("institute", "email", "orcid", "ccsdesc", "keywords"),
     ]
 )
 _DEEPEST = 8  # files within files
@@ -60,26 +63,27 @@ _KEY = re.compile(r"[^\s{}\\%#,~]+")
 _BLANK = re.compile(r"\n[ \t\r]*\n\s*")
 
 
-def read_latex(path: Path, text: str, opened: Callable[[Path], str]) -> Writer:
-    r"""The paragraphs of a LaTeX file, and of the files that it takes in by `\input`.
+def read_latex(path: Path, text: str, files: Files) -> Draft:
+    r"""The draft in a LaTeX file, and in the files that it takes in by `\input`.
 
     Args:
         path: The file.
         text: Its text.
-        opened: Gives the text of another file; raises InputError if it cannot be read.
+        files: Where the other files are read.
 
     Raises:
         InputError: The file cannot be understood.
     """
     writer = Writer()
-    _Reader(Source(path, text), path.parent, writer, opened, 0).read()
-    return writer
+    _Reader(Source(path, text), path.parent, writer, files, (path,)).read()
+    usual = writer.commands.most_common(1)
+    return writer.draft(Form(f"\\{usual[0][0] if usual else 'cite'}{{", "}"))
 
 
 class _Reader:
-    def __init__(self, source: Source, root: Path, writer: Writer, opened: Callable[[Path], str], depth: int) -> None:
+    def __init__(self, source: Source, root: Path, writer: Writer, files: Files, open_files: tuple[Path, ...]) -> None:
         self._source, self._root, self._writer = source, root, writer
-        self._opened, self._depth = opened, depth
+        self._files, self._open_files = files, open_files
 
     def read(self) -> None:
         """Reads the whole file: what stands in `document`, if there is one, and the title before it."""
@@ -93,7 +97,7 @@ class _Reader:
             if begin:
                 known = LatexWalker(text[:start], latex_context=_commands(), tolerant_parsing=True).get_latex_nodes()[0]
                 for node in known:
-                    if _name(node) == "title":
+                    if _name(node) in {"title", *_BIBLIOGRAPHIES}:
                         self._node(node)
             self._nodes(
                 LatexWalker(text[:stop], latex_context=_commands(), tolerant_parsing=False).get_latex_nodes(pos=start)[
@@ -143,29 +147,50 @@ class _Reader:
             start = blank.end() if blank else end
 
     def _environment(self, node: Any) -> None:
-        if node.environmentname.rstrip("*") in _HIDDEN:
-            for one in _within(node.nodelist or ()):
-                if _name(one) == "caption":
-                    self._writer.aside(self._apart(one))
+        name = node.environmentname.rstrip("*")
+        if name in _HIDDEN:
+            self._hidden(() if name in _VERBATIM else node.nodelist or ())
             return
+        outer, self._writer.in_abstract = self._writer.in_abstract, name == "abstract"
         self._writer.end_paragraph()
         self._nodes(node.nodelist or ())
+        self._writer.in_abstract = outer
         self._writer.end_paragraph()
+
+    def _hidden(self, nodes: Iterable[Any]) -> None:
+        """Reads captions, and which keys are cited elsewhere, as in a table."""
+        for node in nodes:
+            if node is None:
+                continue
+            if _name(node) == "caption":
+                self._writer.aside(self._apart(node))
+            elif _name(node) in CITATIONS:
+                self._keys(node, shown=False)
+            else:
+                self._hidden([*_arguments(node), *(getattr(node, "nodelist", None) or ())])
 
     def _macro(self, node: Any) -> None:
         name = node.macroname
-        if name in _CITATIONS:
+        if name in CITATIONS:
             self._citation(node)
         elif name in _NOTES:
             if asks_for_citation(_argument(node)):
-                self._writer.add(self._source.place(node.pos, node.pos + node.len))
+                note = wanted(self._apart(node).words())
+                self._writer.add(self._source.place(node.pos, node.pos + node.len, note=note))
         elif name in _ASIDES:
             self._writer.aside(self._apart(node))
         elif name in _HEADINGS:
             self._writer.end_paragraph()
+            self._writer.section = self._apart(node).words() or None
         elif name == "title":
-            self._writer.title = self._apart(node).draft().text.replace("\n\n", " ") or None
-        elif name in _INPUTS and self._depth < _DEEPEST:
+            self._writer.title = self._apart(node).words() or None
+        elif name == "nocite":
+            self._keys(node, shown=False)
+        elif name in _BIBLIOGRAPHIES:
+            for one in filter(str.strip, _argument(node).split(",")):
+                path = self._root / one.strip()
+                self._writer.bibliographies.append(path if path.suffix else path.parent / f"{path.name}.bib")
+        elif name in _INPUTS and len(self._open_files) <= _DEEPEST:
             self._input(_argument(node).strip())
         elif name in ("item", "par"):
             self._writer.end_paragraph()
@@ -177,27 +202,45 @@ class _Reader:
                 self._writer.add(_as_text(node))
 
     def _citation(self, node: Any) -> None:
-        keys = [key.strip() for key in _argument(node).split(",")]
-        known = [key for key in keys if _KEY.fullmatch(key) and not is_missing(key)]
+        self._keys(node, shown=True)
+        listed = _argument(node)
+        if not any(map(is_missing, listed.split(","))):
+            self._writer.commands[node.macroname] += 1
+            return
+        start, end = node.pos, node.pos + node.len
+        before, after, known = around_missing(listed, ",")
+        groups = [one for one in _arguments(node) if _is_group(one)]
+        if not groups:  # \cite at the end of a file
+            return
         if known:
-            self._writer.add(f"\\cite{{{','.join(known)}}}")
-        if any(map(is_missing, keys)):
-            self._writer.add(self._source.place(node.pos, node.pos + node.len))
+            self._writer.commands[node.macroname] += 1
+        text, inner = self._source.text, groups[-1].pos + 1
+        form = Form(text[start:inner] + before, after + text[inner + len(listed) : end])
+        self._writer.add(self._source.place(start, end, form))
+
+    def _keys(self, node: Any, *, shown: bool) -> None:
+        """Adds the keys that a citation cites."""
+        keys = [key for one in _argument(node).split(",") if _KEY.fullmatch(key := one.strip()) and key != "*"]
+        keys = [key for key in keys if not is_missing(key)]
+        if keys:
+            cited = self._source.cited(keys, node.pos, node.pos + node.len)
+            self._writer.add(Citation(cited, f"\\cite{{{','.join(keys)}}}" if shown else ""))
 
     def _apart(self, node: Any) -> Writer:
         """What the arguments of a command say, on its own."""
         writer = Writer()
-        reader = _Reader(self._source, self._root, writer, self._opened, self._depth)
+        reader = _Reader(self._source, self._root, writer, self._files, self._open_files)
         reader._nodes(one for one in _arguments(node) if _is_group(one))
         return writer
 
     def _input(self, name: str) -> None:
         path = self._root / name
         if not path.suffix:
-            path = path.with_suffix(".tex")
-        if path.is_file():  # LaTeX itself tells what is missing
-            source = Source(path, self._opened(path))
-            _Reader(source, self._root, self._writer, self._opened, self._depth + 1).read()
+            path = path.parent / f"{path.name}.tex"
+        # LaTeX itself tells what is missing, and what takes in itself. Bibliographies are no LaTeX.
+        if path not in self._open_files and path.suffix.lower() != ".bib" and self._files.is_file(path):
+            source = Source(path, self._files.text(path))
+            _Reader(source, self._root, self._writer, self._files, (*self._open_files, path)).read()
 
 
 def _name(node: Any) -> str | None:
@@ -205,16 +248,9 @@ def _name(node: Any) -> str | None:
     return getattr(node, "macroname", None) or getattr(node, "environmentname", None)
 
 
-def _within(nodes: Iterable[Any]) -> Iterable[Any]:
-    """Some nodes, and all that are inside of them."""
-    for node in nodes:
-        if node is not None:
-            yield node
-            yield from _within(getattr(node, "nodelist", None) or ())
-
-
 def _arguments(node: Any) -> list[Any]:
-    return [one for one in (node.nodeargd.argnlist or () if node.nodeargd else ()) if one is not None]
+    given = getattr(node, "nodeargd", None)
+    return [one for one in (getattr(given, "argnlist", None) or ()) if one is not None]
 
 
 def _is_group(node: Any) -> bool:
@@ -230,8 +266,11 @@ def _argument(node: Any) -> str:
 
 
 def _as_text(node: Any) -> str:
-    """A symbol or an accented letter as Unicode."""
-    return str(_to_text().node_to_text(node))
+    """A symbol or an accented letter as Unicode; nothing for a command that lacks its arguments."""
+    try:
+        return str(_to_text().node_to_text(node))
+    except FAULTS:
+        return ""
 
 
 @functools.cache
@@ -243,14 +282,32 @@ def _to_text() -> Any:
 
 @functools.cache
 def _commands() -> Any:
-    """The commands that pylatexenc knows, and those of citations and notes."""
+    """The commands that pylatexenc knows, and those of citations, notes and listings."""
     from pylatexenc.latexwalker import get_default_latex_context_db
-    from pylatexenc.macrospec import MacroSpec
+    from pylatexenc.macrospec import EnvironmentSpec, MacroSpec
 
     logging.getLogger("pylatexenc").setLevel(logging.CRITICAL)
     known = get_default_latex_context_db()
-    macros = [MacroSpec(name, "*[[{") for name in sorted(_CITATIONS)]
-    macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title"})]
-    macros += [MacroSpec(name, "{") for name in sorted(_INPUTS)]
-    known.add_context_category("citerec", macros=macros, prepend=True)
+    macros = [MacroSpec(name, "*[[{") for name in sorted(CITATIONS)]
+    macros += [MacroSpec(name, "[{") for name in sorted(_NOTES | _ASIDES | {"title", "addbibresource"})]
+    macros += [MacroSpec(name, "{") for name in sorted(_INPUTS | {"bibliography", "addglobalbib", "nocite"})]
+    listings = [EnvironmentSpec(name, args_parser=_Listing(name)) for name in _VERBATIM]
+    known.add_context_category("citerec", macros=macros, environments=listings, prepend=True)
     return known
+
+
+class _Listing:
+    """Takes what stands in an environment for no LaTeX, up to its end: pylatexenc does so for `verbatim` only."""
+
+    argspec = ""
+
+    def __init__(self, name: str) -> None:
+        self._end = f"\\end{{{name}}}"
+
+    def parse_args(self, w: Any, pos: int, parsing_state: Any = None) -> tuple[Any, int, int]:  # noqa: ARG002 - pylatexenc names it
+        from pylatexenc.latexwalker import LatexWalkerParseError
+        from pylatexenc.macrospec import ParsedMacroArgs
+
+        if (end := w.s.find(self._end, pos)) < 0:
+            raise LatexWalkerParseError(s=w.s, pos=pos, msg=f"Cannot find {self._end}")
+        return ParsedMacroArgs(argnlist=[]), pos, end - pos

@@ -3,40 +3,79 @@
 import re
 from pathlib import Path
 
-from citerec.drafts.base import Source, Writer, is_missing
+from citerec.drafts.base import Citation, Draft, Form, Source, Writer, is_missing
 
 # Every pattern is linear: what repeats is bounded by what cannot be inside of it.
 _HIDDEN = (
-    r"(?P<hidden>^(?P<fence>```+|~~~+)[^\n]*\n(?:(?!(?P=fence))[^\n]*\n)*(?:(?P=fence)[^\n]*)?"
-    r"|<!--(?:[^-]|-(?!->))*-->|`[^`\n]+`|\$\$[^$]+\$\$|(?<!\\)\$[^$\n]+\$|^#{1,6} [^\n]*)"
+    r"(?P<hidden>^(?P<fence>`{3,}+|~{3,}+)[^\n]*\n(?:(?!(?P=fence))[^\n]*\n)*(?:(?P=fence)[^\n]*)?"
+    r"|<!--(?:[^-]|-(?!->))*+(?:-->|\Z)|`[^`\n]+`|\$\$[^$]+\$\$|(?<!\\)\$[^$\n]+\$|^#{1,6} [^\n]*)"
 )
-_GROUP = r"\[(?P<group>[^\[\]\n]*@[^\[\]\n]*)\]"
+_GROUP = r"\[(?P<group>[^\[\]\n@]*@[^\[\]\n]*)\]"
 _BARE = r"(?<![\w@])@(?P<bare>\?+|\w(?:[\w:.#$%&+?<>~/-]*\w)?)"
 _TOKEN = re.compile(f"{_HIDDEN}|{_GROUP}|{_BARE}|(?P<blank>\\n[ \\t\\r]*\\n)", re.MULTILINE)
 _KEY = re.compile(r"@([^\s,;\]]*)")
-_FRONT = re.compile(r"\A---[ \t]*\r?\n(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n)*)(?:---|\.\.\.)[^\n]*")
-_TITLE = re.compile(r"""^title:\s*["']?(?P<title>[^\n]*?)["']?\s*$""", re.MULTILINE)
+_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n)*)(?:---|\.\.\.)[^\n]*")
+_BRACKETS = Form("[@", "]", "; @")
 
 
-def read_markdown(path: Path, text: str) -> Writer:
-    """The paragraphs of a Markdown file."""
+def read_markdown(path: Path, text: str) -> Draft:
+    """The draft in a Markdown file."""
     writer, source, at = Writer(), Source(path, text), 0
     if front := _FRONT.match(text):
-        title = _TITLE.search(front["fields"])
-        writer.title, at = title["title"] or None if title else None, front.end()
+        _front(writer, front["fields"], path)
+        at = front.end()
     for token in _TOKEN.finditer(text, at):
         writer.text(source, at, token.start())
         at = token.end()
         if token["hidden"] is not None:
+            if token[0].startswith("#"):
+                writer.section = token[0].strip("# \r")
             writer.add(" ")
         elif token["blank"] is not None:
             writer.end_paragraph()
         else:
-            keys = [token["bare"]] if token["bare"] is not None else _KEY.findall(token["group"])
-            known = [key for key in keys if not is_missing(key)]
-            if known:
-                writer.add(f"[{'; '.join(f'@{key}' for key in known)}]")
-            if len(known) < len(keys):
-                writer.add(source.place(token.start(), token.end()))
+            _citation(writer, source, token)
     writer.text(source, at, len(text))
-    return writer
+    return writer.draft(_BRACKETS)
+
+
+def _citation(writer: Writer, source: Source, token: re.Match[str]) -> None:
+    keys = [token["bare"]] if token["bare"] is not None else _KEY.findall(token["group"])
+    if known := [key for key in keys if not is_missing(key)]:
+        shown = f"[{'; '.join(f'@{key}' for key in known)}]"
+        writer.add(Citation(source.cited(known, *token.span()), shown))
+    if len(known) == len(keys):
+        return
+    form = _BRACKETS
+    if token["bare"] is None:
+        before, after = _around(token["group"])
+        form = Form(f"[{before}", f"{after}]", "; ", "@")
+    writer.add(source.place(*token.span(), form))
+
+
+def _around(group: str) -> tuple[str, str]:
+    """What stands around the missing keys of a group: "see @croft; " and ", p. 3" in `see @croft; @?, p. 3`."""
+    found = [match for match in _KEY.finditer(group) if is_missing(match[1])]
+    after, at = "", found[0].end()
+    for match in found[1:]:  # a further missing key goes, with the separator before it
+        after += group[at : match.start()].rstrip().removesuffix(";")
+        at = match.end()
+    return group[: found[0].start()], after + group[at:]
+
+
+def _front(writer: Writer, fields: str, path: Path) -> None:
+    """Takes title, abstract and bibliographies from the front matter."""
+    import yaml
+
+    try:
+        stated = yaml.safe_load(fields)
+    except (yaml.YAMLError, ValueError, OverflowError, RecursionError):  # such as a date in month 13
+        return  # pandoc tells what is wrong with it
+    if not isinstance(stated, dict):
+        return
+    title, abstract, named = (stated.get(name) for name in ("title", "abstract", "bibliography"))
+    writer.title = title if isinstance(title, str) else None
+    if isinstance(abstract, str):
+        writer.abstract = " ".join(abstract.split())
+    listed = named if isinstance(named, list) else [named]
+    writer.bibliographies += [path.parent / one for one in listed if isinstance(one, str)]

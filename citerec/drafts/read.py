@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from citerec.drafts.base import Draft, Source
+from citerec.drafts.base import Draft, Form, Source
+from citerec.drafts.files import Files
 from citerec.drafts.latex import read_latex
 from citerec.drafts.markdown import read_markdown
 from citerec.errors import InputError
@@ -11,39 +12,53 @@ from citerec.records import MARKER
 
 _LATEX = frozenset({".tex", ".ltx", ".latex"})
 _MARKDOWN = frozenset({".md", ".markdown", ".qmd", ".rmd"})
+_BRACKETS = Form("[", "]", "; ")
 
 
-def read_draft(path: Path) -> Draft:
+def read_draft(path: Path, files: Files | None = None) -> Draft:
     r"""The draft in a file: LaTeX (with the files that it takes in by `\input`), Markdown, or plain text.
 
+    Args:
+        path: The file.
+        files: Where texts are read from; by default the disk.
+
     Raises:
-        InputError: The file cannot be read, or is not UTF-8, or cannot be understood; or it is LaTeX or Markdown, and
-            has no place that wants a citation.
+        InputError: A file cannot be read, or not in its encoding, or cannot be understood; or it is a bibliography.
     """
-    text, kind = read_text(path), path.suffix.lower()
-    if kind in _LATEX | _MARKDOWN:
-        writer = read_latex(path, text, read_text) if kind in _LATEX else read_markdown(path, text)
-        draft = writer.draft()
-        if not draft.places:
-            example = r"\cite{?}" if kind in _LATEX else "[@?]"
-            raise InputError(
-                f"{path} has no place that wants a citation", f"Write {example} or {MARKER} where one does."
-            )
-        return draft
+    if path.suffix.lower() == ".bib":
+        raise InputError(f"{path} is a bibliography, not a draft", f"Give the draft, and this as --bib {path}.")
+    files = files or Files()
+    text = files.text(path)
+    if is_latex(path):
+        return read_latex(path, text, files)
+    if is_markdown(path):
+        return read_markdown(path, text)
     source = Source(path, text)
     places = (source.place(*match.span()) for match in re.finditer(re.escape(MARKER), text))
-    return Draft(text, tuple(places))
+    return Draft(text, tuple(places), form=_BRACKETS)
 
 
-def read_text(path: Path) -> str:
-    """The text of a UTF-8 file, with its ends of lines.
+def check_places(draft: Draft, path: Path) -> None:
+    """Checks that a draft has a place that wants a citation.
 
     Raises:
-        InputError: It cannot be read, or is not UTF-8.
+        InputError: It has none.
     """
-    try:
-        return path.read_bytes().decode("utf-8")
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}", "Give a text file.") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
+    if not draft.places:
+        markers = " or ".join(dict.fromkeys((place_marker(path), MARKER)))
+        raise InputError(f"{path} has no place that wants a citation", f"Write {markers} where one does.")
+
+
+def place_marker(path: Path) -> str:
+    r"""What an author writes in such a file where a citation is missing: `\cite{?}`, `[@?]` or `<REF>`."""
+    return r"\cite{?}" if is_latex(path) else "[@?]" if is_markdown(path) else MARKER
+
+
+def is_latex(path: Path) -> bool:
+    """Whether a file of this name is read as LaTeX."""
+    return path.suffix.lower() in _LATEX
+
+
+def is_markdown(path: Path) -> bool:
+    """Whether a file of this name is read as Markdown."""
+    return path.suffix.lower() in _MARKDOWN

@@ -57,6 +57,8 @@ class Registry(Generic[Part]):
     @property
     def plural(self) -> str:
         """The plural of the kind."""
+        if self.kind == "corpus":
+            return "corpora"
         return f"{self.kind[:-1]}ies" if self.kind.endswith("y") else f"{self.kind}s"
 
     def register(self, part: Part) -> Part:

@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import orjson
@@ -77,6 +77,14 @@ def recover(place: Path, aside: Path | None = None) -> None:
             aside.rename(place)
 
 
+def link(source: str | Path, target: str | Path) -> None:
+    """Gives a file that is never written again a second name; copies it where that is not possible."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
 def remove(folder: Path) -> None:
     """Removes a directory, if there is one. It is renamed first, so that half of one is never used for a whole one.
 
@@ -107,6 +115,44 @@ def writing_file(path: Path) -> Iterator[Path]:
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_together(files: Mapping[Path, bytes]) -> None:
+    """Replaces several files, or makes them; if one cannot be written, none is changed.
+
+    A crash between two of them leaves each whole, but some may be new and some old. Links are followed, and a file's
+    permissions stay.
+
+    Raises:
+        BuildError: A file cannot be written.
+    """
+    places = {path.resolve(): data for path, data in files.items()}
+    before = {place: place.read_bytes() if place.exists() else None for place in places}
+    done: list[Path] = []
+    try:
+        with contextlib.ExitStack() as stack:
+            partial = {place: beside(place, "writing") for place in places}
+            for place, data in places.items():
+                stack.callback(partial[place].unlink, missing_ok=True)
+                with write_failures(place, "Nothing was changed. Make room, or mend its permissions."):
+                    partial[place].write_bytes(data)
+                    if place.exists():
+                        shutil.copymode(place, partial[place])
+                    sync_entry(partial[place])
+            for place in places:
+                with write_failures(place, "Nothing was changed. Make room, or mend its permissions."):
+                    partial[place].replace(place)
+                done.append(place)
+    except BaseException:
+        for place in done:
+            old = before[place]
+            if old is None:
+                place.unlink(missing_ok=True)
+            else:
+                with writing_file(place) as again:
+                    again.write_bytes(old)
+                    shutil.copymode(place, again)
+        raise
 
 
 @contextlib.contextmanager

@@ -56,7 +56,7 @@ class TokenSequences:
 
         low, high = self._longer(*self._range(begun), len(begun))
         tokens: NDArray[np.int64] = self._ids[self._starts[low:high] + len(begun)].astype(np.int64)
-        return tokens[np.flatnonzero(np.diff(tokens, prepend=-1))]
+        return tokens if len(tokens) < 2 else tokens[np.flatnonzero(np.diff(tokens, prepend=-1))]
 
     def _find_range(self, begun: tuple[int, ...]) -> tuple[int, int]:
         if not begun:

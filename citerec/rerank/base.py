@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import orjson
 
@@ -43,7 +43,8 @@ class Reranker(ABC):
         preference: Of several rerankers trained for an index, the one with the highest value is the default.
         trained_kind: The `kind` in the manifest of a trained reranker; None for a reranker that is not trained.
         depth: How many candidates it reranks; the rest follow in their old order.
-        reads_texts: Whether it needs abstracts and TLDRs in the records.
+        reads: What it needs of the candidates besides their columns: nothing, their records, or these with abstracts
+            and TLDRs.
         reads_citances: Whether it needs the citing sentences that the search found.
         folder: The folder of a trained reranker; None for one that is not trained.
     """
@@ -53,7 +54,7 @@ class Reranker(ABC):
     preference: ClassVar[int] = 0
     trained_kind: ClassVar[str | None] = None
     depth: int
-    reads_texts: ClassVar[bool] = True
+    reads: ClassVar[Literal["nothing", "records", "texts"]] = "texts"
     reads_citances: bool = False
     folder: Path | None = None
 
@@ -103,7 +104,7 @@ class Reranker(ABC):
         Args:
             topic: The topic that they were found for.
             candidates: Best first.
-            papers: The records of the first `depth` of them, by id.
+            papers: The records of the first `depth` of them, by id; empty if it `reads` nothing.
             citances: The citing sentences that support them, found under the leak rules, by paper id; empty unless
                 `reads_citances`.
             explain: Whether each of the first `depth` gets reasons for its score.

@@ -5,12 +5,8 @@ index: `PORTABLE`. The others are for rankers that learn on the index that they 
 how much these say depends on how contexts and papers were chosen.
 """
 
-import itertools
 import math
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,16 +15,15 @@ import numpy.typing as npt
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.near import names_before
 from citerec.contexts.topic import Topic
-from citerec.records import MARKER, Paper
+from citerec.records import MARKER
 from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.columns import NO_TEXT, UNKNOWN, PaperColumns, hash_of, hashes_of, owners_of, words_in
 
 Floats = npt.NDArray[np.float32]
 
-_WORD = re.compile(r"[^\W_]+")
 _SECTIONS = ("introduction", "related", "background", "method", "experiment", "result", "discussion", "conclusion")
 _INTENTS = ("background", "method", "result")
 _UNKNOWN = math.nan
-_KEPT = 1 << 15
 _NEAR = 6  # words before the marker
 
 _SIGNALS = {
@@ -41,6 +36,7 @@ _SIGNALS = {
     "dense": "cosine of the vectors",
 }
 _RANKED = ("fused", "bm25", "citance", "citances", "dense")
+_BY_CITATIONS = ("cocited", "coupled")
 
 
 class Feature(NamedTuple):
@@ -121,51 +117,49 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """What an index, or a topic, may lack altogether: the features that are unknown then."""
 
 
-def features_of(
-    topic: Topic,
-    candidates: Candidates,
-    papers: Mapping[str, Paper],
-    uncited: "npt.NDArray[np.bool_] | None" = None,
-) -> Floats:
+def features_of(topic: Topic, candidates: Candidates, uncited: "npt.NDArray[np.bool_] | None" = None) -> Floats:
     """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where unknown.
 
     Args:
         topic: The topic.
         candidates: Best first.
-        papers: Their records by id; abstracts and TLDRs are not needed.
         uncited: Which of them count as never cited, (candidates,); none by default.
     """
-    records = [papers.get(paper_id) or Paper(paper_id) for paper_id in candidates.paper_ids()]
+    assert candidates.papers.columns is not None  # every open index has them
+    papers = candidates.papers.columns(candidates.rows)
     columns: dict[str, npt.ArrayLike] = {name: candidates.signal(name) for name in _SIGNALS}
-    for name in _RANKED:
-        values = candidates.signal(name)
-        columns |= {f"{name} rank": _ranks(values), f"{name} share": _shares(values)}
+    ranked = np.stack([candidates.signal(name) for name in _RANKED])
+    columns |= _named("{} rank", _RANKED, _ranks(ranked)) | _named("{} share", _RANKED, _shares(ranked))
     columns["citance_2 share"] = _shares(candidates.signal("citance_2"), candidates.signal("citance"))
     columns["dense gap"] = _gaps(candidates.signal("dense"))
-    columns |= _of_papers(topic, records) | _known_citations(topic, candidates, uncited)
+    columns |= _of_papers(topic, papers) | _known_citations(topic, candidates, uncited)
     columns["has abstract"] = candidates.papers.has_abstract[candidates.rows]
-    columns |= _of_words(topic, records)
-    columns |= _of_draft(topic, candidates, records)
-    rows = len(candidates)
-    return np.array([np.broadcast_to(np.asarray(columns[name], np.float32), rows) for name in FEATURES], np.float32).T
+    columns |= _of_title(topic, papers) | _of_names(topic, papers)
+    columns |= _of_draft(topic, candidates, papers)
+    table = np.empty((len(FEATURES), len(candidates)), np.float32)
+    for place, name in enumerate(FEATURES):
+        table[place] = columns[name]
+    return table.T
 
 
 def words_of(text: str) -> frozenset[str]:
     """The different words of a text, in lower case."""
-    return frozenset(_WORD.findall(text.casefold()))
+    return frozenset(words_in(text))
 
 
-def _of_papers(topic: Topic, records: Sequence[Paper]) -> dict[str, npt.ArrayLike]:
+def _of_papers(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
     citing, year = topic.citing, topic.citing_year
-    authors = set(citing.authors) if citing else set()
-    venue = citing.venue.casefold() if citing and citing.venue else None
-    counts = np.array([_UNKNOWN if one.citation_count is None else one.citation_count for one in records], float)
+    venue = hash_of(citing.venue.casefold()) if citing and citing.venue else None
+    counts, years = _unknown_out(papers.citation_counts), _unknown_out(papers.years)
+    has_venue = papers.venues[:, 0] != NO_TEXT
     return {
         "log citations": np.log1p(counts),
         "citations rank": _ranks(counts),
-        "age": [_UNKNOWN if year is None or one.year is None else year - one.year for one in records],
-        "common authors": [len(authors.intersection(one.authors)) for one in records] if authors else _UNKNOWN,
-        "same venue": [one.venue.casefold() == venue if venue and one.venue else _UNKNOWN for one in records],
+        "age": _UNKNOWN if year is None else year - years,
+        "common authors": (
+            _shared(papers, 0, hashes_of(set(citing.authors))) if citing and citing.authors else _UNKNOWN
+        ),
+        "same venue": np.where(has_venue, papers.venues[:, 1] == venue, _UNKNOWN) if venue is not None else _UNKNOWN,
     }
 
 
@@ -184,131 +178,126 @@ def _known_citations(
     return {"citing papers": counts, "citing papers rank": _ranks(counts)}
 
 
-def _of_words(topic: Topic, records: Sequence[Paper]) -> dict[str, npt.ArrayLike]:
-    titles = [_words_of_title(one.title) for one in records]
-    # The words of all titles in one array, by number, and for each the title that it is in.
-    spelled = list(itertools.chain.from_iterable(titles))
-    numbers = {word: number for number, word in enumerate(dict.fromkeys(spelled))}
-    words = np.fromiter(map(numbers.__getitem__, spelled), np.int64, len(spelled))
-    lengths = np.array([len(title) for title in titles], np.int64)
-    owners = np.repeat(np.arange(len(titles)), lengths)
+def _of_title(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
+    titles, owners = len(papers.years), owners_of(papers.word_begins)
+    words, numbers, counts = np.unique(papers.words, return_inverse=True, return_counts=True)
     # Rare among the titles of the candidates: the weights of words need no statistics of the corpus.
-    weights = np.log1p(len(titles) / np.maximum(np.bincount(words, minlength=len(numbers)), 1))
-    whole = np.bincount(owners, weights[words], len(titles))
+    weights = np.log1p(titles / counts)[numbers]
+    whole = np.bincount(owners, weights, titles)
     whole[whole == 0] = 1.0
 
     def among(given: frozenset[str]) -> "npt.NDArray[np.bool_]":
         """Which words of the titles are among some words."""
-        known = np.zeros(len(numbers), bool)
-        known[[numbers[word] for word in given if word in numbers]] = True
-        return known[words]
+        found: npt.NDArray[np.bool_] = _found(words, hashes_of(given))[numbers]
+        return found
 
-    def share(given: frozenset[str]) -> "npt.NDArray[np.float64]":
-        shares: npt.NDArray[np.float64] = np.bincount(owners, weights[words] * among(given), len(titles)) / whole
+    def share(found: "npt.NDArray[np.bool_]") -> "npt.NDArray[np.float64]":
+        shares: npt.NDArray[np.float64] = np.bincount(owners, weights * found, titles) / whole
         return shares
 
-    text = topic.context.text
-    before, marker, _ = text.partition(MARKER)
-    last = before.split()
-    sentence, named = words_of(topic.text), words_of(text)
-    just_named = words_of(" ".join(last[-_NEAR - 2 :]))
-    names = names_before(topic)
-    last_names = [_last_names(one.authors) for one in records]
+    before, marker, _ = topic.context.text.partition(MARKER)
+    sentence = words_of(topic.text)
+    in_sentence = among(sentence)
+    of_name = np.arange(len(owners)) < (papers.word_begins[:-1] + papers.name_words)[owners]
+    names_found = np.bincount(owners, in_sentence & of_name, titles)
     return {
-        "title in sentence": share(sentence),
-        "title near": share(words_of(" ".join(last[-_NEAR:]))) if marker else _UNKNOWN,
-        "title around": share(words_of(topic.neighbours)),
-        "title in citing title": share(words_of(topic.citing_title)) if topic.citing_title else _UNKNOWN,
-        "title words shared": np.bincount(owners, among(sentence), len(titles)),
-        "title words": lengths,
-        "name in sentence": [bool(name := _name_of_title(one.title)) and name <= sentence for one in records],
-        "authors named": [len(authors & named) for authors in last_names],
-        "first author near": (
-            [
-                not authors.isdisjoint(just_named) and not _last_names(one.authors[:1]).isdisjoint(just_named)
-                for one, authors in zip(records, last_names, strict=True)
-            ]
-            if marker
-            else _UNKNOWN
-        ),
-        "named before": [len(authors & names) / len(names) for authors in last_names] if names else _UNKNOWN,
+        "title in sentence": share(in_sentence),
+        "title near": share(among(words_of(" ".join(before.split()[-_NEAR:])))) if marker else _UNKNOWN,
+        "title around": share(among(words_of(topic.neighbours))),
+        "title in citing title": share(among(words_of(topic.citing_title))) if topic.citing_title else _UNKNOWN,
+        "title words shared": np.bincount(owners, in_sentence, titles),
+        "title words": np.diff(papers.word_begins),
+        "name in sentence": (papers.name_words > 0) & (names_found == papers.name_words),
         "sentence words": len(sentence),
         "section": _section(topic.context.section),
         "intent": _place(topic.context.intent, _INTENTS),
     }
 
 
-def _of_draft(topic: Topic, candidates: Candidates, records: Sequence[Paper]) -> dict[str, npt.ArrayLike]:
+def _of_names(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
+    before, marker, _ = topic.context.text.partition(MARKER)
+    names = hashes_of(names_before(topic))
+    just_named = hashes_of(words_of(" ".join(before.split()[-_NEAR - 2 :])))
+    has_authors = np.flatnonzero(np.diff(papers.author_begins))
+    first_near = np.zeros(len(papers.years))
+    first_near[has_authors] = _found(papers.authors[papers.author_begins[has_authors], 1], just_named)
+    return {
+        "authors named": _shared(papers, 1, hashes_of(words_of(topic.context.text))),
+        "first author near": first_near if marker else _UNKNOWN,
+        "named before": _shared(papers, 1, names) / len(names) if len(names) else _UNKNOWN,
+    }
+
+
+def _of_draft(topic: Topic, candidates: Candidates, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
     if topic.cited_before is None:
         return dict.fromkeys(GROUPS["draft"], _UNKNOWN)
     times = np.nan_to_num(candidates.signal("draft_times"))
     mean, nearest = candidates.signal("draft_mean"), candidates.signal("draft_nearest")
+    citing = np.stack([candidates.signal(f"draft_{name}") for name in _BY_CITATIONS])
     own = times > 0
-    authors = Counter(author for one in topic.cited for author in set(one.authors))
-    venues = Counter(one.venue for one in topic.cited if one.venue)
+    authors = _counted(papers.authors[:, 0], hashes_of(author for one in topic.cited for author in set(one.authors)))
+    most = np.zeros(len(candidates))
+    np.maximum.at(most, owners_of(papers.author_begins), authors)
+    venues = _counted(papers.venues[:, 0], hashes_of(one.venue or "" for one in topic.cited))
     return {
         "cited before": times,
         "cited ago": candidates.signal("draft_ago"),
         "draft papers": len(topic.cited),
         "draft mean gap": _gaps(mean),
-        "draft mean rank": _ranks(mean),
         "draft nearest": nearest,
-        "draft nearest rank": _ranks(nearest),
-        "draft cocited rank": _ranks_above_0(candidates.signal("draft_cocited")),
-        "draft coupled rank": _ranks_above_0(candidates.signal("draft_coupled")),
+        **_named("draft {} rank", ("mean", "nearest"), _ranks(np.stack([mean, nearest]))),
+        **_named("draft {} rank", _BY_CITATIONS, _ranks(np.where(citing > 0, citing, _UNKNOWN))),
         # The candidate itself does not count.
-        "draft authors": [
-            max((authors[author] for author in one.authors), default=0) - known
-            for one, known in zip(records, own.tolist(), strict=True)
-        ],
-        "draft venue": [
-            (venues[one.venue] - known) / len(topic.cited) if one.venue and topic.cited else _UNKNOWN
-            for one, known in zip(records, own.tolist(), strict=True)
-        ],
+        "draft authors": most - own,
+        "draft venue": (
+            np.where(papers.venues[:, 0] != NO_TEXT, (venues - own) / len(topic.cited), _UNKNOWN)
+            if topic.cited
+            else _UNKNOWN
+        ),
     }
 
 
+def _unknown_out(values: "npt.NDArray[np.int32]") -> "npt.NDArray[np.float64]":
+    return np.where(values == UNKNOWN, _UNKNOWN, values)
+
+
+def _counted(hashes: "npt.NDArray[np.uint64]", given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.int64]":
+    """How often each hash is among given ones, which are sorted."""
+    counts: npt.NDArray[np.int64] = np.searchsorted(given, hashes, "right") - np.searchsorted(given, hashes)
+    return counts
+
+
+def _found(hashes: "npt.NDArray[np.uint64]", given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.bool_]":
+    return _counted(hashes, given) > 0
+
+
+def _shared(papers: PaperColumns, column: int, given: "npt.NDArray[np.uint64]") -> "npt.NDArray[np.int64]":
+    """How many names of its authors each paper shares with given ones; column 0 has names, 1 last names."""
+    found = _found(papers.authors[:, column], given)
+    return np.bincount(owners_of(papers.author_begins)[found], minlength=len(papers.years))
+
+
+def _named(pattern: str, names: Sequence[str], rows: "npt.NDArray[np.float64]") -> dict[str, npt.ArrayLike]:
+    return {pattern.format(name): row for name, row in zip(names, rows, strict=True)}
+
+
 def _ranks(values: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
-    """Ranks from 1, best first; NaN for missing values."""
+    """Ranks from 1 along the last axis, best first; NaN for missing values."""
     order = np.argsort(-values, kind="stable")
-    ranks = np.empty(len(values))
-    ranks[order] = np.arange(1, len(values) + 1)
-    ranks[np.isnan(values)] = _UNKNOWN
-    return ranks
-
-
-def _ranks_above_0(values: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
-    return _ranks(np.where(values > 0, values, _UNKNOWN))
+    return np.where(np.isnan(values), _UNKNOWN, np.argsort(order) + 1.0)
 
 
 def _shares(
     values: "npt.NDArray[np.float64]", of: "npt.NDArray[np.float64] | None" = None
 ) -> "npt.NDArray[np.float64]":
-    whole = values if of is None else of
-    known = whole[~np.isnan(whole)]
-    best = float(known.max()) if len(known) else 0.0
-    return values / best if best > 0 else np.full_like(values, _UNKNOWN)
+    """Values as shares of the best one along the last axis; NaN where it is not above 0."""
+    best = np.fmax.reduce(values if of is None else of, axis=-1, keepdims=True, initial=0.0)
+    return values / np.where(best > 0, best, _UNKNOWN)
 
 
 def _gaps(values: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
     known = values[~np.isnan(values)]
     return known.max() - values if len(known) else values
-
-
-# Papers that many contexts find are split into words once.
-_words_of_title = lru_cache(_KEPT)(words_of)
-
-
-@lru_cache(_KEPT)
-def _name_of_title(title: str) -> frozenset[str]:
-    """What stands before a colon, if it is one word or two: "BERT: Pre-training of …"."""
-    name, colon, _ = title.partition(":")
-    return words_of(name) if colon and len(name.split()) <= 2 else frozenset()
-
-
-@lru_cache(_KEPT)
-def _last_names(authors: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(author.split()[-1].casefold() for author in authors if author.strip())
 
 
 def _section(heading: str | None) -> float:

@@ -82,7 +82,7 @@ class LtrReranker(Reranker):
 
     name = "ltr"
     Settings = LtrSettings
-    reads_texts = False
+    reads = "nothing"
     preference = 1  # a cross-encoder after it was measured to be worse: it is used by name only
     trained_kind = KIND
 
@@ -132,7 +132,7 @@ class LtrReranker(Reranker):
         self,
         topic: Topic,
         candidates: Candidates,
-        papers: Mapping[str, Paper],
+        _papers: Mapping[str, Paper],
         _citances: Mapping[str, str],
         *,
         explain: bool = False,
@@ -141,7 +141,7 @@ class LtrReranker(Reranker):
         head = candidates[: self.depth]
         if not head:
             return candidates
-        features = features_of(topic, head, papers)
+        features = features_of(topic, head)
         again = self._again * (head.signal("draft_times") > 0)
         reasons = self.reasons(features, again) if explain else ()
         return reranked(candidates, self.scores(features) + again, self.name, reasons=reasons)

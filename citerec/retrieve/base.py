@@ -49,6 +49,7 @@ class Retriever(ABC):
         filters_itself: Whether `search` leaves out what the filters forbid. If it does not, the pipeline does so
             afterwards, and the list may become shorter than k.
         encodes: What `encode` reads, for help texts; empty if there is nothing to make.
+        service: The web service that it asks, which gets words of the text; it needs no index. Empty for all others.
     """
 
     name: ClassVar[str]
@@ -56,6 +57,7 @@ class Retriever(ABC):
     Settings: ClassVar[type[PartSettings]] = PartSettings
     filters_itself: ClassVar[bool] = False
     encodes: ClassVar[str] = ""
+    service: ClassVar[str] = ""
 
     @classmethod
     @abstractmethod

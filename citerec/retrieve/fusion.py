@@ -96,6 +96,7 @@ class FusedRetriever:
             alone = lists[last]
             further = self._retrievers[last].signals(topic, alone.rows, filters)
             return replace(alone, signals={**alone.signals, **further}) if further else alone
+        lists = dict(self._index.with_same_rows(lists))
         if self._fusion.feedback:
             at_hand, summed, _ = _summed(lists, self._weights, self._fusion)
             first = at_hand[np.argsort(-summed, kind="stable")[: self._fusion.feedback]]
@@ -120,7 +121,7 @@ class FusedRetriever:
 
     def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
         """The words of the topic that a candidate matches, best first; vectors match no words."""
-        retrievers = dict.fromkeys([self._index.lucene, *self._retrievers.values()])
+        retrievers = dict.fromkeys([*self._index.explaining, *self._retrievers.values()])
         return tuple(match for retriever in retrievers for match in retriever.explain(topic, candidate))
 
     def remarks(self) -> tuple[str, ...]:

@@ -2,24 +2,24 @@
 
 import contextlib
 import functools
-import os
+import itertools
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
 
-from citerec.corpus.ingest import ingest, write_quarantine
-from citerec.corpus.ledger import ledger_of
-from citerec.corpus.sources import Shard, find_shards
+from citerec.corpus.ids_file import read_removed
+from citerec.corpus.ingest import ingest
+from citerec.corpus.sources import REMOVED, Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Counts, PaperStore, SearchableCitance, SearchableText, place_of
-from citerec.errors import IndexUnusableError, SourceError
+from citerec.corpus.store import Counts, place_of
+from citerec.errors import SourceError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import remove
+from citerec.records import Deletion
+from citerec.retrieve.columns import write_columns
 from citerec.retrieve.dense.build import (
     DenseOptions,
     OpenEncoder,
@@ -29,26 +29,20 @@ from citerec.retrieve.dense.build import (
     renewal,
 )
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
-from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperDocument
-from citerec.retrieve.lucene.jvm import java_class, java_failures
-from citerec.retrieve.lucene.writer import LuceneWriter, Mark, count_documents
-from citerec.retrieve.manifest import IndexCounts, Manifest, is_index
-from citerec.retrieve.rows import write_rows
+from citerec.retrieve.dense.update import Updated, update_dense
+from citerec.retrieve.fill import Run, check_lucene, manifest_of, write_lucene
+from citerec.retrieve.lucene.jvm import java_failures
+from citerec.retrieve.manifest import Manifest, is_index
+from citerec.retrieve.rows import update_rows, write_rows
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE
-from citerec.retrieve.staging import STORE, followed, making_folder, plan_of, staging_of
+from citerec.retrieve.staging import followed, making_folder, plan_of, staging_of, working_store
 from citerec.retrieve.staging import open_store as open_store
 from citerec.retrieve.staging import recover as recover
-from citerec.retrieve.verify import store_faults
-from citerec.version import __version__
+from citerec.retrieve.update import Changes, begin, changed_counts, changed_fingerprint, unread_shards
 
-QUARANTINE = "quarantine.jsonl"
 _ENCODED = ".encoded"
-_BESIDE_PAPERS = ("s2ag-abstracts", "s2ag-tldrs", "s2ag-citations", "contexts")
-_COMMIT_EVERY = 100_000
-_PROGRESS_EVERY = 2000
-
-Item = TypeVar("Item")
+_LOOKED_UP = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +105,72 @@ def add_to_index(
     recover(index)
     before = Manifest.read(index)
     shards = find_shards(sources, options.format_name, options.citances)
-    options = replace(options, abstract_field=before.abstract_field)
+    return _updated(index, before, shards, options, on_progress)
+
+
+def update_index(
+    sources: Sequence[Path],
+    index: Path,
+    options: BuildOptions | None = None,
+    on_progress: Progress = no_progress,
+) -> Manifest:
+    """Adds those shards of some folders that an index has not read yet, such as those of later updates.
+
+    Args:
+        sources: Folders of datasets that the index was built from, which may have updates now; all of them by default.
+        index: The index.
+        options: As for `add_to_index`.
+        on_progress: Called as the work goes on.
+
+    Returns:
+        The manifest of the index; that from before if there is nothing new.
+
+    Raises:
+        SourceError: A shard that the index has read is gone or changed: it has to be built again.
+        InputError: The index was not built from such folders.
+    """
+    options = options or BuildOptions()
+    index = followed(index)
+    recover(index)
+    before = Manifest.read(index)
+    shards = unread_shards(index, before, sources, options.format_name)
+    return _updated(index, before, shards, options, on_progress) if shards else before
+
+
+def remove_papers(
+    ids: Path, index: Path, options: BuildOptions | None = None, on_progress: Progress = no_progress
+) -> Manifest:
+    """Removes papers from an index, with their abstracts and TLDRs; errors as for `add_to_index`.
+
+    Sentences about them are no longer searched. What they said of others stays. A later record brings a paper back.
+
+    Args:
+        ids: A file with the id of a paper in each line; unknown ones are ignored.
+        index: The index.
+        options: As for `add_to_index`.
+        on_progress: Called as the work goes on.
+
+    Returns:
+        The manifest of the index; that from before if it has none of the papers.
+    """
+    index = followed(index)
+    recover(index)
+    before = Manifest.read(index)
+    with contextlib.closing(open_store(index)) as store:
+        known = (line.record.key for line in read_removed(ids) if isinstance(line.record, Deletion))
+        if not any(store.years(part) for part in iter(lambda: list(itertools.islice(known, _LOOKED_UP)), [])):
+            return before
+    return _updated(index, before, [Shard(ids, REMOVED)], options or BuildOptions(), on_progress)
+
+
+def _updated(
+    index: Path, before: Manifest, shards: list[Shard], options: BuildOptions, on_progress: Progress
+) -> Manifest:
     if has_vectors(index / DENSE):
         options = replace(options, dense=renewal(index / DENSE, options.dense))
-    plan = plan_of(shards, f"add to {before.fingerprint}", abstract_field=options.abstract_field)
-    with staging_of(index, plan, functools.partial(_copy, index)) as journal:
-        return _fill(journal, shards, options, index / DENSE, on_progress)
+    plan = plan_of(shards, f"add to {before.fingerprint}", abstract_field=before.abstract_field)
+    with staging_of(index, plan, functools.partial(begin, index)) as journal:
+        return _bring_up_to_date(journal, shards, options, index, on_progress)
 
 
 def encode_index(
@@ -162,156 +216,98 @@ def encode_index(
             )
 
 
-def _copy(index: Path, staging: Path) -> None:
-    """Copies the index that is added to; raises IndexUnusableError if its paper store is damaged."""
-    if faults := store_faults(index, Manifest.read(index)):
-        remove(staging)
-        raise IndexUnusableError(
-            f"{index} is damaged, and nothing was added to it: {faults[0]}",
-            "Build it again from its sources; the existing index was not changed.",
-        )
-    shutil.copy2(index / STORE, staging / STORE)
-    # Lucene never changes a file that it has written, so links are enough.
-    shutil.rmtree(staging / LUCENE, ignore_errors=True)
-    shutil.copytree(index / LUCENE, staging / LUCENE, copy_function=os.link)
-
-
 def _fill(
     journal: Journal, shards: list[Shard], options: BuildOptions, vectors_before: Path, on_progress: Progress
 ) -> Manifest:
-    staging, first = journal.folder, int(journal.get("first_shard"))
-    store = SqliteStore(staging / STORE)
-    try:
-        ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
-        counts = store.counts()
-        if not counts.papers:
-            raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
-        with _fingerprinting(store) as made:
+    """Fills the folder of a new index."""
+    staging = journal.folder
+    with _working(staging) as store:
+        ingest(shards, store, first=1, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
+        counts = _checked(store.counts())
+        with _beside(store) as pool:
+            made, columns = pool.submit(store.fingerprint), pool.submit(write_columns, store, staging / LUCENE)
             with java_failures("writing the Lucene index"):
-                write_lucene(store, staging / LUCENE, first, counts, on_progress, abstract_field=options.abstract_field)
-                _check_lucene(staging, counts)
+                write_lucene(store, staging / LUCENE, Run(1, options.abstract_field), counts, on_progress)
+                check_lucene(staging, counts)
                 write_rows(store, staging / LUCENE)
-                lucene_version = str(java_class("org.apache.lucene.util.Version").LATEST.toString())
             on_progress("checking", 0, 1)
-            fingerprint = made.result()
+            fingerprint, _ = made.result(), columns.result()
         if options.dense is None:
             shutil.rmtree(staging / DENSE, ignore_errors=True)
         else:
-            dense = options.dense
-            if first > 1 and dense.vectors == (vectors_before,):
-                dense = encode_changed(staging / _ENCODED, store, place_of(first), dense, on_progress)
             build_dense(
                 staging / DENSE,
                 store,
                 fingerprint,
                 counts.papers,
-                dense,
+                options.dense,
                 previous=vectors_before,
                 on_progress=on_progress,
             )
-            shutil.rmtree(staging / _ENCODED, ignore_errors=True)
-        ledger = ledger_of(store)
-        sources = list(ledger.finished_shards().values())
-        read = sum(source.read for source in sources if source.format not in _BESIDE_PAPERS)
-        manifest = Manifest(
-            citerec=__version__,
-            lucene=lucene_version,
-            analyzer=ANALYZER,
-            abstract_field=options.abstract_field,
-            fingerprint=fingerprint,
-            counts=IndexCounts(
-                **asdict(counts),
-                duplicates=read - counts.papers,
-                bad=write_quarantine(ledger, staging / QUARANTINE),
-            ),
-            sources=sources,
-        )
+        manifest = manifest_of(store, staging, fingerprint, counts, abstract_field=options.abstract_field)
         store.finish()
-    finally:
-        with contextlib.suppress(sqlite3.Error):
-            store.close()
+    manifest.write(staging)
+    on_progress("checking", 1, 1)
+    return manifest
+
+
+def _bring_up_to_date(
+    journal: Journal, shards: list[Shard], options: BuildOptions, index: Path, on_progress: Progress
+) -> Manifest:
+    """Adds shards to the copy of an index in a folder: only what they change is written."""
+    staging, first, old = journal.folder, int(journal.get("first_shard")), Manifest.read(index)
+    with _working(staging) as store, contextlib.closing(open_store(index)) as before:
+        ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
+        changes = Changes.between(before, store, place_of(first))
+        counts = _checked(changed_counts(old, before, store, changes.all))
+        fingerprint = changed_fingerprint(old, before, store, changes.all)
+        with java_failures("writing the Lucene index"):
+            run = Run(first, old.abstract_field, changes.texts, changes.cited)
+            write_lucene(store, staging / LUCENE, run, counts, on_progress)
+            check_lucene(staging, counts)
+            update_rows(store, staging / LUCENE, index / LUCENE, sorted({*changes.texts, *changes.cited}))
+        if options.dense is not None:
+            dense, vectors_before = options.dense, index / DENSE
+            if dense.vectors == (vectors_before,):
+                dense = encode_changed(staging / _ENCODED, store, changes.texts, dense, on_progress)
+            updated = Updated(store, fingerprint, counts.papers, changes.texts)
+            update_dense(staging / DENSE, updated, dense, vectors_before, on_progress)
+            shutil.rmtree(staging / _ENCODED, ignore_errors=True)
+        manifest = manifest_of(store, staging, fingerprint, counts, abstract_field=old.abstract_field)
+        store.finish()
     manifest.write(staging)
     on_progress("checking", 1, 1)
     return manifest
 
 
 @contextlib.contextmanager
-def _fingerprinting(store: SqliteStore) -> Iterator[Future[str]]:
-    """The fingerprint of a store, made in a thread of its own while Lucene is written.
+def _working(staging: Path) -> Iterator[SqliteStore]:
+    """The store of an index that is being made."""
+    store = working_store(staging)
+    try:
+        yield store
+    finally:
+        with contextlib.suppress(sqlite3.Error):
+            store.close()
 
-    Both only read. A thread is enough: SQLite releases Python's lock for every row.
+
+def _checked(counts: Counts) -> Counts:
+    """The counts of a store; SourceError if it has no paper."""
+    if not counts.papers:
+        raise SourceError("the sources hold no paper", "Give at least one readable paper record.")
+    return counts
+
+
+@contextlib.contextmanager
+def _beside(store: SqliteStore) -> Iterator[ThreadPoolExecutor]:
+    """A thread for what is made of a store while Lucene is written; both only read.
+
+    A thread is enough: Lucene has its own, and SQLite releases Python's lock for every row.
     """
-    with ThreadPoolExecutor(1, "fingerprint") as pool:
+    with ThreadPoolExecutor(1, "beside") as pool:
         try:
-            yield pool.submit(store.fingerprint)
+            yield pool
         except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
             store.interrupt()  # Ctrl-C does not wait for it
             raise
-
-
-def _check_lucene(staging: Path, counts: Counts) -> None:
-    """Raises an error unless Lucene has all documents: an index to which papers are added may be damaged."""
-    for name, expected in (("papers", counts.papers), ("citances", counts.citances)):
-        found = count_documents(staging / LUCENE / name) if expected else 0
-        if found != expected:
-            remove(staging)
-            raise IndexUnusableError(
-                f"Lucene has {found:,} {name} where the store has {expected:,}: the index was damaged before",
-                "Build it again from its sources; the existing index was not changed.",
-            )
-
-
-def write_lucene(
-    store: PaperStore,
-    path: Path,
-    first: int,
-    counts: Counts,
-    on_progress: Progress,
-    *,
-    abstract_field: bool = False,
-) -> None:
-    """Updates both Lucene indexes from the store: everything, or the changes since the first shard of this run."""
-    path.mkdir(exist_ok=True)
-    since = place_of(first) if first > 1 else 0
-    make_document = functools.partial(PaperDocument, abstract_field=abstract_field)
-    with LuceneWriter[SearchableText](path / "papers", make_document) as papers:
-        advance = functools.partial(_advance, on_progress, "indexing papers", counts.papers)
-        _write(
-            papers, lambda after: ((one.paper_id, one) for one in store.searchable_texts(after, since)), first, advance
-        )
-    if counts.citances:
-        with LuceneWriter[SearchableCitance](path / "citances", CitanceDocument) as citances:
-            advance = functools.partial(_advance, on_progress, "indexing citances", counts.citances)
-            found = store.searchable_citances
-            _write(citances, lambda after: ((one.cited.paper_id, one) for one in found(after, since)), first, advance)
-
-
-def _write(
-    writer: LuceneWriter[Item],
-    items_after: Callable[[str], Iterator[tuple[str, Item]]],
-    run: int,
-    advance: Callable[[int], None],
-) -> None:
-    """Writes the items of all papers, in order of paper id; continues after the last commit of the same run."""
-    mark = writer.mark
-    if mark.run == run and mark.finished:
-        return
-    paper_id = mark.after if mark.run == run else ""
-    uncommitted = 0
-    for done, (next_id, item) in enumerate(items_after(paper_id), 1):
-        if next_id != paper_id:
-            if uncommitted >= _COMMIT_EVERY:
-                writer.commit(Mark(run, paper_id))
-                uncommitted = 0
-            paper_id = next_id
-            if run > 1:
-                writer.delete(ID, paper_id)
-        writer.add(item)
-        uncommitted += 1
-        if done % _PROGRESS_EVERY == 0:
-            advance(done)
-    writer.commit(Mark(run, finished=True), purge=run > 1)
-
-
-def _advance(on_progress: Progress, doing: str, whole: int, done: int) -> None:
-    on_progress(doing, done, whole)

@@ -11,7 +11,7 @@ from citerec.errors import IndexUnusableError, first_fault
 from citerec.groundwork.places import INDEXES
 
 KIND = "citerec-index"
-VERSION = 3
+VERSION = 4
 """Increased when older indexes can no longer be read."""
 
 FILE_NAME = "manifest.json"
@@ -22,7 +22,7 @@ class _Part(BaseModel):
 
 
 class IndexCounts(_Part):
-    """How much is in the index; `duplicates` were overwritten by a later record of the same id."""
+    """How much is in the index; `duplicates` of papers were replaced or deleted by a later record."""
 
     papers: int
     with_abstract: int

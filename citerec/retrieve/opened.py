@@ -2,10 +2,11 @@
 
 import difflib
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError, JavaError, SearchError
@@ -17,6 +18,12 @@ from citerec.retrieve.staging import LUCENE, open_store
 from citerec.retrieve.steady import read_steadily
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from citerec.retrieve.base import Retriever
+    from citerec.retrieve.candidates import Rows
+    from citerec.retrieve.columns import PaperColumns
     from citerec.retrieve.lucene import LuceneRetriever
 
 _NAMED_FIELDS = 25
@@ -28,7 +35,12 @@ class OpenIndex:
     """An index directory, open for searching. Safe to use from several threads.
 
     It always opens Lucene, because filters and sort orders need it. Without Java, only what needs Lucene fails.
+
+    Attributes:
+        holds: What it holds, for errors.
     """
+
+    holds: ClassVar[str] = "papers of the index"
 
     def __init__(
         self, path: Path, manifest: Manifest, store: PaperStore, lucene: "LuceneRetriever | JavaError"
@@ -37,6 +49,8 @@ class OpenIndex:
         self.manifest = manifest
         self.store = store
         self.rows = PaperRows.open(path / LUCENE) if isinstance(lucene, JavaError) else lucene.rows
+        if self.rows.columns is None:  # of an older index
+            self.rows.columns = self._columns
         self._lucene = lucene
         self._records: dict[str, Paper] = {}
         self._matching_rows = functools.lru_cache(8)(lambda filters: self.lucene.matching_rows(filters))
@@ -47,6 +61,16 @@ class OpenIndex:
         if isinstance(self._lucene, JavaError):
             raise self._lucene
         return self._lucene
+
+    @property
+    def explaining(self) -> "Sequence[Retriever]":
+        """What says which words of a candidate match, whatever found it."""
+        return [self.lucene]
+
+    @property
+    def most_hits(self) -> int:
+        """How many hits a search has at most."""
+        return self.manifest.counts.papers
 
     @classmethod
     def open(cls, index: str | Path, lucene_settings: Any = None) -> Self:
@@ -92,21 +116,43 @@ class OpenIndex:
             found |= read
         return found
 
-    def number_of_hits(self, k: int | None) -> int:
-        """k, or if it is None the usual number, at most the number of papers of the index.
+    def _columns(self, rows: "Rows") -> "PaperColumns":
+        """What is known of some papers, by their records."""
+        from citerec.retrieve.columns import columns_of
+
+        ids = self.rows.paper_ids(rows)
+        records = self.records(ids)
+        return columns_of(records.get(paper_id) or Paper(paper_id) for paper_id in ids)
+
+    def find(self, words: str, filters: Filters = NO_FILTERS, *, limit: int, offset: int = 0) -> list[str]:
+        """A page of a list of papers, as ids: those that share a word, best first; without words all, by id.
 
         Raises:
-            FilterError: k is under 1 or over the number of papers.
+            FilterError: A filter is out of range, or names a field that the index lacks.
+            QueryError: The words are too many, or only punctuation and stop words.
         """
-        papers = self.manifest.counts.papers
+        import numpy as np
+
+        self.check_filters(filters)
+        if words:
+            found = self.lucene.search(Topic(words), offset + limit, filters)
+            return list(found[offset:].paper_ids())
+        rows = np.arange(self.manifest.counts.papers) if filters == NO_FILTERS else self._matching_rows(filters)
+        return list(self.rows.paper_ids(rows[offset : offset + limit]))
+
+    def number_of_hits(self, k: int | None) -> int:
+        """k, or if it is None the usual number, at most `most_hits`.
+
+        Raises:
+            FilterError: k is under 1 or over `most_hits`.
+        """
+        most = self.most_hits
         if k is None:
-            return min(_USUAL_K, papers)
+            return min(_USUAL_K, most)
         if k < 1:
             raise FilterError(f"-k {k} asks for no paper", "Ask for at least one: -k 10")
-        if k > papers:
-            raise FilterError(
-                f"-k {k:,} is more than the {papers:,} papers of the index", f"Ask for at most -k {papers}"
-            )
+        if k > most:
+            raise FilterError(f"-k {k:,} is more than the {most:,} {self.holds}", f"Ask for at most -k {most}")
         return k
 
     def check_filters(self, filters: Filters) -> None:
@@ -124,8 +170,15 @@ class OpenIndex:
         if filters.min_citations is not None and not 0 <= filters.min_citations < 2**31:
             raise FilterError(f"--min-citations {filters.min_citations} is out of range", "Give a number from 0.")
         for name in filters.fields:
-            if self.lucene.matches_nothing(Filters(fields=(name,))):
-                raise FilterError(f"the index has no field of study {name!r}", self._suggestion(name))
+            self._check_field(name)
+
+    def _check_field(self, name: str) -> None:
+        if self.matches_nothing(Filters(fields=(name,))):
+            raise FilterError(f"the index has no field of study {name!r}", self._suggestion(name))
+
+    def matches_nothing(self, filters: Filters) -> bool:
+        """Whether no paper passes some filters."""
+        return self.lucene.matches_nothing(filters)
 
     def _suggestion(self, name: str) -> str:
         known = {str(field).casefold(): str(field) for field in self.store.histogram("fields_of_study")}
@@ -144,34 +197,52 @@ class OpenIndex:
         """
         import numpy as np
 
+        from citerec.retrieve.dense.vectors import passing_rows
+
         try:
-            found = Candidates.of(self.rows, candidates).in_order()
+            if isinstance(candidates, Candidates):
+                found = candidates
+            else:
+                found = Candidates.of(self._rows_for(candidates), candidates)
         except KeyError as error:
             raise SearchError(
                 f"the retriever {name} found {error.args[0]!r}, which is not in the index",
                 "It must return ids of the index that it was opened on.",
             ) from None
+        if not len(found):
+            return found
+        found = found.in_order()
         _, firsts = np.unique(found.rows, return_index=True)
         found = found.taken(np.sort(firsts))
         if filters == NO_FILTERS:
             return found
-        papers = self.records(found.paper_ids())
-        passes = np.array([self._passes(papers[paper_id], filters) for paper_id in found.paper_ids()], bool)
-        if filters.fields or filters.venues:
-            passes &= np.isin(found.rows, self._matching_rows(Filters(fields=filters.fields, venues=filters.venues)))
-        return found.taken(np.flatnonzero(passes))
+        assert found.papers.columns is not None
 
-    @staticmethod
-    def _passes(paper: Paper, filters: Filters) -> bool:
-        """Whether a paper passes all filters but those by field of study and venue."""
-        if paper.paper_id in (*filters.exclude, filters.citing_id):
-            return False
-        if filters.as_of_year is not None and paper.year is not None and paper.year > filters.as_of_year:
-            return False
-        low, high = filters.year_from, filters.year_to
-        if (low is not None or high is not None) and (
-            paper.year is None or paper.year < (low or 0) or (high is not None and paper.year > high)
-        ):
-            return False
-        known = -1 if paper.citation_count is None else paper.citation_count
-        return filters.min_citations is None or known >= filters.min_citations
+        def matching(fields: tuple[str, ...], venues: tuple[str, ...]) -> "Rows":
+            return np.flatnonzero(self._in_fields_and_venues(found, Filters(fields=fields, venues=venues)))
+
+        known = found.papers.columns(found.rows)
+        passing = passing_rows(filters, known.years, known.citation_counts, matching)
+        hidden = [one for one in (*filters.exclude, filters.citing_id) if one is not None]
+        passing &= ~np.isin(found.rows, found.papers.rows(hidden))
+        return found.taken(np.flatnonzero(passing))
+
+    def _rows_for(self, _candidates: Sequence[Candidate]) -> PaperRows:
+        """The papers of which the columns of some candidates are rows."""
+        return self.rows
+
+    def _in_fields_and_venues(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
+        """Which candidates pass the filters by field of study and venue, (candidates,)."""
+        import numpy as np
+
+        return np.isin(found.rows, self._matching_rows(filters))
+
+    def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
+        """Several lists, by retriever, as rows of the same papers."""
+        return lists
+
+    def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
+        """Ids in the index of papers from elsewhere, by their ids there; those that it lacks are left out."""
+        from citerec.retrieve.titles import papers_of_index
+
+        return papers_of_index({paper.paper_id: paper for paper in papers}, self.path, self.store)

@@ -1,15 +1,19 @@
 """Papers as numbers: the row of a paper is the rank of its id among all ids of the index, by their bytes."""
 
+import contextlib
 import itertools
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.records import Filters
-from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of, write_ids
+from citerec.retrieve.columns import COLUMNS, PaperColumns, update_columns, write_columns
+from citerec.retrieve.dense.files import ArrayWriter, Splice, mapped, rows_of, write_ids
 from citerec.retrieve.dense.listing import text_digest
 
 if TYPE_CHECKING:
@@ -21,7 +25,9 @@ if TYPE_CHECKING:
 ROWS = "rows"
 """The folder of the arrays, beside Lucene's folders."""
 
-_CITING = ("citing_begins", "citing", "citing_years", "citing_digests")
+_PAIRS = {"citing": "<i4", "citing_years": "<i2", "citing_digests": "<u8"}
+_CITING = {"citing_begins": "<i8", **_PAIRS}
+"""Arrays of `CitingPapers` and their types; `_PAIRS` have a number for each pair."""
 _UNKNOWN_YEAR = 9999  # later than every year: nothing of it is known to be old enough
 
 _PART, _BATCH = 1 << 16, 1 << 12
@@ -74,6 +80,7 @@ class PaperRows:
         ids: The ids, bytes, (papers,); memory-mapped.
         has_abstract: Which papers have an abstract, (papers,); the same.
         citing: Who cites them; None for an index without citing sentences.
+        columns: What is known of some of them, by row; None if nothing is at hand.
     """
 
     def __init__(
@@ -81,10 +88,12 @@ class PaperRows:
         ids: "NDArray[np.bytes_]",
         has_abstract: "NDArray[np.bool_]",
         citing: CitingPapers | None = None,
+        columns: "Callable[[Rows], PaperColumns] | None" = None,
     ) -> None:
         self.ids = ids
         self.has_abstract = has_abstract
         self.citing = citing
+        self.columns = columns
 
     @classmethod
     def open(cls, lucene: Path) -> "PaperRows":
@@ -93,9 +102,10 @@ class PaperRows:
         Raises:
             IndexUnusableError: They are missing or damaged.
         """
-        has_citing = (lucene / ROWS / f"{_CITING[0]}.npy").is_file()
+        has_citing = (lucene / ROWS / "citing_begins.npy").is_file()
         citing = CitingPapers(*(_opened(lucene, name) for name in _CITING)) if has_citing else None
-        return cls(_opened(lucene, "ids"), _opened(lucene, "has_abstract"), citing)
+        columns = written_columns(lucene)
+        return cls(_opened(lucene, "ids"), _opened(lucene, "has_abstract"), citing, columns.of if columns else None)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -118,14 +128,21 @@ def rows_of_documents(lucene: Path, name: str) -> "NDArray[np.int32]":
     return _opened(lucene, name)
 
 
+def written_columns(lucene: Path) -> PaperColumns | None:
+    """The columns of an index's papers; None if it was built before there were any.
+
+    Raises:
+        IndexUnusableError: They are damaged.
+    """
+    return PaperColumns.read(partial(_opened, lucene, folder=COLUMNS)) if (lucene / COLUMNS).is_dir() else None
+
+
 def write_rows(store: PaperStore, lucene: Path) -> None:
     """Writes the rows of a store's papers, and those of Lucene's documents, beside Lucene's indexes."""
     import numpy as np
 
-    from citerec.retrieve.lucene.documents import document_ids
-
     folder = lucene / ROWS
-    shutil.rmtree(folder, ignore_errors=True)  # an index that is added to has links: nothing is written into them
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     papers = store.ids_and_abstracts()
     with (folder / _LINES).open("wb") as ids, ArrayWriter(folder / "has_abstract.npy", "?") as has_abstract:
@@ -135,41 +152,99 @@ def write_rows(store: PaperStore, lucene: Path) -> None:
     write_ids(folder / _LINES, folder / "ids.npy")
     (folder / _LINES).unlink()
     sorted_ids = mapped(folder / "ids.npy")
-    for name in ("papers", "citances"):
-        if (lucene / name).is_dir():
-            with ArrayWriter(folder / f"{name}.npy", "<i4") as rows:
-                for ids_of_part in document_ids(lucene / name):
-                    rows.append(rows_of(sorted_ids, ids_of_part))
+    _write_documents(lucene, sorted_ids)
     if (lucene / "citances").is_dir():
-        _write_citing(store, folder, sorted_ids)
+        of_pairs = (
+            _citing(store, [key.decode() for key in sorted_ids[begin : begin + _BATCH].tolist()], sorted_ids)
+            for begin in range(0, len(sorted_ids), _BATCH)
+        )
+        with contextlib.ExitStack() as stack:
+            begins, *pairs = (
+                stack.enter_context(ArrayWriter(folder / f"{name}.npy", kind)) for name, kind in _CITING.items()
+            )
+            begins.append(np.zeros(1, np.int64))
+            for citing in of_pairs:
+                begins.append(pairs[0].rows + np.cumsum(citing.counts))
+                for writer, values in zip(pairs, citing.pairs, strict=True):
+                    writer.append(values)
 
 
-def _write_citing(store: PaperStore, folder: Path, sorted_ids: "NDArray[np.bytes_]") -> None:
-    """Writes the arrays of `CitingPapers`."""
+def update_rows(store: SqliteStore, lucene: Path, before: Path, changed: Sequence[str]) -> None:
+    """Writes what `write_rows` writes, from what it wrote for an index before.
+
+    Args:
+        store: The papers.
+        lucene: The folder of Lucene's indexes.
+        before: That folder of the index before.
+        changed: Ids of the papers that changed or whose citances did, in order, also of those that are not there now.
+    """
     import numpy as np
 
-    begins, rows, years, digests = (folder / f"{name}.npy" for name in _CITING)
-    with (
-        ArrayWriter(begins, "<i8") as of_paper,
-        ArrayWriter(rows, "<i4") as of_rows,
-        ArrayWriter(years, "<i2") as of_years,
-        ArrayWriter(digests, "<u8") as of_digests,
-    ):
-        of_paper.append(np.zeros(1, np.int64))
-        done = 0
-        for begin in range(0, len(sorted_ids), _BATCH):
-            ids = [key.decode() for key in sorted_ids[begin : begin + _BATCH].tolist()]
-            found = store.citing_papers(ids)
-            citing = [one for paper_id in ids for one in found.get(paper_id, ())]
-            of_paper.append(done + np.cumsum([len(found.get(paper_id, ())) for paper_id in ids]))
-            of_rows.append(rows_of(sorted_ids, [one.paper_id for one in citing]))
-            of_years.append(np.array([_UNKNOWN_YEAR if one.year is None else one.year for one in citing], np.int16))
-            of_digests.append(np.array([text_digest(one.paper_id) for one in citing], np.uint64))
-            done += len(citing)
+    folder = lucene / ROWS
+    shutil.rmtree(folder, ignore_errors=True)  # it has links: nothing is written into them
+    folder.mkdir()
+    old = {name: _opened(before, name) for name in ("ids", "has_abstract")}
+    there = {text.paper_id: bool(text.abstract) for text in store.searchable_texts(only=changed)}
+    papers = Splice(old["ids"], changed, list(there))
+    papers.write(folder / "ids.npy", old["ids"], papers.keys)
+    papers.write(folder / "has_abstract.npy", old["has_abstract"], np.array(list(there.values()), bool))
+    sorted_ids = mapped(folder / "ids.npy")
+    if known := written_columns(before):
+        update_columns(known, papers, store.papers(there, texts=False), lucene)
+    else:
+        write_columns(store, lucene)
+    _write_documents(lucene, sorted_ids)
+    if not (lucene / "citances").is_dir():
+        return
+    if (before / ROWS / "citing.npy").is_file():
+        begins, *flat = (_opened(before, name) for name in _CITING)
+    else:
+        begins, *flat = (np.zeros(len(old["ids"]) + 1, np.int64), *(np.zeros(0, kind) for kind in _PAIRS.values()))
+    citing = _citing(store, list(there), sorted_ids)
+    whole = 0
+    with ArrayWriter(folder / "citing_begins.npy", _CITING["citing_begins"]) as writer:
+        writer.append(np.zeros(1, np.int64))
+        for part in papers.parts(np.diff(begins), citing.counts):
+            writer.append(whole + np.cumsum(part))
+            whole += int(part.sum())
+    pairs = papers.within(begins, citing.counts)
+    for name, values, found in zip(_PAIRS, flat, citing.pairs, strict=True):
+        moved = papers.moved(values) if name == "citing" else values
+        pairs.write(folder / f"{name}.npy", moved.astype(_PAIRS[name]), found)
 
 
-def _opened(lucene: Path, name: str) -> "NDArray[Any]":
-    path = lucene / ROWS / f"{name}.npy"
+def _write_documents(lucene: Path, sorted_ids: "NDArray[np.bytes_]") -> None:
+    """Writes the row of each of Lucene's documents."""
+    from citerec.retrieve.lucene.documents import document_ids
+
+    for name in ("papers", "citances"):
+        if (lucene / name).is_dir():
+            with ArrayWriter(lucene / ROWS / f"{name}.npy", "<i4") as rows:
+                for ids_of_part in document_ids(lucene / name):
+                    rows.append(rows_of(sorted_ids, ids_of_part))
+
+
+class _Citing(NamedTuple):
+    """How many papers cite each of some papers, (ids,), and the arrays of `_PAIRS`, (pairs,) each."""
+
+    counts: "NDArray[np.int64]"
+    pairs: "list[NDArray[Any]]"
+
+
+def _citing(store: PaperStore, ids: Sequence[str], sorted_ids: "NDArray[np.bytes_]") -> _Citing:
+    """Which papers cite some papers."""
+    import numpy as np
+
+    found = store.citing_papers(ids)
+    citing = [one for paper_id in ids for one in found.get(paper_id, ())]
+    counts = np.array([len(found.get(paper_id, ())) for paper_id in ids], np.int64)
+    rows = rows_of(sorted_ids, [one.paper_id for one in citing])
+    years = np.array([_UNKNOWN_YEAR if one.year is None else one.year for one in citing], np.int16)
+    return _Citing(counts, [rows, years, np.array([text_digest(one.paper_id) for one in citing], np.uint64)])
+
+
+def _opened(lucene: Path, name: str, folder: str = ROWS) -> "NDArray[Any]":
+    path = lucene / folder / f"{name}.npy"
     try:
         return mapped(path)
     except IndexUnusableError as error:

@@ -15,9 +15,11 @@ from citerec.errors import BuildError
 from citerec.groundwork import writing
 from citerec.groundwork.hashing import identity
 from citerec.groundwork.resume import Journal, forget
-from citerec.groundwork.writing import alone, beside, exchange, remove
+from citerec.groundwork.writing import alone, beside, exchange, link, remove
 
 STORE = "papers.sqlite"
+CHANGES = "changes.sqlite"
+"""What changed after `STORE` was built, if an index was brought up to date (docs/storage.md)."""
 LUCENE = "lucene"
 DENSE = "dense"
 
@@ -49,7 +51,18 @@ def _folders_aside(index: Path) -> Iterator[tuple[str, Path]]:
 
 def open_store(index: Path) -> SqliteStore:
     """The paper store of an index directory, to read; raises IndexUnusableError if it cannot be read."""
-    return SqliteStore(index / STORE, read_only=True)
+    return _store(index, read_only=True)
+
+
+def working_store(staging: Path) -> SqliteStore:
+    """The paper store of an index that is being made, to write to; only its changes are written if it has some."""
+    return _store(staging, read_only=False)
+
+
+def _store(index: Path, *, read_only: bool) -> SqliteStore:
+    if (index / CHANGES).exists():
+        return SqliteStore(index / CHANGES, read_only=read_only, base=index / STORE)
+    return SqliteStore(index / STORE, read_only=read_only)
 
 
 def followed(path: Path) -> Path:
@@ -79,14 +92,14 @@ def staging_of(
         staging = journal.folder
         if journal.get("first_shard") is None:
             begin(staging)
-            with contextlib.closing(SqliteStore(staging / STORE)) as store:
+            with contextlib.closing(working_store(staging)) as store:
                 journal.note(first_shard=ledger_of(store).next_shard())
         yield journal
         for folder in index.iterdir() if index.exists() else ():
             # Rankers trained for an index cost more than the index: they are kept.
             if folder.is_dir() and folder.name not in (LUCENE, DENSE) and not folder.name.startswith("."):
                 shutil.rmtree(staging / folder.name, ignore_errors=True)  # an interrupted copy
-                shutil.copytree(folder, staging / folder.name)
+                shutil.copytree(folder, staging / folder.name, copy_function=link)
         exchange(staging, index)
         for folder in (index, index / DENSE):
             forget(folder)

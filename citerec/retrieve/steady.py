@@ -53,15 +53,22 @@ def manifest_and_store(index: Path) -> tuple[Manifest, SqliteStore]:
     return read_steadily(index, lambda: (Manifest.read(index), open_store(index)), lambda found: found[1].close())
 
 
-_Identity = list[tuple[str, int, int, bytes]]
+Identity = list[tuple[str, int, int, bytes]]
+"""The folders of an index, each with its device, its number there and its manifest."""
 
 
-def _identity(index: Path, held: ExitStack) -> _Identity | None:
+def identity(index: Path) -> Identity | None:
+    """What changes when an index, its vectors or a ranker is replaced; None if one is being moved right now."""
+    with ExitStack() as held:
+        return _identity(index, held)
+
+
+def _identity(index: Path, held: ExitStack) -> Identity | None:
     """The folders of an index, and their manifests; None if one is moved away meanwhile.
 
     As long as they are held open, no new folder gets the number of one that was removed.
     """
-    found: _Identity = []
+    found: Identity = []
     try:
         folders = sorted(path for path in index.iterdir() if path.is_dir() and not path.name.startswith("."))
         for folder in (index, *folders):
@@ -77,6 +84,5 @@ def _identity(index: Path, held: ExitStack) -> _Identity | None:
     return found
 
 
-def _is_same(index: Path, before: _Identity | None) -> bool:
-    with ExitStack() as held:
-        return before is not None and _identity(index, held) == before
+def _is_same(index: Path, before: Identity | None) -> bool:
+    return before is not None and identity(index) == before

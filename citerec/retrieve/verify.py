@@ -10,6 +10,8 @@ from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import read_json
+from citerec.retrieve.bm25s.build import NAME as BM25S
+from citerec.retrieve.columns import COLUMNS, first_wrong
 from citerec.retrieve.dense.build import checksum
 from citerec.retrieve.dense.kinds import decoded, open_faiss
 from citerec.retrieve.dense.listing import paper_text, text_digest
@@ -19,7 +21,7 @@ from citerec.retrieve.lucene.documents import document_ids
 from citerec.retrieve.lucene.fields import ID, open_directory
 from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.manifest import Manifest
-from citerec.retrieve.rows import ROWS, PaperRows, rows_of_documents
+from citerec.retrieve.rows import ROWS, PaperRows, rows_of_documents, written_columns
 from citerec.retrieve.staging import DENSE, LUCENE, open_store
 from citerec.retrieve.steady import read_steadily
 
@@ -75,7 +77,8 @@ def _faults(index: Path, on_progress: Progress) -> list[str]:
             faults += _dense_faults(index / DENSE, store, manifest.fingerprint)
         for folder, made in vectors_beside(index):
             faults += _checksum_faults(folder, made["checksums"])
-            if made["store"] != manifest.fingerprint:
+            # Scores of bm25s that are out of date are not used, and answers are the same without them.
+            if made["store"] != manifest.fingerprint and folder.name != BM25S:
                 faults.append(f"{folder} was made for other papers: make it again")
     except IndexUnusableError as error:
         return [error.message]
@@ -132,7 +135,7 @@ def _lucene_ids(path: Path) -> Iterator[str]:
 
 
 def _row_faults(store: PaperStore, lucene: Path) -> list[str]:
-    """The faults of the rows of papers and documents."""
+    """The faults of the rows of papers and documents, and of the papers' columns."""
     import numpy as np
 
     papers = PaperRows.open(lucene)
@@ -145,6 +148,8 @@ def _row_faults(store: PaperStore, lucene: Path) -> list[str]:
                 right = [papers.rows(ids) for ids in document_ids(lucene / name)]
             if not np.array_equal(rows_of_documents(lucene, name), np.concatenate(right) if right else []):
                 return [f"{lucene / ROWS / name}.npy does not fit Lucene's documents"]
+    if (columns := written_columns(lucene)) and (wrong := first_wrong(columns, store)):
+        return [f"{lucene / COLUMNS / wrong}.npy does not fit the papers of the store"]
     return []
 
 

@@ -97,7 +97,7 @@ def look(recommender: Recommender, contexts: Sequence[Context], looks: Looks, ad
         topics = searching.topics(context for context in seen if context is not None)
         k, options = min(looks.depth, counts.papers), SearchOptions(threads=looks.threads)
         for done, (topic, candidates) in enumerate(searching.candidates(topics, k, options=options), 1):
-            if table := _table(recommender, topic, candidates, view, looks.seed):
+            if table := _table(topic, candidates, view, looks.seed):
                 tables.append(table)
             if done % PROGRESS_EVERY == 0:
                 advance(int((number + done / len(seen)) * len(contexts) / len(views)))
@@ -110,7 +110,7 @@ def _withholding(view: View, seed: int, retriever: Retriever) -> Retriever:
     return WithheldCitances(retriever, view.withheld, seed)
 
 
-def _table(recommender: Recommender, topic: Topic, candidates: Candidates, view: View, seed: int) -> Table | None:
+def _table(topic: Topic, candidates: Candidates, view: View, seed: int) -> Table | None:
     """The table of one context; None if no cited paper is among the candidates."""
     golds = np.isin(candidates.rows, candidates.papers.rows(topic.context.cited_ids)).astype(np.int8)
     if not golds.any():
@@ -123,5 +123,4 @@ def _table(recommender: Recommender, topic: Topic, candidates: Candidates, view:
             for name, values in candidates.signals.items()
         }
         candidates = replace(candidates, signals=signals)
-    papers = recommender.store.papers(candidates.paper_ids(), texts=False)
-    return Table(features_of(topic, candidates, papers, uncited), golds, (len(golds),))
+    return Table(features_of(topic, candidates, uncited), golds, (len(golds),))

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import orjson
 
+from citerec.contexts.callouts import find_callouts
 from citerec.contexts.learnt import digest, folded
 from citerec.contexts.write import as_record
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
 from citerec.groundwork.hashing import hash_sample
-from citerec.records import Context
+from citerec.records import MARKER, Context
 from citerec.retrieve.staging import open_store
 from citerec.train.groups import citing_paper
 
@@ -44,10 +45,13 @@ def write_own_contexts(store: PaperStore, path: Path, limit: int | None, seed: i
     for one in store.searchable_citances() if known >= LEAST else ():
         if hash_sample(seed, "own", one.citing_id) >= share * 2**64 or one.cited.paper_id == one.citing_id:
             continue
-        key = one.citing_id, digest("text", folded(one.text))
+        text = marked(one.text, one.cited.year)
+        if text is None:
+            continue
+        key = one.citing_id, digest("text", folded(text))
         cited = found[key].cited_ids if key in found else ()
         found[key] = Context(
-            one.text,
+            text,
             context_id=f"{one.citing_id}-{key[1]}",
             citing_id=one.citing_id,
             citing_year=one.citing_year,
@@ -61,6 +65,19 @@ def write_own_contexts(store: PaperStore, path: Path, limit: int | None, seed: i
         )
     path.write_bytes(b"".join(orjson.dumps(as_record(found[key])) + b"\n" for key in sorted(found)))
     return len(found)
+
+
+def marked(text: str, year: int | None) -> str | None:
+    """A citing sentence with `<REF>` in place of its citation of a paper: the sentences of S2AG have none.
+
+    It is the only citation of the sentence, or the only one with the year of the paper; None if neither can be told.
+    """
+    if MARKER in text:
+        return text if text.count(MARKER) == 1 else None
+    found = find_callouts(text)
+    dated = [one for one in found if str(year) in text[one.start : one.end]]
+    chosen = found if len(found) == 1 else dated
+    return f"{text[: chosen[0].start]}{MARKER}{text[chosen[0].end :]}" if len(chosen) == 1 else None
 
 
 @contextlib.contextmanager

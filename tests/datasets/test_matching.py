@@ -7,19 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.contexts.s2orc import BibEntry, FullText
-from citerec.datasets.matching import (
-    alike,
-    best_match,
-    containment,
-    linked,
-    normalised,
-    readings,
-    same_author,
-    similarity,
-    title_search,
-)
+from citerec.corpus.titles import containment, normalised, same_author, similarity
+from citerec.datasets.matching import alike, best_match, linked, readings
 from citerec.records import Paper
 from citerec.retrieve.index import build_index, open_store
+from citerec.retrieve.titles import title_search
 from tests.conftest import write_lines
 
 RIVERS = Paper("1", "Rivers, Lakes and Maps: A Survey", year=2004, authors=("Ada B. Roe", "Wei Lee"))

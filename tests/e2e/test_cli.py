@@ -34,44 +34,44 @@ def test_the_demo_finds_its_papers(citerec: Citerec) -> None:
     assert "Where to go next" in result.stdout
 
 
-def test_json_is_a_list_of_hits(citerec: Citerec, demo_index: Path) -> None:
+def test_json_is_a_list_of_hits(citerec_here: Citerec, demo_index: Path) -> None:
     sentence = "Many trees grown on resampled data vote together <REF>."
-    hits = json.loads(citerec("recommend", sentence, "--index", demo_index, "--json", "-k", 5).stdout)
+    hits = json.loads(citerec_here("recommend", sentence, "--index", demo_index, "--json", "-k", 5).stdout)
     assert [hit["rank"] for hit in hits] == [1, 2, 3, 4, 5]
     assert hits[0]["title"] == "Random Forests"
     assert isinstance(hits[0]["paper_id"], int)  # as in S2AG, and as in `cited_ids`
     assert {"paper_id", "title", "year", "score", "rank"} <= set(hits[0])
     assert sorted((hit["score"] for hit in hits), reverse=True) == [hit["score"] for hit in hits]
-    old = json.loads(citerec("recommend", sentence, "--index", demo_index, "--json", "--year-to", 1995).stdout)
+    old = json.loads(citerec_here("recommend", sentence, "--index", demo_index, "--json", "--year-to", 1995).stdout)
     assert max(hit["year"] for hit in old) <= 1995
 
 
-def test_a_text_with_several_markers_from_standard_input(citerec: Citerec, demo_index: Path) -> None:
+def test_a_text_with_several_markers_from_standard_input(citerec_here: Citerec, demo_index: Path) -> None:
     text = "Forests of trees vote <REF>. Another matter are ulcers caused by curved bacilli <REF>."
-    answers = json.loads(citerec("recommend", "--index", demo_index, "--json", "-k", 1, text=text).stdout)
+    answers = json.loads(citerec_here("recommend", "--index", demo_index, "--json", "-k", 1, text=text).stdout)
     assert [answer["hits"][0]["title"] for answer in answers] == [
         "Random Forests",
         "Unidentified curved bacilli in the stomach of patients with gastritis and peptic ulceration",
     ]
-    table = citerec("recommend", "--file", "-", "--index", demo_index, "-k", 1, text=text).stdout
+    table = citerec_here("recommend", "--file", "-", "--index", demo_index, "-k", 1, text=text).stdout
     assert "[1]" in table
     assert "[2]" in table
 
 
-def test_without_marker_the_whole_sentence_is_searched_with_a_note(citerec: Citerec, demo_index: Path) -> None:
-    result = citerec("recommend", "random forests", "--index", demo_index, "-k", 1)
+def test_without_marker_the_whole_sentence_is_searched_with_a_note(citerec_here: Citerec, demo_index: Path) -> None:
+    result = citerec_here("recommend", "random forests", "--index", demo_index, "-k", 1)
     assert "Random Forests" in result.stdout
     assert "There is no <REF> in it" in result.stderr
 
 
-def test_explain_says_which_words_matched_where(citerec: Citerec, demo_index: Path) -> None:
-    result = citerec("recommend", "random forests <REF>", "--index", demo_index, "-k", 1, "--explain")
+def test_explain_says_which_words_matched_where(citerec_here: Citerec, demo_index: Path) -> None:
+    result = citerec_here("recommend", "random forests <REF>", "--index", demo_index, "-k", 1, "--explain")
     assert re.search(r"matched: random \(title\+abstract\) \d\.\d, forests \(title\) \d\.\d", result.stdout)
 
 
-def test_contexts_become_a_trec_run(citerec: Citerec, demo_index: Path, tmp_path: Path) -> None:
+def test_contexts_become_a_trec_run(citerec_here: Citerec, demo_index: Path, tmp_path: Path) -> None:
     contexts = DEMO / "contexts.jsonl"
-    result = citerec("recommend", "--contexts", contexts, "--index", demo_index, "-k", 20, "--trec", "run.txt")
+    result = citerec_here("recommend", "--contexts", contexts, "--index", demo_index, "-k", 20, "--trec", "run.txt")
     assert result.stdout == "run.txt: a run of 630 contexts.\n"
     rows = [line.split() for line in (tmp_path / "run.txt").read_text().splitlines()]
     assert all(len(row) == 6 and row[1] == "Q0" and row[5] == "citerec" for row in rows)
@@ -152,9 +152,9 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_arguments_are_one_line(
-    citerec: Citerec, demo_index: Path, arguments: list[object], parts: list[str]
+    citerec_here: Citerec, demo_index: Path, arguments: list[object], parts: list[str]
 ) -> None:
-    result = citerec("recommend", "forests <REF>", "--index", demo_index, *arguments)
+    result = citerec_here("recommend", "forests <REF>", "--index", demo_index, *arguments)
     one_line(result, 1 if "/proc/none/run" in arguments else 2, *parts)
 
 
@@ -166,30 +166,34 @@ def test_wrong_arguments_are_one_line(
         ("word " * 20_000, ["20,000 words, more than 1,000"]),
     ],
 )
-def test_wrong_sentences_are_one_line(citerec: Citerec, demo_index: Path, sentence: str, parts: list[str]) -> None:
-    one_line(citerec("recommend", sentence, "--index", demo_index), 2, *parts)
+def test_wrong_sentences_are_one_line(citerec_here: Citerec, demo_index: Path, sentence: str, parts: list[str]) -> None:
+    one_line(citerec_here("recommend", sentence, "--index", demo_index), 2, *parts)
 
 
-def test_a_sentence_of_fifty_thousand_words_is_one_line(citerec: Citerec, demo_index: Path) -> None:
-    one_line(citerec("recommend", "--index", demo_index, text="word " * 50_000), 2, "50,000 words")
-    one_line(citerec("recommend", "--index", demo_index, text="word " * 50_000 + "<REF>"), 2, "does not end within")
+def test_a_sentence_of_fifty_thousand_words_is_one_line(citerec_here: Citerec, demo_index: Path) -> None:
+    one_line(citerec_here("recommend", "--index", demo_index, text="word " * 50_000), 2, "50,000 words")
+    one_line(
+        citerec_here("recommend", "--index", demo_index, text="word " * 50_000 + "<REF>"), 2, "does not end within"
+    )
 
 
-def test_an_index_that_shrinks_is_noticed(citerec: Citerec, tmp_path: Path) -> None:
+def test_an_index_that_shrinks_is_noticed(citerec_here: Citerec, tmp_path: Path) -> None:
     rows = [{"paper_id": n, "title": f"Okapi {n}"} for n in range(10)]
     write_lines(tmp_path / "a.jsonl", rows)
     write_lines(tmp_path / "b.jsonl", rows[:3])
-    citerec("index", "build", "a.jsonl", "--out", "x")
-    assert "had 10 papers: are the sources complete?" in citerec("index", "build", "b.jsonl", "--out", "x").stderr
+    citerec_here("index", "build", "a.jsonl", "--out", "x")
+    assert "had 10 papers: are the sources complete?" in citerec_here("index", "build", "b.jsonl", "--out", "x").stderr
 
 
-def test_no_index_and_several(citerec: Citerec, tmp_path: Path) -> None:
-    one_line(citerec("recommend", "x <REF>"), 2, "there is no index yet", "citerec demo")
-    one_line(citerec("recommend", "x <REF>", "--index", "nope"), 2, "there is no index nope", "citerec index build")
+def test_no_index_and_several(citerec_here: Citerec, tmp_path: Path) -> None:
+    one_line(citerec_here("recommend", "x <REF>"), 2, "there is no index yet", "citerec demo")
+    one_line(
+        citerec_here("recommend", "x <REF>", "--index", "nope"), 2, "there is no index nope", "citerec index build"
+    )
     write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
     for name in "ab":
-        citerec("index", "build", "a.jsonl", "--out", f"indexes/{name}")
-    one_line(citerec("recommend", "x <REF>"), 2, "several indexes", "indexes/a, indexes/b")
+        citerec_here("index", "build", "a.jsonl", "--out", f"indexes/{name}")
+    one_line(citerec_here("recommend", "x <REF>"), 2, "several indexes", "indexes/a, indexes/b")
 
 
 @pytest.mark.parametrize(
@@ -202,11 +206,11 @@ def test_no_index_and_several(citerec: Citerec, tmp_path: Path) -> None:
     ],
 )
 def test_bad_sources_are_one_line(
-    citerec: Citerec, tmp_path: Path, content: bytes | None, code: int, parts: list[str]
+    citerec_here: Citerec, tmp_path: Path, content: bytes | None, code: int, parts: list[str]
 ) -> None:
     if content is not None:
         (tmp_path / "s.jsonl").write_bytes(content)
-    one_line(citerec("index", "build", "s.jsonl", "--out", "x"), code, *parts)
+    one_line(citerec_here("index", "build", "s.jsonl", "--out", "x"), code, *parts)
     assert not (tmp_path / "x").exists()
 
 
@@ -215,7 +219,7 @@ def test_a_java_too_old_or_none_is_no_traceback(citerec: Citerec, demo_index: Pa
     one_line(result, 1, "CITEREC_JAVA_HEAP=lots is not a size")
 
 
-def big_source(tmp_path: Path) -> Path:
+def big_source(tmp_path: Path, papers: int) -> Path:
     words = "okapi giraffe zebra lion ranking retrieval neural citation entropy galaxy protein market".split()
     return write_lines(
         tmp_path / "big.jsonl",
@@ -225,14 +229,14 @@ def big_source(tmp_path: Path) -> Path:
                 "title": f"{words[n % 12]} {words[n // 7 % 12]} {n}",
                 "abstract": " ".join(words[n % 5 :] * 12),
             }
-            for n in range(30_000)
+            for n in range(papers)
         ),
     )
 
 
 def test_a_full_disk_leaves_the_old_index_whole(citerec: Citerec, tmp_path: Path) -> None:
     """The kernel refuses to let any file grow past 2 MB: what a full disk looks like to SQLite and to Lucene."""
-    big = big_source(tmp_path)
+    big = big_source(tmp_path, 10_000)
     write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
     assert citerec("index", "build", "a.jsonl", "--out", "x").returncode == 0
     result = subprocess.run(
@@ -245,12 +249,12 @@ def test_a_full_disk_leaves_the_old_index_whole(citerec: Citerec, tmp_path: Path
     )
     one_line(result, 1, "no space left for x", "it continues where it stopped")
     assert "Okapi" in citerec("recommend", "okapi <REF>", "--index", "x").stdout
-    assert citerec("index", "build", big, "--out", "x").stdout.startswith("x built: 30,000 papers")
+    assert citerec("index", "build", big, "--out", "x").stdout.startswith("x built: 10,000 papers")
 
 
 def test_a_build_that_is_killed_or_stopped_goes_on(citerec: Citerec, tmp_path: Path) -> None:
     """Kills at any moment are for `make torture`."""
-    big = big_source(tmp_path)
+    big = big_source(tmp_path, 30_000)
     write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
     citerec("index", "build", "a.jsonl", "--out", "x")
     citerec("index", "build", big, "--out", "undisturbed")
@@ -322,7 +326,7 @@ def test_a_reader_that_leaves_is_no_error(citerec: Citerec, demo_index: Path) ->
 
 
 def test_it_works_from_a_wheel(tmp_path: Path) -> None:
-    """What `citerec demo` needs is inside the wheel."""
+    """What `citerec demo` and the page of `citerec serve` need is inside the wheel."""
     subprocess.run(
         [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", tmp_path, ROOT],
         check=True,
@@ -330,6 +334,9 @@ def test_it_works_from_a_wheel(tmp_path: Path) -> None:
     )
     (wheel,) = tmp_path.glob("citerec-*.whl")
     subprocess.run([sys.executable, "-m", "zipfile", "-e", wheel, tmp_path / "site"], check=True)
+    page = ROOT / "citerec" / "serve" / "page"
+    shipped = {path.name for path in (tmp_path / "site" / "citerec" / "serve" / "page").iterdir()}
+    assert shipped == {path.name for path in page.iterdir()} >= {"index.html", "app.js"}
     code = (
         "import citerec, sys; from citerec.cli.main import main\n"
         "sys.argv = ['citerec', 'demo']; print(citerec.__file__); main()"

@@ -1,4 +1,4 @@
-"""`citerec generate` and `recommend --tldr`, from outside and without a model."""
+"""`citerec generate` and `recommend --tldr`, without a model."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -33,8 +33,8 @@ def test_a_citation_text(citerec: Citerec, demo_index: Path) -> None:
     assert "title = {{Attention Is All You Need}}" in rest
 
 
-def test_a_citation_text_as_json_of_papers_that_are_named(citerec: Citerec, demo_index: Path) -> None:
-    found = citerec(
+def test_a_citation_text_as_json_of_papers_that_are_named(citerec_here: Citerec, demo_index: Path) -> None:
+    found = citerec_here(
         "generate", "citation", SENTENCE, "--index", demo_index, "--papers", f"{LSTM},{ATTENTION}", "--json"
     )
     value = json.loads(found.stdout)
@@ -45,17 +45,17 @@ def test_a_citation_text_as_json_of_papers_that_are_named(citerec: Citerec, demo
     assert len(value["bibtex"]) == 2
 
 
-def test_the_paper_that_is_written_is_not_cited(citerec: Citerec, demo_index: Path) -> None:
-    found = citerec("generate", "citation", SENTENCE, "--index", demo_index, "--citing", ATTENTION, "--json")
+def test_the_paper_that_is_written_is_not_cited(citerec_here: Citerec, demo_index: Path) -> None:
+    found = citerec_here("generate", "citation", SENTENCE, "--index", demo_index, "--citing", ATTENTION, "--json")
     assert int(ATTENTION) not in [paper["paper_id"] for paper in json.loads(found.stdout)["papers"]]
 
 
-def test_tldrs(citerec: Citerec, demo_index: Path) -> None:
-    found = citerec("generate", "tldr", LSTM, ATTENTION, "--index", demo_index)
+def test_tldrs(citerec_here: Citerec, demo_index: Path) -> None:
+    found = citerec_here("generate", "tldr", LSTM, ATTENTION, "--index", demo_index)
     assert found.returncode == 0, found.stderr
     assert found.stdout.count("TLDR: ") == 2
     assert found.stdout.count("from its abstract, by trained") == 2
-    as_json = json.loads(citerec("generate", "tldr", LSTM, "--index", demo_index, "--json").stdout)
+    as_json = json.loads(citerec_here("generate", "tldr", LSTM, "--index", demo_index, "--json").stdout)
     assert as_json[0]["origin"] == "trained"
     assert as_json[0]["paper_id"] == int(LSTM)
 
@@ -70,19 +70,19 @@ def test_recommendations_with_tldrs(citerec: Citerec, demo_index: Path) -> None:
     assert refused.returncode == 2
 
 
-def test_a_corpus_s_own_tldr_is_shown_as_such(citerec: Citerec, tmp_path: Path) -> None:
+def test_a_corpus_s_own_tldr_is_shown_as_such(citerec_here: Citerec, tmp_path: Path) -> None:
     paper = {"paper_id": "own", "title": "Trees", "abstract": "Trees are cut.", "tldr": "Cut them."}
     index = tmp_path / "index"
-    built = citerec("index", "build", write_lines(tmp_path / "papers.jsonl", [paper]), "--out", index)
+    built = citerec_here("index", "build", write_lines(tmp_path / "papers.jsonl", [paper]), "--out", index)
     assert built.returncode == 0, built.stderr
-    assert "Cut them.  — of the corpus" in citerec("generate", "tldr", "own", "--index", index).stdout
-    anew = citerec("generate", "tldr", "own", "--index", index, "--anew").stdout
+    assert "Cut them.  — of the corpus" in citerec_here("generate", "tldr", "own", "--index", index).stdout
+    anew = citerec_here("generate", "tldr", "own", "--index", index, "--anew").stdout
     assert "Trees are cut.  — from its abstract" in anew
 
 
-def test_related_work(citerec: Citerec, demo_index: Path) -> None:
+def test_related_work(citerec_here: Citerec, demo_index: Path) -> None:
     papers = f"{LSTM},{ATTENTION}"
-    found = citerec(
+    found = citerec_here(
         "generate", "related-work", "--papers", papers, "--index", demo_index, "--writer", "lead-each", "--json"
     )
     value = json.loads(found.stdout)
@@ -90,13 +90,15 @@ def test_related_work(citerec: Citerec, demo_index: Path) -> None:
     assert "[0]" in value["sentences"][0]["text"]
 
 
-def test_a_batch_comes_out_in_the_same_format(citerec: Citerec, tmp_path: Path) -> None:
+def test_a_batch_comes_out_in_the_same_format(citerec_here: Citerec, tmp_path: Path) -> None:
     tasks = [
         {"id": "a", "input": ["<abs> We. </abs>", "We propose saws. They cut."], "target": "[0] cut.", "note": 1},
         {"id": "b", "input": ["Trees fall."], "target": "[0] fall."},
     ]
     out = tmp_path / "out.jsonl"
-    done = citerec("generate", "batch", write_lines(tmp_path / "t.jsonl", tasks), "--writer", "lead-each", "--out", out)
+    done = citerec_here(
+        "generate", "batch", write_lines(tmp_path / "t.jsonl", tasks), "--writer", "lead-each", "--out", out
+    )
     assert done.returncode == 0, done.stderr
     assert "2 texts by lead-each" in done.stdout
     records = [orjson.loads(line) for line in out.read_bytes().splitlines()]
@@ -104,7 +106,7 @@ def test_a_batch_comes_out_in_the_same_format(citerec: Citerec, tmp_path: Path) 
     assert [record["prediction"] for record in records] == ["We propose saws [0].", "Trees fall [0]."]
     assert not list(tmp_path.glob(".*.work"))
     assert all(record["settings"] == {"writer": "lead-each"} for record in records)
-    oracle = citerec("generate", "batch", out, "--writer", "ext-oracle", "--out", tmp_path / "oracle.jsonl")
+    oracle = citerec_here("generate", "batch", out, "--writer", "ext-oracle", "--out", tmp_path / "oracle.jsonl")
     assert "an upper bound, not a system" in oracle.stderr
     assert all(orjson.loads(line)["knows_target"] for line in (tmp_path / "oracle.jsonl").read_bytes().splitlines())
 

@@ -50,7 +50,9 @@ def test_the_commands_of_a_page_run_as_written(page: str, first: str, tmp_path: 
     for name in ("Makefile", "pyproject.toml", "constraints.txt", "diagnostics"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "my.bib").write_text(_LIBRARY, encoding="utf-8")
-    (tmp_path / "draft.txt").write_text("Term weighting <REF> is strong. So is <REF>, probably.\n", encoding="utf-8")
+    (tmp_path / "draft.tex").write_text(
+        "Term weighting \\cite{?} is strong. So is <REF>, probably.\n", encoding="utf-8"
+    )
     (tmp_path / "ready").touch()
     bin_folder = Path(sys.executable).parent
     environment = {

@@ -1,4 +1,4 @@
-"""`citerec diagnostics review` from outside: keys are piped, sessions go on, what was rejected goes out."""
+"""`citerec diagnostics review`: keys are piped, sessions go on, what was rejected goes out."""
 
 import json
 import os
@@ -41,8 +41,8 @@ def lines(path: Path, reviewer: str = "ada") -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_a_context_is_shown_with_all_that_is_to_be_checked(citerec: Citerec, mine: Path) -> None:
-    result = citerec("diagnostics", "review", "mine", "--reviewer", "ada", text="q\n")
+def test_a_context_is_shown_with_all_that_is_to_be_checked(citerec_here: Citerec, mine: Path) -> None:
+    result = citerec_here("diagnostics", "review", "mine", "--reviewer", "ada", text="q\n")
     assert result.returncode == 0, result.stderr
     assert result.stderr == ""
     shown = result.stdout
@@ -81,10 +81,10 @@ def test_a_session_goes_on_where_it_stopped(citerec: Citerec, mine: Path) -> Non
     )
 
 
-def test_back_takes_back_what_was_decided_or_skipped_last(citerec: Citerec, mine: Path) -> None:
+def test_back_takes_back_what_was_decided_or_skipped_last(citerec_here: Citerec, mine: Path) -> None:
     review = ("diagnostics", "review", "mine", "--reviewer", "ada")
-    citerec(*review, text="a\n")
-    result = citerec(*review, text="s\nr\nno\nb\nb\nb\nb\nq\n")
+    citerec_here(*review, text="a\n")
+    result = citerec_here(*review, text="s\nr\nno\nb\nb\nb\nb\nq\n")
     places = re.findall(r"^(\d) of 4", result.stdout, re.MULTILINE)
     assert places == ["2", "3", "4", "3", "2", "1"]
     assert "there is nothing to go back to" in result.stdout
@@ -93,46 +93,46 @@ def test_back_takes_back_what_was_decided_or_skipped_last(citerec: Citerec, mine
     assert lines(mine)[3]["note"] == ""  # the reason went with the rejection
 
 
-def test_notes_go_with_the_verdict(citerec: Citerec, mine: Path) -> None:
+def test_notes_go_with_the_verdict(citerec_here: Citerec, mine: Path) -> None:
     review = ("diagnostics", "review", "mine", "--reviewer", "ada")
-    citerec(*review, text="n\nlooks odd\n")  # nothing is lost where the session ends here
-    result = citerec(*review, text="r\nno sentence\nN\nfine\nA\n")
+    citerec_here(*review, text="n\nlooks odd\n")  # nothing is lost where the session ends here
+    result = citerec_here(*review, text="r\nno sentence\nN\nfine\nA\n")
     assert "noted: looks odd" in result.stdout
     last = {line["context_id"]: (line["verdict"], line["note"]) for line in lines(mine)}
     assert list(last.values()) == [("reject", "looks odd; no sentence"), ("accept", "fine")]
 
 
-def test_other_keys_do_nothing(citerec: Citerec, mine: Path) -> None:
-    result = citerec("diagnostics", "review", "mine", "--reviewer", "ada", text="accept\n\nx\n?\nq\na\n")
+def test_other_keys_do_nothing(citerec_here: Citerec, mine: Path) -> None:
+    result = citerec_here("diagnostics", "review", "mine", "--reviewer", "ada", text="accept\n\nx\n?\nq\na\n")
     assert result.stdout.count("no such key: ? lists them") == 3
     assert "it is shown again in the next session" in result.stdout
     assert not reviews_of(mine).exists()
 
 
-def test_a_sample_and_a_class(citerec: Citerec, labelled: Path) -> None:
+def test_a_sample_and_a_class(citerec_here: Citerec, labelled: Path) -> None:
     review = ("diagnostics", "review", "own", "--reviewer", "ada")
-    sample = citerec(*review, "--sample", 3, text="a\na\na\n")
+    sample = citerec_here(*review, "--sample", 3, text="a\na\na\n")
     assert "3 of 3" in sample.stdout
     assert "3 accepted, 0 rejected, 627 left" in sample.stdout
-    assert "ada has judged all 3 contexts." in citerec(*review, "--sample", 3).stdout
+    assert "ada has judged all 3 contexts." in citerec_here(*review, "--sample", 3).stdout
     assert re.search(r"^<REF> +is word \d+ of \d+ \(medium: 15 to 30\)", sample.stdout, re.MULTILINE)
-    one_class = citerec(*review, "--class", "low_resource/Art", text="a\n" * 20)
+    one_class = citerec_here(*review, "--class", "low_resource/Art", text="a\n" * 20)
     assert one_class.stdout.count("low_resource: Art") >= 8
     assert "9 of 9" in one_class.stdout
-    one_line(citerec(*review, "--class", "low_resource/Arts"), 2, "no context is in the class", "Art,")
-    one_line(citerec(*review, "--class", "longitude/long"), 2, "no family 'longitude'", "length")
+    one_line(citerec_here(*review, "--class", "low_resource/Arts"), 2, "no context is in the class", "Art,")
+    one_line(citerec_here(*review, "--class", "longitude/long"), 2, "no family 'longitude'", "length")
 
 
-def test_rejected_contexts_go_out(citerec: Citerec, mine: Path) -> None:
+def test_rejected_contexts_go_out(citerec_here: Citerec, mine: Path) -> None:
     for reviewer, keys in (("ada", "r\nno\na\na\nr\n\n"), ("bob", "r\n\na\na\na\n")):
-        citerec("diagnostics", "review", "mine", "--reviewer", reviewer, text=keys)
-    status = citerec("diagnostics", "review", "mine", "--status")
+        citerec_here("diagnostics", "review", "mine", "--reviewer", reviewer, text=keys)
+    status = citerec_here("diagnostics", "review", "mine", "--status")
     assert status.returncode == 0, status.stderr
     assert re.search(r"^ada +2 +2 +0 +50\.0% \[15\.0 85\.0\]", status.stdout, re.MULTILINE)
     assert re.search(r"^  length +2 +2 +0 ", status.stdout, re.MULTILINE)
     assert "ada and bob: both judged 4 contexts, 75% alike; Cohen's kappa 0.50" in status.stdout
     before = set(ids(mine))
-    result = citerec("diagnostics", "review", "mine", "--apply")
+    result = citerec_here("diagnostics", "review", "mine", "--apply")
     assert result.returncode == 0, result.stderr
     found = re.search(
         r"^2 rejected: see rejected\.jsonl; (\d) replaced; (\d) left open\.$", result.stdout, re.MULTILINE
@@ -144,37 +144,37 @@ def test_rejected_contexts_go_out(citerec: Citerec, mine: Path) -> None:
     assert len(after) == 4 - int(found[2])
     assert len((mine / "rejected.jsonl").read_text(encoding="utf-8").splitlines()) == 2
     once = everything(mine)
-    assert "nothing to do" in citerec("diagnostics", "review", "mine", "--apply").stdout
+    assert "nothing to do" in citerec_here("diagnostics", "review", "mine", "--apply").stdout
     assert everything(mine) == once
-    shown = citerec("diagnostics", "show", "mine/length")
+    shown = citerec_here("diagnostics", "show", "mine/length")
     assert shown.returncode == 0, shown.stderr
 
 
-def test_a_labelled_set_is_reviewed_too(citerec: Citerec, labelled: Path) -> None:
-    citerec("diagnostics", "review", "own", "--reviewer", "ada", text="r\nno\n")
-    result = citerec("diagnostics", "review", "diagnostics/own", "--apply")
+def test_a_labelled_set_is_reviewed_too(citerec_here: Citerec, labelled: Path) -> None:
+    citerec_here("diagnostics", "review", "own", "--reviewer", "ada", text="r\nno\n")
+    result = citerec_here("diagnostics", "review", "diagnostics/own", "--apply")
     assert "629 contexts" in result.stdout
     assert "1 rejected: see rejected.jsonl; 0 replaced; 1 left open." in result.stdout
     assert "Review the" not in result.stdout
     assert len(ids(labelled)) == 629
 
 
-def test_status_says_what_is_not_known(citerec: Citerec, mine: Path) -> None:
-    assert "Nobody has reviewed mine yet" in citerec("diagnostics", "review", "mine", "--status").stdout
-    citerec("diagnostics", "review", "mine", "--reviewer", "ada", text="a\n")
-    assert "No context was judged by two reviewers" in citerec("diagnostics", "review", "mine", "--status").stdout
-    citerec("diagnostics", "review", "mine", "--reviewer", "bob", text="a\n")
-    assert "Cohen's kappa not defined" in citerec("diagnostics", "review", "mine", "--status").stdout
+def test_status_says_what_is_not_known(citerec_here: Citerec, mine: Path) -> None:
+    assert "Nobody has reviewed mine yet" in citerec_here("diagnostics", "review", "mine", "--status").stdout
+    citerec_here("diagnostics", "review", "mine", "--reviewer", "ada", text="a\n")
+    assert "No context was judged by two reviewers" in citerec_here("diagnostics", "review", "mine", "--status").stdout
+    citerec_here("diagnostics", "review", "mine", "--reviewer", "bob", text="a\n")
+    assert "Cohen's kappa not defined" in citerec_here("diagnostics", "review", "mine", "--status").stdout
 
 
-def test_what_cannot_be_done_is_said_in_one_line(citerec: Citerec, mine: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_done_is_said_in_one_line(citerec_here: Citerec, mine: Path, tmp_path: Path) -> None:
     review = ("diagnostics", "review")
-    one_line(citerec(*review, "demo"), 2, "comes with citerec", "Copy the set first")
-    one_line(citerec(*review, "demo", "--apply"), 2, "comes with citerec")
-    one_line(citerec(*review, "yours"), 2, "no diagnostic set 'yours'")
-    one_line(citerec(*review, "mine", "--reviewer", "../ada"), 2, "no reviewer's name")
-    one_line(citerec(*review, "mine", "--status", "--apply"), 2, "not both")
-    one_line(citerec(*review, "mine", "--apply", "--reviewer", "ada"), 2, "give them alone")
+    one_line(citerec_here(*review, "demo"), 2, "comes with citerec", "Copy the set first")
+    one_line(citerec_here(*review, "demo", "--apply"), 2, "comes with citerec")
+    one_line(citerec_here(*review, "yours"), 2, "no diagnostic set 'yours'")
+    one_line(citerec_here(*review, "mine", "--reviewer", "../ada"), 2, "no reviewer's name")
+    one_line(citerec_here(*review, "mine", "--status", "--apply"), 2, "not both")
+    one_line(citerec_here(*review, "mine", "--apply", "--reviewer", "ada"), 2, "give them alone")
     assert not list(tmp_path.rglob("*reviews"))
 
 

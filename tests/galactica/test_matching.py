@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.retrieve.galactica.matching import distance, match, normalised
+from citerec.corpus.titles import distance, plain_title
+from citerec.retrieve.galactica.matching import match
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.queries import LuceneSettings, Weights
 from citerec.retrieve.staging import LUCENE, open_store
@@ -68,4 +69,4 @@ def test_the_distance_is_that_of_levenshtein(first: str, second: str) -> None:
 
 @given(st.text())
 def test_normalising_twice_is_normalising_once(text: str) -> None:
-    assert normalised(normalised(text)) == normalised(text)
+    assert plain_title(plain_title(text)) == plain_title(text)

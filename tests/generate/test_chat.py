@@ -465,10 +465,10 @@ def test_a_run_ends_at_once_though_the_server_hangs(endpoint: Endpoint, tmp_path
 
     def answer(body: dict[str, Any], _before: int) -> Answer:
         if numbered(body) == 0 and not stopped:
-            hangs.wait(30)
+            hangs.wait(120)
             return failure(400)
         hangs.set()
-        ended.wait(60)
+        ended.wait(300)
         return completion("Too late.")
 
     endpoint.answer = answer
@@ -487,7 +487,7 @@ def test_a_run_ends_at_once_though_the_server_hangs(endpoint: Endpoint, tmp_path
             assert hangs.wait(60)
             if stopped:
                 run.send_signal(signal.SIGINT)
-            _, error = run.communicate(timeout=10)
+            _, error = run.communicate(timeout=60)  # it waits neither for the server nor for its own patience, 120 s
         finally:
             run.kill()
             ended.set()

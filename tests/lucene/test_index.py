@@ -271,7 +271,7 @@ def test_lucene_says_when_the_disk_is_full(tmp_path: Path) -> None:
     [
         (lambda index: (index / "manifest.json").unlink(), "has no manifest.json"),
         (lambda index: (index / "manifest.json").write_text("{"), "is broken"),
-        (lambda index: edit(index, version=99), "is an index of version 99; this citerec reads version 3"),
+        (lambda index: edit(index, version=99), "is an index of version 99; this citerec reads version 4"),
         (lambda index: edit(index, kind="other"), "is a other, not a citerec-index"),
         (lambda index: shutil.rmtree(index), "there is no index"),
         (lambda index: shutil.rmtree(index / "lucene"), "cannot be read"),
@@ -472,7 +472,8 @@ def test_a_sentence_that_the_store_has_lost_is_told(tmp_path: Path) -> None:
         Recommender.open(index).search("giraffes <REF>")
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
+# What is wrong within records that stay is found by `index verify` only: an update does not read them.
+@pytest.mark.parametrize("damage", [damage for damage in DAMAGE if damage is not _with_broken_json])
 def test_nothing_is_added_to_a_damaged_store(demo_index: Path, tmp_path: Path, damage: Callable[[Path], None]) -> None:
     index = tmp_path / "copy"
     shutil.copytree(demo_index, index)

@@ -8,14 +8,19 @@ import pytest
 
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
+from tests.conftest import base_of_run
 
 WORDS = "a we use graphs trees neural parsing of the citation recommendation model with in and to".split()
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="package", autouse=True)
 def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Where 8-bit models are kept: not in the home of whoever runs the tests."""
-    folder = tmp_path_factory.mktemp("cache")
+    """Where 8-bit models are kept: not in the home of whoever runs the tests.
+
+    Other tests keep the cache of the user: Java has its archive there.
+    """
+    folder = base_of_run(tmp_path_factory) / "cache-of-models"  # processes that run at once share it, as users' do
+    folder.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         yield folder
@@ -49,11 +54,11 @@ def minilm() -> Encoder:
     return Encoder.open(DEFAULT_ENCODER, device="cpu", max_tokens=64)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def minilm_onnx(cache_folder: Path) -> Encoder:
     return Encoder.open(DEFAULT_ENCODER, backend="onnx", max_tokens=64)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def minilm_int8(cache_folder: Path) -> Encoder:
     return Encoder.open(DEFAULT_ENCODER, backend="onnx-int8", max_tokens=64)

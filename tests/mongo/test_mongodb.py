@@ -300,6 +300,7 @@ def test_what_lies_in_the_database_is_what_the_docs_say(mongodb: str) -> None:
             "citation_count": None,
             "external_ids": [{"scheme": "DOI", "id": "10.1/x"}],
             "bibtex": None,
+            "origins": [],
             "place": 5,
         }
         assert database["contexts"].find_one() == {"_id": "c", "cited_id": "p"}

@@ -23,6 +23,7 @@ from citerec.systems import system_names
 from citerec.train.groups import Choice
 from citerec.train.ltr import LtrOptions, Source, train_ltr
 from tests.conftest import DEMO, write_lines
+from tests.live.services import Services, demo_papers
 from tests.tiny_causal import write_tiny_opt
 from tests.tiny_hatten import write_tiny_hatten
 from tests.tiny_models import write_tiny_scibert
@@ -53,7 +54,7 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, retriever in RETRIEVERS.items():
         if retriever.encodes and name != "dense":
             retriever.encode(out, DenseOptions(models.get(name, "all-MiniLM-L6-v2")), no_progress)
-    train_ltr([Source(out, Choice(DEMO / "contexts.jsonl", limit=150))], out / "ltr", LtrOptions(rounds=5), no_progress)
+    train_ltr([Source(out, Choice(DEMO / "contexts.jsonl", limit=50))], out / "ltr", LtrOptions(rounds=5), no_progress)
     base = write_tiny_scibert(folder / "base", [SENTENCE, "Probabilistic ranking of documents"])
     model = CrossEncoder.begin(str(base), TextOptions(max_tokens=64), seed=0)
     (out / "cross-encoder").mkdir()
@@ -74,10 +75,18 @@ SETTINGS = [f"{name}.{setting}" for name in ("galactica", "citebart") for settin
 SETTINGS += ["citebart.max_input_tokens=60"]  # of the tiny model
 
 
+@pytest.fixture(scope="module")
+def settings() -> Iterator[list[str]]:
+    """Settings for all parts; those of services ask a server on loopback, which lists all papers for every query."""
+    services = Services(demo_papers(), lists_all=True)
+    yield [*SETTINGS, *services.settings]
+    services.stop()
+
+
 @pytest.fixture(scope="module", params=[*RETRIEVERS, *(f"bm25+{name}" for name in RERANKERS)])
-def system(request: pytest.FixtureRequest, index: Path) -> Iterator[Recommender]:
+def system(request: pytest.FixtureRequest, index: Path, settings: list[str]) -> Iterator[Recommender]:
     """Each retriever alone, and each reranker behind BM25."""
-    with Recommender.open(index, Recipe.load(request.param, SETTINGS)) as opened:
+    with Recommender.open(index, Recipe.load(request.param, settings)) as opened:
         yield opened
 
 
@@ -125,7 +134,7 @@ def test_filters_are_exact(system: Recommender, filters: Filters) -> None:
 
 
 def test_threads_change_nothing(system: Recommender) -> None:
-    texts = [context.text for context in CONTEXTS[:3]] * 4
+    texts = [context.text for context in CONTEXTS[:3]] * 2
     alone = [[hit.paper.paper_id for hit in system.search(text, 20)] for text in texts]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda text: [hit.paper.paper_id for hit in system.search(text, 20)], texts))
@@ -168,8 +177,8 @@ def test_settings_have_defaults_and_say_what_they_mean(part: type) -> None:
 
 
 @pytest.mark.parametrize("name", system_names())
-def test_every_system_that_help_names_opens(index: Path, name: str) -> None:
-    with Recommender.open(index, Recipe.load(name, SETTINGS)) as opened:
+def test_every_system_that_help_names_opens(index: Path, settings: list[str], name: str) -> None:
+    with Recommender.open(index, Recipe.load(name, settings)) as opened:
         assert opened.search(DRAFT, 3)
 
 

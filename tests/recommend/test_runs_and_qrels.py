@@ -14,6 +14,7 @@ SCORES = {"a": {"900000001": 2.0, "900000002": 3.0, "900000003": 2.0}, "b": {"90
 QRELS = {"a": {"900000001": 1, "900000009": 1}, "b": {"900000004": 1}, "c": {"900000005": 1}}
 
 
+@pytest.mark.usefixtures("plain_ranx")
 def test_a_run_goes_to_every_form_and_back(tmp_path: Path) -> None:
     run = Run.from_dict(SCORES, "mine")
     assert run.top("a") == ["900000002", "900000001", "900000003"]
@@ -52,6 +53,7 @@ def test_what_is_no_run_is_refused(answers: Any, message: str) -> None:
         Run(answers)
 
 
+@pytest.mark.usefixtures("plain_ranx")
 def test_runs_and_qrels_of_every_kind_score_alike(demo_index: Path) -> None:
     from ranx import Qrels
 

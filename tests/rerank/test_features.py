@@ -33,11 +33,12 @@ CANDIDATES = columns(
         Candidate("2", 1.0, None, {"fused": 1.0, "bm25": 8.0, "citance": 3.0}),
     ),
     with_abstract="1",
+    records=PAPERS.values(),
 )
 
 
 def row(candidates: Candidates = CANDIDATES, place: int = 0, citing: Paper | None = CITING) -> dict[str, float]:
-    features = features_of(topic_of(CONTEXT, citing), candidates, PAPERS)
+    features = features_of(topic_of(CONTEXT, citing), candidates)
     assert features.shape == (len(candidates), len(FEATURES))
     return dict(zip(FEATURES, features[place].tolist(), strict=True))
 
@@ -77,7 +78,7 @@ def test_a_candidate_without_a_record_has_features_too() -> None:
 
 def test_a_sentence_without_a_marker_has_no_words_before_it() -> None:
     topic = topic_of(Context("Lee showed that attention suffices."))
-    (first, _) = features_of(topic, CANDIDATES, PAPERS)
+    (first, _) = features_of(topic, CANDIDATES)
     found = dict(zip(FEATURES, first.tolist(), strict=True))
     assert math.isnan(found["title near"]) and math.isnan(found["first author near"])
     assert found["title in sentence"] == 1
@@ -85,7 +86,7 @@ def test_a_sentence_without_a_marker_has_no_words_before_it() -> None:
 
 def test_names_right_before_the_marker() -> None:
     for text, expected in (("Lee and Moe <REF> show trees.", 0.5), ("Moe et al. <REF> show trees.", 0)):
-        found = features_of(topic_of(Context(text)), CANDIDATES, PAPERS)[0, list(FEATURES).index("named before")]
+        found = features_of(topic_of(Context(text)), CANDIDATES)[0, list(FEATURES).index("named before")]
         assert found == expected
     assert math.isnan(row()["named before"]) == (not names_before(topic_of(CONTEXT)))
 
@@ -96,7 +97,7 @@ def test_what_a_candidate_has_to_do_with_the_draft() -> None:
     signals = {"draft_times": np.array([2.0, 0.0]), "draft_ago": np.array([1.0, np.nan])}
     signals["draft_mean"], signals["draft_nearest"] = np.array([0.5, 0.75]), np.array([0.5, 0.75])
     known = replace(CANDIDATES, signals={**CANDIDATES.signals, **signals})
-    first, second = features_of(topic_of(context, CITING, cited), known, PAPERS)
+    first, second = features_of(topic_of(context, CITING, cited), known)
     first, second = (dict(zip(FEATURES, one.tolist(), strict=True)) for one in (first, second))
     assert (first["cited before"], first["cited ago"], first["draft papers"]) == (2, 1, 2)
     assert (first["draft mean gap"], first["draft mean rank"], second["draft nearest"]) == (0.25, 2, 0.75)

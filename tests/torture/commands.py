@@ -14,7 +14,7 @@ from citerec.diagnostics.sets import read_set
 from citerec.groundwork.hashing import file_digest
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.verify import verify
-from tests.conftest import DEMO, write_lines
+from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.datasets.conftest import ABSTRACTS
 from tests.datasets.test_citebench import RECORDS
 from tests.e2e.test_data_cli import TEXT
@@ -82,6 +82,21 @@ def _index(folder: Path) -> None:
     _must(folder, "index", "build", "old.jsonl", "--out", "index")
     (folder / "index" / "ltr").mkdir()
     (folder / "index" / "ltr" / "mine.txt").write_text(BY_HAND)
+
+
+def _updated(folder: Path) -> None:
+    _index(folder)
+    corpus = folder / "corpus"
+    papers = [s2ag_paper(n, f"{TITLES[n % 4]} {n}") for n in range(500)]
+    write_lines(corpus / "papers" / "p.jsonl", papers)
+    said = [{"citationid": n, "citingcorpusid": n, "citedcorpusid": n // 2, "contexts": ["As in."]} for n in range(500)]
+    write_lines(corpus / "citations" / "c.jsonl", said)
+    write_tiny_scibert(folder / "tiny", TITLES)
+    _must(folder, "index", "build", "corpus", "--out", "index", "--engine", "faiss", "--model", "tiny")
+    update = corpus / "updates" / "a_b"
+    write_lines(update / "papers" / "upserts-0.jsonl", [{**paper, "year": 2001} for paper in papers[100:300]])
+    write_lines(update / "papers" / "deletes-0.jsonl", [{"corpusid": n} for n in range(250, 350)])
+    write_lines(update / "citations" / "deletes-0.jsonl", [{"citationid": n} for n in range(0, 500, 3)])
 
 
 def _encoded(folder: Path) -> None:
@@ -226,6 +241,8 @@ _SETS = ("train.jsonl", "manifest.json")
 COMMANDS = (
     Command("index build", _index, ("index", "build", "new.jsonl", "--out", "index"), _index_outcome, _ranker),
     Command("index add", _index, ("index", "add", "new.jsonl", "--index", "index"), _index_outcome, _ranker),
+    Command("index update", _updated, ("index", "update", "--index", "index"), _index_outcome, _ranker),
+    Command("index remove", _index, ("index", "remove", "1", "2", "--index", "index"), _index_outcome, _ranker),
     Command("index encode", _encoded, ("index", "encode", "index", "--model", "tiny"), _index_outcome, _ranker),
     Command(
         "contexts split",

@@ -54,12 +54,8 @@ class Crashes:
     def turn(self, draws: random.Random, tally: Tally) -> None:
         """Lets a command crash at one of its points."""
         command = draws.choice(COMMANDS)
-        if command.name not in self._points:
-            with self._trials.folder(command) as folder:
-                self._points[command.name] = crash_points.count_points(_work(folder, command))
-        points = self._points[command.name]
-        if not points:
-            return  # it only writes new files
+        while not (points := self._points_of(command)):  # it only writes new files
+            command = draws.choice(COMMANDS)
         left = self._left.setdefault(command.name, [])
         if not left:
             left += draws.sample(range(1, points + 1), points)
@@ -71,6 +67,12 @@ class Crashes:
                 tally.fault("traceback", f"{where}: {outcome.output.strip()[-300:]}")
             self._trials.judge(command, folder, where, tally)
             self._trials.finish(command, folder, where, tally)
+
+    def _points_of(self, command: Command) -> int:
+        if command.name not in self._points:
+            with self._trials.folder(command) as folder:
+                self._points[command.name] = crash_points.count_points(_work(folder, command))
+        return self._points[command.name]
 
 
 def _work(folder: Path, command: Command) -> "functools.partial[None]":

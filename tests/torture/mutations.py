@@ -150,6 +150,21 @@ _BIB = (
 """
     * 3
 )
+_RIS = b"""TY  - JOUR
+AU  - Lee, Ann
+TI  - On &amp; <i>Words</i>
+  and more
+PY  - 2001/05/01/
+UR  - https://doi.org/10.1/x
+ER  -
+TY  - CONF
+T1  - No end
+"""
+_CSL = b"""[
+{"id": "a", "type": "book", "title": "On <i>Words</i>", "author": [{"family": "Lee", "given": "Ann"}],
+ "issued": {"date-parts": [["2001", 5]]}, "DOI": "10.1/x"},
+{"type": "article", "title": "B", "issued": {"raw": "2001"}}
+]"""
 _CONTEXTS = b"".join((DEMO / "contexts.jsonl").read_bytes().splitlines(keepends=True)[:12])
 _TASK = {"id": "1", "input": ["<abs> We do. </abs>", "They rank."], "target": "They [0] rank."}
 _S2AG = {
@@ -175,6 +190,8 @@ SAMPLES: dict[str, tuple[bytes, Reader]] = {
     "JSON Lines": (_lines(_PAPER, {**_PAPER, "paper_id": 2}), _ingested("jsonl")),
     "CSV": (_CSV, _ingested("csv")),
     "BibTeX": (_BIB, _ingested("bibtex")),
+    "RIS": (_RIS * 3, _ingested("ris")),
+    "CSL-JSON": (_CSL, _ingested("csl")),
     "contexts as citances": (_CONTEXTS, _ingested("contexts")),
     "contexts": (_CONTEXTS, _listed(read_contexts)),
     "a split": (_CONTEXTS, lambda path: split_contexts(path, path.with_suffix(".split"), dev=1, test=1)),

@@ -16,7 +16,7 @@ from tests.torture.commands import call
 from tests.torture.tally import Tally
 
 _READERS = 2
-_SECONDS = 8.0
+_SECONDS = 4.0
 _PAUSE = 0.05
 _PAPERS = 40
 

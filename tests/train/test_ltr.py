@@ -62,8 +62,9 @@ def test_it_learns_which_papers_are_cited(learnt: Path) -> None:
 
 
 def test_the_same_seed_makes_the_same_ranker(
-    learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path
+    learnt: Path, toy_contexts: Path, hybrid_index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("citerec.train.ltr._ROWS_OF_A_THREAD", 1)  # several threads learn, though there is little
     for threads in (2, 1):
         options = LtrOptions(rounds=40, threads=threads)
         train_ltr([Source(hybrid_index, Choice(toy_contexts, dev_share=0.3))], tmp_path / "again", options, no_progress)
@@ -78,14 +79,13 @@ def test_it_ranks_the_head_and_leaves_the_tail_in_order(learnt: Path, toy_contex
     context = next(read_contexts(toy_contexts))
     with Recommender.open(hybrid_index, HYBRID) as recommender:
         ((topic, found),) = recommender.candidates(recommender.topics([context]), 60)
-        papers = recommender.store.papers(candidate.paper_id for candidate in found)
-    ranked = ranker.rerank(topic, found, papers, {})
+    ranked = ranker.rerank(topic, found, {}, {})
     ids = [candidate.paper_id for candidate in ranked]
     assert sorted(ids[:20]) == sorted(candidate.paper_id for candidate in found[:20])
     assert ids[20:] == [candidate.paper_id for candidate in found[20:]]
     scores = [candidate.score for candidate in ranked]
     assert scores == sorted(scores, reverse=True)
-    assert ranker.rerank(topic, [], papers, {}) == []
+    assert ranker.rerank(topic, [], {}, {}) == []
 
 
 def test_its_reasons_add_up_to_its_scores(learnt: Path, toy_contexts: Path, hybrid_index: Path) -> None:
@@ -94,8 +94,7 @@ def test_its_reasons_add_up_to_its_scores(learnt: Path, toy_contexts: Path, hybr
     constants = []
     with Recommender.open(hybrid_index, HYBRID) as recommender:
         for topic, found in recommender.candidates(recommender.topics(contexts), 30):
-            papers = recommender.store.papers(candidate.paper_id for candidate in found)
-            features = features_of(topic, found, papers)
+            features = features_of(topic, found)
             sums = [sum(reason.score for reason in reasons) for reasons in ranker.reasons(features)]
             constants.append(ranker.scores(features) - np.array(sums))
     assert np.ptp(np.concatenate(constants)) < 1e-6

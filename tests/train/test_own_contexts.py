@@ -12,7 +12,7 @@ from citerec.errors import InputError
 from citerec.retrieve.index import BuildOptions, build_index
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.staging import open_store
-from citerec.train.own_contexts import LEAST, drafted, own_contexts, write_own_contexts
+from citerec.train.own_contexts import LEAST, drafted, marked, own_contexts, write_own_contexts
 from citerec.train.withheld import WithheldCitances, hidden
 from tests.conftest import Citerec, write_lines
 
@@ -110,3 +110,18 @@ def test_drafts_are_made_of_what_the_same_paper_cites_elsewhere() -> None:
     for context, draft in zip(contexts[:6], made[:6], strict=True):
         assert draft is None or set(draft.cited_before or ()) <= {f"p{n}" for n in range(6)} - set(context.cited_ids)
     assert any(made[:6]) and made[6] is None and made[7] == contexts[7]
+
+
+@pytest.mark.parametrize(
+    ("text", "marked_text"),
+    [
+        ("Trees rank well (Author, 2000) here.", "Trees rank well <REF> here."),
+        ("Trees (Roe, 1999) and nets (Doe, 2000).", "Trees (Roe, 1999) and nets <REF>."),
+        ("Trees rank [12] well.", "Trees rank <REF> well."),
+        ("Trees [3] and nets [4].", None),
+        ("Nothing is cited.", None),
+        ("Trees <REF> (Roe, 2000).", "Trees <REF> (Roe, 2000)."),
+    ],
+)
+def test_the_citation_of_a_sentence_without_a_marker(text: str, marked_text: str | None) -> None:
+    assert marked(text, 2000) == marked_text

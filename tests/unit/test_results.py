@@ -109,6 +109,20 @@ def results(demo_index: Path) -> Results:
     return evaluate(systems, "demo/location", index=demo_index, k=50)
 
 
+@pytest.fixture(scope="module")
+def written(results: Results, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The results in a folder; a page takes a second to draw."""
+    write_figures(results, out := tmp_path_factory.mktemp("results") / "out")
+    return out
+
+
+@pytest.fixture
+def out(written: Path, tmp_path: Path) -> Path:
+    """A folder of results that a test may change."""
+    shutil.copytree(written, out := tmp_path / "out")
+    return out
+
+
 def test_classes_and_comparisons(results: Results) -> None:
     assert list(results.families) == ["location"]
     bm25 = results.systems["bm25"]
@@ -215,8 +229,8 @@ def test_a_frame_has_a_row_a_system_and_class(results: Results) -> None:
 
 
 def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -> None:
-    results.write(tmp_path / "out")
-    back = Results.read(tmp_path / "out")
+    results.write(out := tmp_path / "out")
+    back = Results.read(out)
     assert list(back.comparisons_to_frame()["p"]) == [comparison.p for comparison in results.comparisons]
     assert json.dumps(back.to_json()) == json.dumps(results.to_json())
     assert back.items == results.items
@@ -224,19 +238,19 @@ def test_results_come_back_from_their_folder(results: Results, tmp_path: Path) -
     assert back.items[0] == results.items[0]
     assert back.contexts_to_frame().equals(results.contexts_to_frame())
     assert back.to_frame().equals(results.to_frame())
-    names = {path.relative_to(tmp_path / "out").as_posix() for path in (tmp_path / "out").rglob("*.*")}
+    names = {path.relative_to(out).as_posix() for path in out.rglob("*.*")}
     assert names == {
         "results.json", "results.csv", "contexts.jsonl", "qrels.txt", "report.html",
         "runs/bm25.trec", "runs/one-field.trec", "runs/first.trec",
     }  # fmt: skip
-    write_figures(results, tmp_path / "out")  # older results may be replaced
-    (tmp_path / "out" / "notes.txt").write_text("precious")
+    write_figures(results, out)  # older results may be replaced
+    (out / "notes.txt").write_text("precious")
     with pytest.raises(InputError, match=r"holds other things too, such as notes\.txt"):
-        write_figures(results, tmp_path / "out")
-    (tmp_path / "out" / "notes.txt").unlink()
-    (tmp_path / "out" / "results.json").unlink()
+        write_figures(results, out)
+    (out / "notes.txt").unlink()
+    (out / "results.json").unlink()
     with pytest.raises(InputError, match="exists and is no folder of results"):
-        write_figures(results, tmp_path / "out")
+        write_figures(results, out)
     assert not list(tmp_path.glob(".*"))
 
 
@@ -260,17 +274,14 @@ def test_results_json_has_the_documented_shape(results: Results) -> None:
         ({"families": {"x": {"title": "", "conditions": [], "classes": ["y"]}}}, r"are broken \('x'\)"),
     ],
 )
-def test_broken_results_are_refused(results: Results, tmp_path: Path, change: dict[str, object], message: str) -> None:
-    write_figures(results, tmp_path / "out")
-    path = tmp_path / "out" / "results.json"
+def test_broken_results_are_refused(out: Path, change: dict[str, object], message: str) -> None:
+    path = out / "results.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(InputError, match=message):
-        Results.read(tmp_path / "out")
+        Results.read(out)
 
 
-def test_damaged_results_are_refused_or_shown(results: Results, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    write_figures(results, out)
+def test_damaged_results_are_refused_or_shown(out: Path) -> None:
     read = 0
     for name, times in (("results.json", 250), ("contexts.jsonl", 60)):
         whole = (out / name).read_bytes()
@@ -295,30 +306,27 @@ def text_of(results: Results) -> str:
     return "".join(map(to_html, shown)) + "".join(line for line, _ in tables.rules_text(results))
 
 
-def test_an_interval_of_one_number_is_told_with_its_place(results: Results, tmp_path: Path) -> None:
-    write_figures(results, tmp_path / "out")
-    path = tmp_path / "out" / "results.json"
+def test_an_interval_of_one_number_is_told_with_its_place(out: Path) -> None:
+    path = out / "results.json"
     value = json.loads(path.read_text())
     value["systems"]["bm25"]["overall"]["ci"]["mrr@10"] = [0.5]
     path.write_text(json.dumps(value))
     with pytest.raises(InputError, match=r"are broken \(systems\.bm25\.overall\.ci\.mrr@10"):
-        Results.read(tmp_path / "out")
+        Results.read(out)
 
 
-def test_a_system_scored_from_its_run_has_the_same_figures(results: Results, tmp_path: Path, demo_index: Path) -> None:
-    write_figures(results, tmp_path / "out")
-    run = tmp_path / "out" / "runs" / "bm25.trec"
+def test_a_system_scored_from_its_run_has_the_same_figures(results: Results, written: Path, demo_index: Path) -> None:
+    run = written / "runs" / "bm25.trec"
     again = evaluate({"bm25": run}, "demo/location", index=demo_index, k=50)
     assert again.systems["bm25"].overall == results.systems["bm25"].overall
     assert again.systems["bm25"].families == results.systems["bm25"].families
     assert again.systems["bm25"].outcomes == results.systems["bm25"].outcomes
 
 
-def test_merged_results_are_those_of_one_evaluation(results: Results, tmp_path: Path, demo_index: Path) -> None:
-    write_figures(results, tmp_path / "all")
+def test_merged_results_are_those_of_one_evaluation(results: Results, written: Path, demo_index: Path) -> None:
     parts = {}
     for name in ("bm25", "first"):
-        run = tmp_path / "all" / "runs" / f"{name}.trec"
+        run = written / "runs" / f"{name}.trec"
         parts[name] = evaluate({name: run}, "demo/location", index=demo_index, k=50)
     merged = merge(parts)
     expected = [c for c in results.comparisons if (c.first, c.second) == ("bm25", "first")]
@@ -348,19 +356,17 @@ def test_results_of_other_contexts_are_laid_side_by_side_but_not_tested(results:
         merge({"a": results, "b": replace(other, columns=ranked_columns(["map@10"]))})
 
 
-def test_outcomes_must_all_be_there(results: Results, tmp_path: Path) -> None:
-    write_figures(results, tmp_path / "out")
-    (tmp_path / "out" / "contexts.jsonl").write_bytes(b"")
+def test_outcomes_must_all_be_there(out: Path) -> None:
+    (out / "contexts.jsonl").write_bytes(b"")
     with pytest.raises(InputError, match=r"contexts\.jsonl has 0 contexts where 450 should be"):
-        Results.read(tmp_path / "out")
+        Results.read(out)
 
 
-def test_runs_are_not_lost_when_results_are_read_and_written_again(results: Results, tmp_path: Path) -> None:
-    write_figures(results, tmp_path / "out")
+def test_runs_are_not_lost_when_results_are_read_and_written_again(out: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has runs, which would be lost"):
-        Results.read(tmp_path / "out").write(tmp_path / "out")
-    Results.read(tmp_path / "out").write(tmp_path / "elsewhere")
-    assert len(list((tmp_path / "out" / "runs").iterdir())) == 3
+        Results.read(out).write(out)
+    Results.read(out).write(tmp_path / "elsewhere")
+    assert len(list((out / "runs").iterdir())) == 3
 
 
 def test_results_of_other_tools_and_the_current_folder_are_safe(
@@ -417,16 +423,15 @@ class Page(HTMLParser):
                 self.ids.add(value)
 
 
-def page_of(results: Results, out: Path) -> tuple[str, Page]:
-    write_figures(results, out)
+def page_of(out: Path) -> tuple[str, Page]:
     text = (out / "report.html").read_text(encoding="utf-8")
     page = Page()
     page.feed(text)
     return text, page
 
 
-def test_the_page_needs_nothing_but_itself(results: Results, tmp_path: Path) -> None:
-    text, page = page_of(results, tmp_path / "out")
+def test_the_page_needs_nothing_but_itself(written: Path) -> None:
+    text, page = page_of(written)
     assert page.tags.count("svg") == 1 + 3 + 2  # a family, three pairs, ranks and outcomes
     assert "script" not in page.tags
     assert all(link.startswith("#") for link in page.links)
@@ -438,14 +443,16 @@ def test_the_page_needs_nothing_but_itself(results: Results, tmp_path: Path) -> 
     assert "first  n=71" in text
 
 
-def test_the_page_is_the_same_twice(results: Results, tmp_path: Path) -> None:
-    assert page_of(results, tmp_path / "a")[0] == page_of(results, tmp_path / "b")[0]
+def test_the_page_is_the_same_twice(results: Results, written: Path, tmp_path: Path) -> None:
+    write_figures(results, tmp_path / "again")
+    assert page_of(tmp_path / "again")[0] == page_of(written)[0]
 
 
 def test_what_authors_wrote_does_no_harm(demo_index: Path, tmp_path: Path) -> None:
     evil = replace(context(1, 1), text="<script>alert(1)</script> & <REF>.")
     results = evaluate({"a": answers({"c1": [2]})}, [evil, *CONTEXTS[1:]], index=demo_index)
-    text, page = page_of(results, tmp_path / "out")
+    write_figures(results, tmp_path / "out")
+    text, page = page_of(tmp_path / "out")
     assert "script" not in page.tags
     assert "&lt;script&gt;" in text
 
@@ -600,11 +607,10 @@ def test_a_frame_has_a_row_a_context_and_system(results: Results) -> None:
         assert (min(found) if found else None) == (None if row.rank is pd.NA else row.rank)
 
 
-def test_results_of_version_1_can_still_be_read(results: Results, tmp_path: Path) -> None:
-    write_figures(results, tmp_path / "out")
-    path = tmp_path / "out" / "results.json"
+def test_results_of_version_1_can_still_be_read(results: Results, out: Path) -> None:
+    path = out / "results.json"
     value = json.loads(path.read_text())
     for system in value["systems"].values():
         system["fates"] = system.pop("outcomes")
     path.write_text(json.dumps({**value, "version": 1}))
-    assert json.dumps(Results.read(tmp_path / "out").to_json()) == json.dumps(results.to_json())
+    assert json.dumps(Results.read(out).to_json()) == json.dumps(results.to_json())

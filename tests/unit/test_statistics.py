@@ -54,7 +54,7 @@ def test_metrics_are_those_of_trec_eval(contexts: list[list[int]]) -> None:
         assert scores[number].tolist() == pytest.approx(theirs, abs=1e-6)
 
 
-@pytest.mark.filterwarnings("ignore")  # ranx compiles for its own objects with warnings
+@pytest.mark.usefixtures("plain_ranx")
 def test_metrics_are_those_of_ranx_on_its_own_objects() -> None:
     from ranx import Qrels, Run, evaluate
 

@@ -1,18 +1,18 @@
 """Building a folder of vectors from a paper store; an interrupted build is resumed."""
 
 import itertools
-import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.errors import BuildError, IndexUnusableError, InputError, ModelError, SourceError
 from citerec.groundwork.hashing import file_digest, identity
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
+from citerec.groundwork.writing import link
 from citerec.models.encoder import Encoder
 from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.given import arrange_given, find_given
@@ -33,7 +33,8 @@ _PART = 512
 # Other models give unrelated vectors; other rounding, and somewhat different texts, give nearly the same.
 _SAME = 0.9
 _COMPARED, _SAMPLED = 16, 1000
-_INPUTS = ("ids.npy", "vectors.npy")
+INPUTS = ("ids.npy", "vectors.npy")
+"""The files over which the FAISS index is built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +145,20 @@ def build_dense(
         manifest = DenseManifest.read(folder)
         if manifest.faiss.asked == options.kind:
             return manifest
-    old = _opened(previous)
+    old = opened(previous)
     faults: dict[str, int] = {}
     if encoder is None:
-        given = arrange_given(folder, store, sources, options.max_bad, papers, journal, on_progress)
+        given = arrange_given(folder, store.searchable_texts, sources, options.max_bad, papers, journal, on_progress)
         dimension, left_out, faults = given.dimension, given.left_out, given.faults
     else:
-        same = old if old and _same_model(old.manifest, encoder, options) else None
+        same = old if old and is_same_model(old.manifest, encoder, options) else None
         dimension = encoder.dimension
         left_out = encode_papers(folder, store.searchable_texts, encoder, same, papers, journal, on_progress)
     count = papers - left_out
     if not count:
         raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
-    checksums = {name: checksum(folder / name) for name in _INPUTS}
-    faiss = _taken_over(folder, old, checksums, options.kind) or build_faiss(folder, options.kind, on_progress)
+    checksums = {name: checksum(folder / name) for name in INPUTS}
+    faiss = taken_over(folder, old, checksums, options.kind) or build_faiss(folder, options.kind, on_progress)
     manifest = DenseManifest(
         citerec=__version__,
         model=_lasting(options.model),
@@ -205,14 +206,14 @@ def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
 
 
 def encode_changed(
-    folder: Path, store: PaperStore, since: int, options: DenseOptions, on_progress: Progress
+    folder: Path, store: SqliteStore, changed_ids: Sequence[str], options: DenseOptions, on_progress: Progress
 ) -> DenseOptions:
     """Encodes papers that changed, or were added, after vectors were given for the others.
 
     Args:
         folder: Where the vectors are written; a call with the same arguments resumes an interrupted one.
         store: All papers.
-        since: The place in the store from which on papers are new or changed.
+        changed_ids: Ids of the papers that may have changed, in order.
         options: The options of `renewal`; their model encodes the papers.
         on_progress: Called as the work goes on.
 
@@ -230,7 +231,7 @@ def encode_changed(
         return row < 0 or int(old.digests[row]) != text_digest(paper_text(paper))
 
     def changed(after: str) -> Iterator[SearchableText]:
-        return filter(is_new, store.searchable_texts(after, since))
+        return filter(is_new, store.searchable_texts(after, changed_ids))
 
     sample = [paper for paper in itertools.islice(store.searchable_texts(), _SAMPLED) if not is_new(paper)]
     if not _has_made(encoder, old, sample[:_COMPARED]) or not any(map(_has_text, changed(""))):
@@ -255,10 +256,10 @@ def _has_made(encoder: PaperEncoder, vectors: Vectors, papers: Sequence[Searchab
 
 
 def _files(source: Path) -> Sequence[Path]:
-    return [source / name for name in _INPUTS] if source.is_dir() else [source]
+    return [source / name for name in INPUTS] if source.is_dir() else [source]
 
 
-def _opened(previous: Path | None) -> Vectors | None:
+def opened(previous: Path | None) -> Vectors | None:
     """Vectors to take over from; None if they can no longer be used."""
     if previous is None or not has_vectors(previous):
         return None
@@ -268,7 +269,8 @@ def _opened(previous: Path | None) -> Vectors | None:
         return None
 
 
-def _same_model(manifest: DenseManifest, encoder: PaperEncoder, options: DenseOptions) -> bool:
+def is_same_model(manifest: DenseManifest, encoder: PaperEncoder, options: DenseOptions) -> bool:
+    """Whether vectors were encoded as an encoder with some options does it."""
     return not manifest.given and (manifest.identity, manifest.max_tokens, manifest.backend, manifest.dimension) == (
         encoder.identity,
         encoder.max_tokens,
@@ -277,7 +279,7 @@ def _same_model(manifest: DenseManifest, encoder: PaperEncoder, options: DenseOp
     )
 
 
-def _taken_over(folder: Path, old: Vectors | None, checksums: dict[str, str], asked: Asked) -> FaissSettings | None:
+def taken_over(folder: Path, old: Vectors | None, checksums: dict[str, str], asked: Asked) -> FaissSettings | None:
     """The settings of the previous FAISS index, which is linked or copied, if it is over the same vectors."""
     if old is None or any(old.manifest.checksums.get(name) != value for name, value in checksums.items()):
         return None
@@ -285,10 +287,7 @@ def _taken_over(folder: Path, old: Vectors | None, checksums: dict[str, str], as
     if before.kind != choose(asked, len(old), old.manifest.dimension):
         return None
     (folder / FAISS).unlink(missing_ok=True)
-    try:
-        os.link(old.path / FAISS, folder / FAISS)
-    except OSError:
-        shutil.copy2(old.path / FAISS, folder / FAISS)
+    link(old.path / FAISS, folder / FAISS)
     return before.model_copy(update={"asked": asked})
 
 

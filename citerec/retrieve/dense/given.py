@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
-from citerec.corpus.store import PaperStore
 from citerec.corpus.values import read_id
 from citerec.errors import BuildError, SourceError
 from citerec.groundwork.limits import REMEDY, too_many_bad
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of
-from citerec.retrieve.dense.listing import COLUMNS, list_papers
+from citerec.retrieve.dense.listing import COLUMNS, Texts, list_papers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,14 +82,14 @@ def find_given(paths: Sequence[Path]) -> list[Path]:
 
 def arrange_given(
     folder: Path,
-    store: PaperStore,
+    texts: Texts,
     sources: Sequence[Path],
     max_bad: float,
     papers: int,
     journal: Journal,
     on_progress: Progress,
 ) -> Given:
-    """Writes ids and vectors of all papers of a store for which a vector is given; resumes an interrupted run.
+    """Writes ids and vectors of those of some papers for which a vector is given; resumes an interrupted run.
 
     Of several vectors of a paper the last one counts. Too many of them unusable stop the work (`max_bad`, 0 to 1).
 
@@ -102,7 +101,7 @@ def arrange_given(
     if journal.get("arranged") is None:
         if journal.get("listed") is None:
             whole.mkdir(exist_ok=True)
-            list_papers(whole, store.searchable_texts, lambda _: True, papers, on_progress)
+            list_papers(whole, texts, lambda _: True, papers, on_progress)
             journal.note(listed=True)
         _scatter(whole, sources, max_bad, journal, on_progress)
         journal.note(arranged=_draw_together(whole, folder, on_progress))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from citerec.errors import BuildError
 from citerec.groundwork.progress import Progress
-from citerec.retrieve.dense.files import mapped
+from citerec.retrieve.dense.files import Splice, mapped
 from citerec.retrieve.dense.manifest import FaissSettings, IndexKind
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ For 8 bits 1.1 was enough (MiniLM, data/acm), and 1.25 too if one number of each
 
 _MOST_LISTS = 65_536
 _VECTORS_PER_LIST = 64  # FAISS warns under 39, of lists and of codes
-_FEWEST: dict[str, int] = {"ivfsq": 39 * 4, "ivfpq": 39 * 256}
+_FEWEST: dict[str, int | float] = {"ivfsq": 39 * 4, "ivfpq": 39 * 256}
 _PQ_DIMENSIONS = 8  # numbers per byte of a code
 _BYTE = 127
 _CHUNK = 16_384
@@ -87,16 +87,69 @@ def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSetti
     for begin in range(0, len(vectors), _CHUNK):
         index.add(coded(decoded(vectors[begin : begin + _CHUNK])))
         on_progress(f"building {kind}", min(begin + _CHUNK, len(vectors)), len(vectors))
+    _write(index, folder)
+    del index
+    probe, recall = _probe(open_faiss(folder), kind, vectors, on_progress)
+    return FaissSettings(kind=kind, asked=asked, build=build, probe=probe, recall=recall, faiss=faiss.__version__)
+
+
+def update_faiss(
+    folder: Path, previous: Path, settings: FaissSettings, splice: Splice, on_progress: Progress
+) -> FaissSettings | None:
+    """Makes the index of IVF over spliced vectors from the one before, with the lists that it has learnt.
+
+    Args:
+        folder: Where `vectors.npy` is, and the index is written.
+        previous: Where the index before is.
+        settings: Its settings.
+        splice: What was done to the vectors.
+        on_progress: Called as the work goes on.
+
+    Returns:
+        The settings, which stay; None if it has to be built anew: it is of another kind, or there should now be twice
+        or half as many lists.
+    """
+    import numpy as np
+
+    faiss = faiss_module()
+    vectors = mapped(folder / "vectors.npy")
+    kind, count = settings.kind, len(vectors)
+    if kind not in _LISTS or choose(settings.asked, *vectors.shape) != kind:
+        return None
+    lists, wanted, scale = settings.build["lists"], _LISTS[kind](count), settings.build.get("scale")
+    if not lists / 2 < wanted < lists * 2 or (kind == "ivfsq" and scale is None):  # made by an earlier version
+        return None
+    index = faiss.read_index(str(previous / FILE_NAME))
+    stays, moved = splice.stays(), splice.moved(np.arange(index.ntotal))
+    old, new = index.invlists, faiss.ArrayInvertedLists(index.nlist, index.code_size)
+    for number in range(index.nlist):
+        if size := old.list_size(number):
+            rows = faiss.rev_swig_ptr(old.get_ids(number), size)
+            codes = faiss.rev_swig_ptr(old.get_codes(number), size * index.code_size).reshape(size, -1)
+            kept = stays[rows]
+            rows, codes = np.ascontiguousarray(moved[rows[kept]]), np.ascontiguousarray(codes[kept])
+            new.add_entries(number, len(rows), faiss.swig_ptr(rows), faiss.swig_ptr(codes))
+    index.replace_invlists(new, True)
+    new.this.disown()  # the index deletes them
+    index.ntotal = int(np.count_nonzero(stays))
+    placed = splice.placed()
+    for begin in range(0, len(placed), _CHUNK):
+        rows = placed[begin : begin + _CHUNK]
+        part = decoded(vectors[rows])
+        index.add_with_ids(part if scale is None else _in_bytes(part, scale), rows)
+        on_progress(f"updating {kind}", begin + len(rows), len(placed))
+    _write(index, folder)
+    return settings
+
+
+def _write(index: Any, folder: Path) -> None:
     try:
-        faiss.write_index(index, str(folder / FILE_NAME))
+        faiss_module().write_index(index, str(folder / FILE_NAME))
     except RuntimeError as error:
         raise BuildError(
             f"FAISS cannot write {folder / FILE_NAME} ({str(error)[-100:]})",
             "Make room, then run the same command: it continues where it stopped.",
         ) from error
-    del index
-    probe, recall = _probe(open_faiss(folder), kind, vectors, on_progress)
-    return FaissSettings(kind=kind, asked=asked, build=build, probe=probe, recall=recall, faiss=faiss.__version__)
 
 
 def open_faiss(folder: Path) -> Any:
@@ -198,7 +251,7 @@ def noisy(vectors: "NDArray[np.float16]", count: int, seed: int = 0) -> "NDArray
 
 
 _Floats: TypeAlias = "NDArray[np.float32]"
-_Begun = tuple[Any, dict[str, int], Callable[[_Floats], _Floats]]
+_Begun = tuple[Any, dict[str, int | float], Callable[[_Floats], _Floats]]
 """A trained, empty index; the parameters of its build; and what makes of vectors the numbers that it takes."""
 
 
@@ -235,14 +288,14 @@ def _ivfsq(vectors: "NDArray[np.float16]", on_progress: Progress) -> _Begun:
     """
     faiss = faiss_module()
     count, dimension = vectors.shape
-    lists = _lists(2 * count**0.5, count)
+    lists = _LISTS["ivfsq"](count)
     eight = faiss.ScalarQuantizer.QT_8bit_direct_signed
     quantizer = faiss.IndexFlatIP(dimension)
     index = faiss.IndexIVFScalarQuantizer(quantizer, dimension, lists, eight, faiss.METRIC_INNER_PRODUCT, False)
     sample = decoded(_sample(vectors, _VECTORS_PER_LIST * lists))
     scale = _BYTE / max(float(abs(sample).max()), 1e-6)
     _train(index, sample, on_progress, "ivfsq")
-    build = {"lists": lists, "code_bytes": dimension, "trained_on": len(sample)}
+    build = {"lists": lists, "code_bytes": dimension, "trained_on": len(sample), "scale": scale}
     return index, build, lambda part: _in_bytes(part, scale)
 
 
@@ -274,7 +327,7 @@ def _ivfpq(vectors: "NDArray[np.float16]", on_progress: Progress) -> _Begun:
     """Four times the root of the number of vectors as lists, as in FAISS's guide; a byte for 8 numbers."""
     faiss = faiss_module()
     count, dimension = vectors.shape
-    lists = _lists(4 * count**0.5, count)
+    lists = _LISTS["ivfpq"](count)
     code = next(size for size in range(max(1, dimension // _PQ_DIMENSIONS), 0, -1) if dimension % size == 0)
     quantizer = faiss.IndexFlatIP(dimension)
     index = faiss.IndexIVFPQ(quantizer, dimension, lists, code, 8, faiss.METRIC_INNER_PRODUCT)
@@ -282,9 +335,20 @@ def _ivfpq(vectors: "NDArray[np.float16]", on_progress: Progress) -> _Begun:
     sample = decoded(_sample(vectors, max(_VECTORS_PER_LIST * lists, 256 * 256)))
     _train(index, sample, on_progress, "ivfpq")
     refine = int(REFINE["ivfpq"])
-    build = {"lists": lists, "code_bytes": int(index.code_size), "trained_on": len(sample), "refine": refine}
+    build: dict[str, int | float] = {
+        "lists": lists,
+        "code_bytes": int(index.code_size),
+        "trained_on": len(sample),
+        "refine": refine,
+    }
     return index, build, _unchanged
 
+
+_LISTS: dict[str, Callable[[int], int]] = {
+    "ivfsq": lambda count: _lists(2 * count**0.5, count),
+    "ivfpq": lambda count: _lists(4 * count**0.5, count),
+}
+"""How many lists an index of so many vectors has."""
 
 _BUILDERS: dict[IndexKind, Callable[["NDArray[np.float16]", Progress], _Begun]] = {
     "flat": _flat,

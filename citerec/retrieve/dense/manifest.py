@@ -22,7 +22,7 @@ class FaissSettings(BaseModel):
     Attributes:
         kind: The kind of index in index.faiss.
         asked: The kind that was requested; `auto` if the number of vectors decided.
-        build: The parameters of the build: M and efConstruction, or lists and code bytes.
+        build: The parameters of the build: M and efConstruction, or lists, code bytes and `scale`.
         probe: efSearch of HNSW for a hundred hits, or nprobe of IVF-SQ and IVF-PQ; 0 for flat.
         recall: Share of the exact 100 nearest that it finds with that, measured after it was built.
         faiss: Version of FAISS that built it.
@@ -32,7 +32,7 @@ class FaissSettings(BaseModel):
 
     kind: IndexKind
     asked: Literal["auto", "flat", "ivfsq", "ivfpq", "hnsw"]
-    build: dict[str, int]
+    build: dict[str, int | float]
     probe: int
     recall: float
     faiss: str

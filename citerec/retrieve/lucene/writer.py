@@ -50,6 +50,7 @@ class LuceneWriter(Generic[Item]):
         merges.setForceMergeDeletesPctAllowed(0.0)
         config.setMergePolicy(merges)
         self._merges = java_class("org.apache.lucene.index.ConcurrentMergeScheduler")()
+        self._merges.disableAutoIOThrottle()  # the purge is waited for
         config.setMergeScheduler(self._merges)
         self._writer = java_class("org.apache.lucene.index.IndexWriter")(open_directory(path), config)
         # Called once here, so that no two threads are the first to call them: see `_calling` in jvm.py.

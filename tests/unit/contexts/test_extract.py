@@ -1,6 +1,8 @@
 """From full texts to contexts: which sentences are usable, and what they become."""
 
+import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -199,6 +201,18 @@ def test_splitters(name: str) -> None:
     assert [text[start:end] for start, end in splitter(name)(text)] == ["It was so.", "Was it?", "It was!"]
     long = "This is a sentence of some words. " * 2000
     assert len(splitter(name)(long)) == 2000
+
+
+def test_several_threads_split_at_once() -> None:
+    texts = [f"Study {number} was e.g. this. Fig. {number} shows it. It was so." for number in range(100)]
+    expected = [splitter()(text) for text in texts]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(splitter(), texts)) == expected
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_a_model_splits_too(shared: Path) -> None:

@@ -1,5 +1,6 @@
 import gzip
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -103,3 +104,11 @@ def test_a_wrong_line_is_named(tmp_path: Path, records: list[object], message: s
 def test_an_empty_file_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="is empty"):
         list(read_contexts(lines(tmp_path / "c.jsonl.gz")))
+
+
+def test_several_threads_split_texts_at_once() -> None:
+    texts = [f"In the beginning {word}. Then <REF> {word}. At last {word}, and {word}. End." * 8 for word in "abcdefgh"]
+    alone = [contexts_of_text(text) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            assert list(pool.map(contexts_of_text, texts)) == alone

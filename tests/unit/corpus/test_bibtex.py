@@ -8,9 +8,10 @@ from bibtexparser.middlewares import LatexDecodingMiddleware, SeparateCoAuthors
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from citerec.corpus.bibtex import read_bibtex
+from citerec.corpus.bibtex import parse_bibtex, read_bibtex
 from citerec.corpus.bibtex_writer import bibtex_entries
 from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.plain import unescaped
 from citerec.records import Paper
 
 LIBRARY = r"""@string{jml = "Journal of {ML}"}
@@ -42,6 +43,14 @@ def test_accents_braces_macros_and_names_are_decoded(tmp_path: Path) -> None:
     assert paper.authors == ("Kurt Gödel", "Anders J. Ångström", "Charles de la Vallée Jr")
     assert paper.venue == "Journal of ML"
     assert (paper.year, dict(paper.external_ids)) == (1931, {"DOI": "10.1000/xyz_1"})
+
+
+def test_a_tilde_on_a_letter_is_no_space_between_names(tmp_path: Path) -> None:
+    (paper,) = read(
+        tmp_path, r"@misc{a, title = {Lakes}, author = {Jo\~{a}o Pe\~na and {\~N}u~Li and Mour\~{ a }o, M.}}"
+    )
+    assert isinstance(paper, Paper)
+    assert paper.authors == ("João Peña", "Ñu Li", "M. Mourão")
 
 
 def test_a_cross_reference_gives_year_and_venue(tmp_path: Path) -> None:
@@ -77,6 +86,15 @@ def test_bytes_that_are_not_utf8_are_set_aside(tmp_path: Path) -> None:
     first, second = (line.record for line in read_bibtex(path))
     assert isinstance(first, BadRecord)
     assert first.reason == "not UTF-8"
+    assert isinstance(second, Paper)
+
+
+def test_a_reason_that_quotes_such_bytes_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "latin.bib").write_bytes(b"@book{a, er\xa5s}\n@book{b, title={tea}}\n")
+    first, second = (line.record for line in read_bibtex(tmp_path / "latin.bib"))
+    assert isinstance(first, BadRecord)
+    assert "`er?s`" in first.reason
+    assert first.reason.encode()
     assert isinstance(second, Paper)
 
 
@@ -258,7 +276,61 @@ def test_what_is_written_is_read_back(
     (found,) = library.entries
     assert not library.failed_blocks
     assert found["year"] == str(year)
-    for name, text in (("title", title), ("howpublished", venue)):
+    for names_of, text in ((("title",), title), (("howpublished", "journal", "booktitle"), venue)):
         if text and not set(text) & set("^\ue000"):
-            assert " ".join(found[name].split()) == text
+            (value,) = (found[name] for name in names_of if name in found)
+            assert unescaped(" ".join(value.split())) == text
     assert len(found["author"] if names else ()) == len(names)
+
+
+def test_the_type_of_an_entry_and_the_field_of_its_venue() -> None:
+    papers = [Paper("1", "T", venue=venue) for venue in ("Journal of X", "SIGIR '05", "arXiv", "Somewhere", None)]
+    heads = [entry.split("{")[0] for entry in bibtex_entries(papers)]
+    assert heads == ["@article", "@inproceedings", "@misc", "@misc", "@misc"]
+    assert "  journal = {Journal of X}" in bibtex_entries(papers)[0]
+    assert "  booktitle = {SIGIR '05}" in bibtex_entries(papers)[1]
+
+
+def test_a_preprint_is_written_and_read_with_its_archive(tmp_path: Path) -> None:
+    paper = Paper("1", "T", venue="arXiv", external_ids={"ArXiv": "1706.03762"})
+    (entry,) = bibtex_entries([paper])
+    assert "  eprint = {1706.03762},\n  archivePrefix = {arXiv}" in entry
+    for text in (
+        entry,
+        "@misc{a, title={T}, eprint={1706.03762}}",
+        "@misc{a, title={T}, eprint={1706.03762}, eprinttype={arxiv}}",
+    ):
+        (found,) = read(tmp_path, text)
+        assert isinstance(found, Paper)
+        assert dict(found.external_ids) == {"ArXiv": "1706.03762"}
+    (other,) = read(tmp_path, "@misc{a, title={T}, eprint={https://example.org}, eprinttype={url}}")
+    assert isinstance(other, Paper)
+    assert not other.external_ids
+
+
+def test_tags_and_what_looks_like_a_tag(tmp_path: Path) -> None:
+    (paper,) = read(
+        tmp_path, r"@misc{a, title={{\textless}i{\textgreater}Vis{\textless}/i{\textgreater} and <sub>2</sub> &lt;b>}}"
+    )
+    assert isinstance(paper, Paper)
+    assert paper.title == "Vis and 2 <b>"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x\\\n@article{a, title={x}}\n",
+        "@article{b, title={y}}\\\n@article{a, title={x}}\n",
+        "@string{s = {\\\n}}\n@article{a, title={x}}\n",
+    ],
+)
+def test_a_backslash_at_the_end_of_a_line_hides_no_entry(text: str) -> None:
+    *_, last = parse_bibtex(Path("a.bib"), text)
+    assert isinstance(last.record, Paper) and last.record.title == "x"
+    assert last.number == 1 + text[: text.index("@article{a")].count("\n")
+
+
+def test_an_entry_with_a_backslash_at_the_end_of_a_line_stays_as_it_is() -> None:
+    text = "@article{b, title = {y\\\n  z},\n  note = {\\\n}}"
+    (line,) = parse_bibtex(Path("a.bib"), text)
+    assert isinstance(line.record, Paper) and line.record.bibtex == text

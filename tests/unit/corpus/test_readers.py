@@ -21,7 +21,7 @@ from citerec.errors import BuildError, InputError
 from citerec.texts.read import read_prediction_file, read_tasks
 from tests.conftest import s2ag_paper
 
-LINE_READERS = [name for name in READERS if name not in ("bibtex", "csv")]
+LINE_READERS = [name for name in READERS if name not in ("acl-anthology", "bibtex", "csl", "csv", "ris")]
 DEEP = "[" * 1000 + "]" * 1000
 LONG = "9" * 5000
 HOSTILE = "a\x1b]0;x\x07b\x9b31mc\x7fd"
@@ -148,6 +148,9 @@ def csv_of(**cells: str) -> str:
 
 TEXTS = dict.fromkeys(("title", "abstract", "tldr", "venue"), HOSTILE)
 LISTS = ("authors", "fields_of_study")
+LF = "\n"
+RIS_TAGS = ("TI", "AU", "T2", "AB", "DO")
+CSL = dict.fromkeys(("title", "abstract", "container-title", "DOI", "PMID"), HOSTILE)
 FIELDS = ("title", "author", "journal", "abstract", "doi")
 NAMES = [{"name": HOSTILE}, {"name": "{\\'e}" + HOSTILE}]
 S2AG = {"authors": NAMES, "venue": HOSTILE, "externalids": {"DOI": HOSTILE, HOSTILE: "x"}}
@@ -162,6 +165,8 @@ S2AG = {"authors": NAMES, "venue": HOSTILE, "externalids": {"DOI": HOSTILE, HOST
         ),
         ("csv", csv_of(paper_id="1", external_ids=f"{HOSTILE}:{HOSTILE}", **TEXTS, **dict.fromkeys(LISTS, HOSTILE))),
         ("bibtex", f"@book{{a, {', '.join(f'{field}={{{HOSTILE}}}' for field in FIELDS)}}}"),
+        ("ris", f"TY  - JOUR\nID  - 1\n{''.join(f'{tag}  - {HOSTILE}{LF}' for tag in RIS_TAGS)}ER  - "),
+        ("csl", json.dumps([{"id": 1, "author": [{"family": HOSTILE}, {"literal": HOSTILE}], **CSL}])),
         ("s2ag-papers", json.dumps(s2ag_paper(1, HOSTILE, **S2AG, s2fieldsofstudy=[{"category": HOSTILE}]))),
         ("s2ag-abstracts", json.dumps({"corpusid": 1, "abstract": HOSTILE})),
         ("s2ag-tldrs", json.dumps({"corpusid": 1, "text": HOSTILE})),

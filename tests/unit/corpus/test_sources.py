@@ -25,6 +25,24 @@ def test_single_files_are_recognised_by_their_records(tmp_path: Path) -> None:
     assert [shard.format for shard in find_shards([papers, own, bib])] == ["s2ag-papers", "jsonl", "bibtex"]
 
 
+def test_bibliographies_are_recognised_by_ending_and_content(tmp_path: Path) -> None:
+    texts = {
+        "a.ris": "TY  - GEN\nTI  - t\n",
+        "b.json": '{"items": [{"id": 1, "type": "book", "title": "t"}]}',
+        "c.json": '[{"hello": 1}]',
+        "d.json": '{"paper_id": 1, "title": "t"}\n',
+        "e.gz": '\n[\n{"type": "book", "title": "t"}\n]',
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [(shard.path.name, shard.format) for shard in find_shards([tmp_path])] == [
+        ("a.ris", "ris"),
+        ("b.json", "csl"),
+        ("d.json", "jsonl"),
+        ("e.gz", "csl"),
+    ]
+
+
 def test_a_dataset_folder_alone_is_known_by_its_name(tmp_path: Path) -> None:
     write_lines(tmp_path / "tldrs" / "part0", [{"corpusid": 1, "text": "t"}])
     assert [shard.format for shard in find_shards([tmp_path / "tldrs"])] == ["s2ag-tldrs"]

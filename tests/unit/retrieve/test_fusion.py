@@ -1,7 +1,5 @@
 """Fusion against ranx, and what it promises of ties and signals."""
 
-import warnings
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,15 +22,14 @@ def ranked(scores: dict[str, float], signal: str) -> Candidates:
 
 
 def by_ranx(lists: list[dict[str, float]], **how: object) -> dict[str, float]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        from ranx import Run
-        from ranx import fuse as ranx_fuse
+    from ranx import Run
+    from ranx import fuse as ranx_fuse
 
-        runs = [Run({"q": scores}) for scores in lists]
-        return dict(ranx_fuse(runs=runs, **how).to_dict()["q"])
+    runs = [Run({"q": scores}) for scores in lists]
+    return dict(ranx_fuse(runs=runs, **how).to_dict()["q"])
 
 
+@pytest.mark.usefixtures("plain_ranx")
 @pytest.mark.parametrize(
     ("words", "vectors"),
     [

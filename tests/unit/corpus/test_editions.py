@@ -1,7 +1,7 @@
 import pytest
 
+from citerec.corpus.editions import edition_name, folded, is_preprint, same_work
 from citerec.records import Paper
-from citerec.retrieve.editions import edition_name, folded, is_preprint, same_work
 
 BERT = "BERT: Pre-training of Deep Bidirectional Transformers"
 DEVLIN = ("Jacob Devlin", "Ming-Wei Chang")

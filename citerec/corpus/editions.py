@@ -5,8 +5,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from functools import lru_cache
 
+from citerec.corpus.titles import distance, plain_title
 from citerec.records import Paper
-from citerec.retrieve.galactica.matching import distance, normalised
 
 # Years between editions. A journal may print a paper years after its preprint; where the titles differ a little, two
 # papers of one group on one subject are a greater danger than a late edition.
@@ -99,7 +99,7 @@ def _stage(paper: Paper) -> int:
 
 @lru_cache(1 << 14)
 def _words(title: str) -> tuple[str, ...]:
-    return tuple(normalised(title).split())
+    return tuple(plain_title(title).split())
 
 
 @lru_cache(1 << 14)
@@ -121,5 +121,5 @@ def _alike(first: str, second: str) -> bool:
 
 def _surnames(paper: Paper) -> list[str]:
     # "Wang, Li" and "Li Wang"
-    names = (normalised(author.partition(",")[0] if "," in author else author).split() for author in paper.authors)
+    names = (plain_title(author.partition(",")[0] if "," in author else author).split() for author in paper.authors)
     return [name[-1] for name in names if name]

@@ -1,0 +1,191 @@
+"""Makes the model of sentences that need a citation: python benchmarks/worthiness.py [--out FILE].
+
+From the full texts of data/acm/s2orc and the related work of CORWA. Citations are taken out of the sentences; a name
+that is part of the sentence ("Lee et al. (2004) show") stays, the year goes. A sentence that is none without its
+citation ("as in [3]") is left out. Text before the first headline, abstracts, references and acknowledgements are left
+out too. The papers of data/acm are in FOLDS parts, each scored by a model that learned from the others. The threshold
+for a part is the lowest with PRECISION on the other parts, so nothing is chosen on what it is measured on. CORWA is
+only learned from: its paragraphs are all related work, so precision there says little about a whole paper.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import orjson
+from sklearn.linear_model import LogisticRegression
+
+from citerec.contexts.callout import Callout, Style
+from citerec.contexts.callouts import find_callouts
+from citerec.contexts.documents import Document
+from citerec.contexts.s2orc import parse_full_text
+from citerec.contexts.sections import is_abstract
+from citerec.discourse import worthiness
+from citerec.discourse.features import Tokens
+from citerec.discourse.vectors import Vectors
+from citerec.discourse.worthiness import BLOCKS, Sentence, describe, is_sentence
+
+DATA = Path(__file__).parents[2] / "shared" / "data"
+FOLDS, PRECISION, KEPT = 5, 0.85, 6000
+INVERSE_REGULARISATION = 3.0
+_NO_TEXT = re.compile(r"\W*(?:references|bibliography|acknowl\w*|appendi\w*|categor\w*|general terms|keywords)", re.I)
+# What stands before a citation that is a word of the sentence.
+_WORD_BEFORE = re.compile(
+    r"(?:^|\b(?:in|by|of|from|see|e\.g\.,?|to|and|with|than|as|like|on|for|using|cf\.?|at|or|both|the|work|refs?\.?|refer))\W*$",
+    re.I,
+)
+_EMPTY = re.compile(r"[(\[][\s,;]*(?:and references therein)?[\s,;]*[)\]]")
+_SPACED = re.compile(r"\s+(?=[.,;:)])")
+_NAMES = re.compile(r"[^(\[\d]*")
+
+
+class Row(NamedTuple):
+    """A sentence to learn from or to measure on."""
+
+    paper: str
+    text: str
+    tokens: Tokens
+    cites: bool
+
+
+def plain(text: str, callouts: Sequence[Callout]) -> str | None:
+    """A sentence without its citations; None if it is none without them."""
+    kept, at = [], 0
+    for callout in callouts:
+        names = _NAMES.match(text[callout.start : callout.end])[0] if callout.style is Style.AUTHOR_YEAR_TEXT else ""
+        if not names and _WORD_BEFORE.search(text[: callout.start]):
+            return None
+        kept += [text[at : callout.start], names]
+        at = callout.end
+    joined = "".join([*kept, text[at:]])
+    return _SPACED.sub("", " ".join(_EMPTY.sub(" ", joined).split()))
+
+
+def rows_of(paper: str, section: str | None, sentences: Sequence[tuple[str, list[Callout]]]) -> Iterator[Row]:
+    seen = [Sentence(plain(text, callouts) or "", bool(callouts)) for text, callouts in sentences]
+    for at, sentence in enumerate(seen):
+        if is_sentence(sentence.text):
+            yield Row(paper, sentence.text, describe(seen, at, section), sentence.cites)
+
+
+def acm() -> Iterator[Row]:
+    for shard in sorted((DATA / "acm" / "s2orc").glob("*.gz")):
+        for raw in gzip.decompress(shard.read_bytes()).splitlines():
+            text = parse_full_text(orjson.loads(raw))
+            document = Document(text, raw)
+            for section in document.sections():
+                if is_abstract(section.headline) or _NO_TEXT.match(section.headline or ""):
+                    continue
+                for place in section.paragraphs:
+                    whole = document.whole(place)
+                    callouts = [callout for callout, _ in document.citations(place)]
+                    yield from rows_of(
+                        text.paper_id, section.headline, list(cut(whole, document.sentences(place), callouts))
+                    )
+
+
+def cut(
+    whole: str, spans: Sequence[tuple[int, int]], callouts: Sequence[Callout]
+) -> Iterator[tuple[str, list[Callout]]]:
+    for start, end in spans:
+        here = [one for one in callouts if start <= one.start < end]
+        yield whole[start:end], [Callout(c.start - start, c.end - start, c.style, c.works) for c in here]
+
+
+def corwa() -> Iterator[Row]:
+    for line in (DATA / "text" / "corwa" / "train.jsonl").read_text().splitlines():
+        record = json.loads(line)
+        sentences = [" ".join(one.split()) for one in record["paragraph"].split("[BOS]") if one.strip()]
+        found = [(sentence, find_callouts(sentence)) for sentence in sentences]
+        yield from rows_of(f"corwa-{record['id'].split('_')[0]}", "Related Work", found)
+
+
+def learn(rows: Sequence[Row]) -> worthiness.Worthiness:
+    """A model of the KEPT tokens with the greatest weights."""
+    gold = np.array([row.cites for row in rows])
+    tokens = [row.tokens for row in rows]
+    vectors, matrix = Vectors.learn(tokens, BLOCKS)
+    strength = np.abs(fitted(matrix, gold)[:-1])
+    kept = set(np.argsort(-strength, kind="stable")[:KEPT].tolist())
+    at, idf, vocabulary = 0, [], {}
+    for block, names in vectors.vocabulary.items():
+        chosen = [n for n in range(len(names)) if at + n in kept]
+        vocabulary[block] = [names[n] for n in chosen]
+        idf += [round(float(vectors.idf[at + n]), 3) for n in chosen]
+        at += len(names)
+    small = Vectors(vocabulary, np.array(idf, np.float32))
+    weights = [round(float(one), 3) for one in fitted(small.matrix(tokens), gold)]
+    return worthiness.Worthiness(small, weights, 0.5, {})
+
+
+def fitted(matrix: Any, gold: Any) -> Any:
+    model = LogisticRegression(C=INVERSE_REGULARISATION, solver="liblinear", random_state=0, max_iter=1000)
+    model.fit(matrix, gold)
+    return np.append(model.coef_[0], model.intercept_)
+
+
+def lowest(scores: Any, gold: Any) -> float:
+    """The lowest threshold above which the share of citing sentences is at least PRECISION."""
+    order = np.argsort(-scores, kind="stable")
+    precision = np.cumsum(gold[order]) / np.arange(1, len(order) + 1)
+    good = np.flatnonzero(precision >= PRECISION)
+    return float(scores[order[good[-1]]])
+
+
+def measured(gold: Any, flagged: Any) -> dict[str, Any]:
+    right, n = int((gold & flagged).sum()), int(flagged.sum())
+    z, share = 1.96, right / max(n, 1)
+    spread = z * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5 if n else 0.0
+    middle, whole = share + z * z / (2 * n), 1 + z * z / n  # Wilson's interval
+    return {
+        "sentences": len(gold),
+        "citing": int(gold.sum()),
+        "pointed_out": n,
+        "precision": round(share, 3),
+        "precision_95": [round((middle - spread) / whole, 3), round((middle + spread) / whole, 3)],
+        "recall": round(right / int(gold.sum()), 3),
+        "pointed_out_of_100_that_do_not_cite": round(100 * int((~gold & flagged).sum()) / int((~gold).sum()), 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path(worthiness.__file__).with_name(worthiness.MODEL))
+    given = parser.parse_args()
+    rows, more = list(acm()), list(corwa())
+    part = np.array([int(hashlib.sha256(row.paper.encode()).hexdigest(), 16) % FOLDS for row in rows])
+    gold, scores = np.array([row.cites for row in rows]), np.zeros(len(rows))
+    for fold in range(FOLDS):
+        model = learn([*(row for row, at in zip(rows, part, strict=True) if at != fold), *more])
+        scores[part == fold] = model.probabilities([rows[n].tokens for n in np.flatnonzero(part == fold)])
+    flagged = np.zeros(len(rows), bool)
+    for fold in range(FOLDS):
+        flagged[part == fold] = scores[part == fold] >= lowest(scores[part != fold], gold[part != fold])
+    unnamed = np.array(["has others" not in row.tokens["place"] for row in rows])
+    figures = {"all": measured(gold, flagged), "without et al.": measured(gold[unnamed], flagged[unnamed])}
+    final = learn([*rows, *more])
+    manifest = {
+        "kind": "citerec-worthiness",
+        "version": 1,
+        "threshold": round(lowest(scores, gold), 3),
+        "learnt": {
+            "data/acm/s2orc": {"papers": len({row.paper for row in rows}), "sentences": len(rows)},
+            "data/text/corwa": {"papers": len({row.paper for row in more}), "sentences": len(more)},
+        },
+        "held_out": figures,
+    }
+    print(json.dumps(manifest, indent=2))
+    vectors = final.vectors
+    model = {"vocabulary": vectors.vocabulary, "idf": [round(float(one), 3) for one in vectors.idf]}
+    whole = {**manifest, **model, "weights": final.weights.tolist()}
+    given.out.write_text(json.dumps(whole, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""`citerec check`: what should be mended in a draft and its bibliography."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from citerec.cli.console import json_bytes, note, output, print_json, say
+from citerec.cli.options import PATH, PartsOption, json_option, path_option
+
+if TYPE_CHECKING:
+    from citerec.drafts import Draft, Files
+    from citerec.drafts.check import Entries, Finding, Options
+
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+
+
+def _checks() -> dict[str, str]:
+    from citerec.drafts.check import CHECKS
+
+    return {"checks": ", ".join(CHECKS)}
+
+
+def _codes(_context: click.Context, _parameter: click.Parameter, values: Sequence[str]) -> frozenset[str]:
+    return frozenset(code for value in values for part in value.split(",") if (code := part.strip()))
+
+
+@click.command(
+    epilog="Example: citerec check paper.tex --index indexes/demo\n\n"
+    "Only what is wrong with keys: citerec check paper.tex --select key-unknown,key-duplicate"
+)
+@click.argument("file", type=PATH)
+@path_option("--bib", "bibs", multiple=True, help="A .bib file; may be repeated.  [default: those that FILE names]")
+@path_option("--index", "index_path", help="Compare the cited entries with the papers of an index.")
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="CODE",
+    cls=PartsOption,
+    parts=_checks,
+    callback=_codes,
+    help="Only these checks; may be repeated, or several with commas: {checks}.  [default: all but entry-uncited]",
+)
+@click.option("--ignore", multiple=True, metavar="CODE", callback=_codes, help="None of these checks; as --select.")
+@click.option("--year", type=int, metavar="YEAR", help="Year of the draft.  [default: this year]")
+@click.option("--strict", is_flag=True, help="Exit code 1 for notes too.")
+@click.option("--encoding", metavar="NAME", help="Encoding of the files, if they are not UTF-8 and do not say so.")
+@json_option
+@path_option("--sarif", "sarif_path", metavar="FILE", help="Write the findings to FILE as SARIF 2.1.0.")
+@click.pass_context
+def check(
+    context: click.Context,
+    /,
+    file: Path,
+    bibs: tuple[Path, ...],
+    index_path: Path | None,
+    as_json: bool,
+    sarif_path: Path | None,
+    **options: Any,
+) -> None:
+    r"""Check the citations of a draft in LaTeX or Markdown.
+
+    Finds keys without an entry, entries that cannot be read or are there twice, entries from the future,
+    places that still want a citation (\cite{?}, [@?]), and sentences that look like they need one. With
+    --index also entries that differ from their paper, preprints that were published since, and retracted
+    papers. Exit code: 0 if there is no error and no warning, 1 if there is, 2 for bad input.
+    """
+    from citerec.drafts import Files, read_draft
+    from citerec.drafts.check import Options, check_draft, read_entries
+
+    year = {} if options["year"] is None else {"year": options["year"]}
+    chosen = Options(options["select"] or None, options["ignore"], **year)
+    files = Files(options["encoding"])
+    draft = read_draft(file, files)
+    named = bibs or draft.bibliographies
+    bibliography = read_entries(named, files) if named else None
+    found = _findings(check_draft, draft, bibliography, index_path, chosen, files)
+    if sarif_path:
+        from citerec.drafts.sarif import sarif
+        from citerec.groundwork.writing import write_together
+
+        write_together({sarif_path: json_bytes(sarif(found))})
+    if as_json:
+        print_json([finding.to_json() for finding in found])
+    else:
+        _show(file, found)
+    for remark in _not_checked(file, draft, bibliography, index_path, chosen):
+        note(remark)
+    context.exit(int(any(options["strict"] or finding.severity != "note" for finding in found)))
+
+
+def _findings(
+    check_draft: Any,
+    draft: "Draft",
+    bibliography: "Entries | None",
+    index_path: Path | None,
+    options: "Options",
+    files: "Files",
+) -> "list[Finding]":
+    from citerec.retrieve.opened import OpenIndex
+
+    index = OpenIndex.open(index_path) if index_path else None
+    try:
+        found: list[Finding] = check_draft(draft, bibliography, index, options, files)
+    finally:
+        if index:
+            index.close()
+    return found
+
+
+def _show(file: Path, found: "list[Finding]") -> None:
+    """Prints the findings, file by file, then how many there are."""
+    from rich.text import Text
+
+    from citerec.groundwork.tables import counted
+
+    console = output()
+    for _, findings in groupby(found, key=lambda finding: finding.path):
+        for finding in findings:
+            line = Text(f"{finding.path}:{finding.line}:{finding.column}: ")
+            line.append(f"{finding.code} ", style=_STYLES[finding.severity])
+            console.print(line.append(finding.message), soft_wrap=True)
+            console.print(Text(f"    {finding.remedy}", style="dim"), soft_wrap=True)
+        console.print()
+    if not found:
+        say(f"{file}: nothing to mend.")
+        return
+    counts = Counter(finding.severity.value for finding in found)
+    say(f"{file}: {', '.join(counted(counts[one], one) for one in _STYLES if counts[one])}.")
+
+
+def _not_checked(
+    file: Path, draft: "Draft", bibliography: "Entries | None", index_path: Path | None, options: "Options"
+) -> list[str]:
+    """What could not be checked, and what it needs."""
+    from citerec.drafts.check import selected
+
+    remarks = []
+    if bibliography is None and draft.cited:
+        remarks.append(f"{file} names no bibliography: its keys and entries were not checked. Give one: --bib FILE")
+    elif bibliography and bibliography.lost:
+        remarks.append("A bibliography cannot be read: whether each key has an entry was not checked.")
+    left_out = [one.name for one in selected(options) if one.needs_index]
+    if index_path is None and left_out:
+        remarks.append(f"Not checked without --index: {', '.join(left_out)}.")
+    return remarks

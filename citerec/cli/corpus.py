@@ -1,0 +1,347 @@
+"""`citerec corpus`: fetches corpora, cut to size, and brings them up to date."""
+
+import re
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from citerec.cli.console import note, output, say
+from citerec.cli.options import PATH, filter_options, filters_of, max_bad, number, path_option, with_options, workers
+from citerec.groundwork.printable import one_line
+
+if TYPE_CHECKING:
+    from citerec.corpus.fetch.estimate import Estimate
+    from citerec.corpus.fetch.folder import FetchedCorpus
+    from citerec.corpus.fetch.get import Plan
+    from citerec.corpus.fetch.stage import Manner
+
+_SHOWN_RELEASES = 5
+_LONGEST_TERMS = 1000
+
+
+_url = click.option("--url", help="Another address of the source's interface, such as that of a mirror.")
+_workers = number("--workers", None, "Files that are fetched at once.  [default: as many as the source allows]")
+_cut_options = [
+    *filter_options[:-1],  # without --exclude
+    click.option("--language", "languages", multiple=True, help='Only this language, such as "en"; may be repeated.'),
+    path_option(
+        "--ids",
+        metavar="FILE",
+        help="Only papers of this file. It has one id a line: of the source, DOI:…, ARXIV:… or ACL:…",
+    ),
+    path_option(
+        "--cited-by",
+        metavar="FILE",
+        help="Only the papers of this bibliography, those that they cite, and those that cite them.",
+    ),
+    number("--hops", 1, "How many citations away from --cited-by."),
+]
+
+
+@click.group(epilog="Example: citerec corpus get acl-anthology --out corpora/acl --index indexes/acl")
+def corpus() -> None:
+    """Fetch corpora of papers, cut to size, and bring them up to date."""
+
+
+@corpus.command("list", epilog="Example: citerec corpus list")
+def list_corpora() -> None:
+    """List the sources that can be fetched: size, licence, key."""
+    import os
+
+    from citerec.corpus.releases.base import CORPORA
+
+    for name, part in CORPORA.items():
+        state = "is set" if part.key and os.environ.get(part.key) else "is not set"
+        say(f"{name}: {part.title}")
+        say(f"  {part.about}")
+        say(f"  Licence: {part.licence}")
+        say(f"  Key: {f'{part.key}, which {state}' if part.key else 'none needed'}. More: {part.home}")
+
+
+@corpus.command(epilog="Example: citerec corpus show s2ag")
+@click.argument("what", metavar="SOURCE|FOLDER")
+@_url
+def show(what: str, url: str | None) -> None:
+    """Show the releases, sizes and terms of a SOURCE, or what a fetched FOLDER holds."""
+    from citerec.corpus.fetch.folder import FetchedCorpus, is_corpus
+
+    if is_corpus(Path(what)):
+        _show_folder(FetchedCorpus.read(Path(what)))
+        return
+    if Path(what).is_dir():
+        FetchedCorpus.read(Path(what))  # says what is wrong with it
+    from citerec.corpus.fetch.part import Place
+
+    place = Place(what, url)
+    source = place.open()
+    releases = source.releases()
+    release = source.release()
+    say(f"{source.name}: {source.title}. {source.about}")
+    say(f"Releases: {len(releases):,}. The newest: {', '.join(reversed(releases[-_SHOWN_RELEASES:]))}")
+    from citerec.cli.tables import size_in_words
+    from citerec.groundwork.tables import Table, left, right
+    from citerec.groundwork.tables import show as show_table
+
+    rows = [
+        [one.name, one.bytes and size_in_words(one.bytes), "yes" if one.is_default else "if named", one.about]
+        for one in release.datasets
+    ]
+    show_table(output(), Table([*left("dataset"), *right("about"), *left("fetched", "holds")], rows))
+    _show_terms(release.terms)
+
+
+@corpus.command(
+    epilog='Example: citerec corpus get s2ag --field "Computer Science" --year-from 2010 --out cs --index indexes/cs'
+)
+@click.argument("source")
+@path_option("--out", required=True, help="The folder to make.")
+@click.option("--release", help="The release.  [default: the newest]")
+@click.option("--dataset", "datasets", multiple=True, help="Only this dataset, with the papers; may be repeated.")
+@with_options(_cut_options)
+@path_option("--index", "index_path", help="Build an index of it too, with vectors.")
+@click.option("--estimate", "only_estimate", is_flag=True, help="Tell how much it is and how long it takes, and stop.")
+@click.option("--yes", is_flag=True, help="Begin without a question.")
+@_workers
+@max_bad("unreadable records")
+@_url
+def get(source: str, out: Path, index_path: Path | None, **options: Any) -> None:
+    """Fetch a release of SOURCE, cut to size while it streams.
+
+    Only what is kept is written. Abstracts, summaries, citations and vectors are kept for papers that
+    are kept. Repeat the command to go on after an interruption.
+    """
+    from citerec.corpus.fetch.cut import Cut
+    from citerec.corpus.fetch.get import fetched_already, get_corpus, is_begun, make_plan
+    from citerec.corpus.fetch.part import Place
+
+    cut = Cut(
+        filters_of({**options, "exclude": ()}),
+        options["languages"],
+        options["ids"],
+        options["cited_by"],
+        options["hops"],
+    )
+    if index_path:
+        _check_index(index_path)
+    if made := fetched_already(out, source, options["release"], cut):
+        say(f"{out} holds this already: {made.papers:,} papers. Bring it up to date: citerec corpus update {out}")
+    else:
+        plan = make_plan(Place(source, options["url"]), out, options["release"], options["datasets"], cut)
+        if is_begun(out) and not options["only_estimate"]:
+            note(f"Going on with release {plan.release.name}, which was begun before.")
+        else:
+            _agree(plan, index_path, options)
+            if options["only_estimate"]:
+                return
+        made = _with_progress(lambda manner: get_corpus(plan, manner), options)
+        _tell(made)
+    if index_path and not options["only_estimate"]:
+        _build(made, index_path)
+
+
+@corpus.command(epilog="Example: citerec corpus update cs --index indexes/cs")
+@click.argument("folder", type=PATH)
+@path_option("--index", "index_path", help="Bring this index of it up to date too.")
+@_workers
+@max_bad("unreadable records")
+@_url
+def update(folder: Path, index_path: Path | None, **options: Any) -> None:
+    """Bring a fetched corpus up to date with the newest release of its source.
+
+    What changed is cut to size as the corpus was. A paper that is not of the cut any more is deleted.
+    Repeat the command to go on after an interruption.
+    """
+    from citerec.corpus.fetch.update import find_updates, update_corpus
+
+    renewal = find_updates(folder, options["url"])
+    made = renewal.corpus
+    if renewal.updates:
+        before = made.papers
+        made = _with_progress(lambda manner: update_corpus(renewal, manner), options)
+        say(f"{folder} is at release {made.release} now: {made.papers:,} papers, {before:,} before.")
+        if without := sum(step.without_text for step in made.steps[-len(renewal.updates) :]):
+            note(
+                f"Papers that are new here, and whose abstract is not in the updates: {without:,}. "
+                "Fetch the corpus again to have them, if there are any."
+            )
+    else:
+        say(f"{folder} is at the newest release, {made.release}: {made.papers:,} papers.")
+    if index_path:
+        _update_index(folder, index_path)
+
+
+@corpus.command(epilog="Example: citerec corpus merge s2ag=cs acl-anthology=corpora/acl mine=my.bib --out merged")
+@click.argument("sources", nargs=-1, required=True, metavar="NAME=PATH…")
+@path_option("--out", required=True, help="The folder to make, or to replace.")
+@workers
+@max_bad("unreadable records")
+def merge(sources: tuple[str, ...], out: Path, **options: Any) -> None:
+    """Merge the papers of several SOURCES: one record for each work.
+
+    A source is a fetched corpus, or a file or folder of papers, under a name. Records are of one work
+    if they share a DOI, an arXiv id or an ACL id, else if title, year and an author agree. Of a field
+    that several sources have, the value of the first counts; venue and year are those of the published
+    version before those of a preprint. Each record says which source each field came from (origins).
+    Build an index of it: citerec index build FOLDER.
+    """
+    from citerec.corpus.merged import MergeOptions, merge_corpora
+    from citerec.groundwork.progress_bar import progress_bar
+
+    named = dict(_named_source(source) for source in sources)
+    if len(named) < len(sources):
+        raise click.BadParameter("two sources have the same name", param_hint="NAME=PATH")
+    with progress_bar() as on_progress:
+        counts = merge_corpora(named, out, MergeOptions(**options), on_progress)
+    say(f"{out}: {counts.records:,} records are {counts.works:,} papers; {counts.shared:,} are of several sources.")
+    say(f"Build an index of it: citerec index build {out} --out indexes/{out.name}")
+
+
+def _named_source(source: str) -> tuple[str, Path]:
+    name, separator, path = source.partition("=")
+    if not (separator and path and re.fullmatch(r"[\w-]+", name)):
+        raise click.BadParameter(f"{source!r} is not NAME=PATH, such as mine=my.bib", param_hint="NAME=PATH")
+    return name, Path(path)
+
+
+def _with_progress(work: "Callable[[Manner], FetchedCorpus]", options: dict[str, Any]) -> "FetchedCorpus":
+    from citerec.corpus.fetch.stage import Manner
+    from citerec.groundwork.progress_bar import progress_bar
+
+    with progress_bar() as on_progress:
+        return work(Manner(options["workers"], options["max_bad"], on_progress, note))
+
+
+def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> None:
+    """Shows terms, sizes and time; stops if the disk is too small or the user does not agree."""
+    from citerec.corpus.fetch.estimate import estimate
+    from citerec.errors import InputError
+
+    found = estimate(plan, options["workers"])
+    say(f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}")
+    _show_terms(plan.release.terms)
+    _show_estimate(plan, found, index=index_path is not None)
+    for line in found.lacking:
+        note(f"Warning: {line}", "yellow")
+    needed = found.room(index=index_path is not None)
+    standing = next(folder for folder in (plan.out.resolve(), *plan.out.resolve().parents) if folder.exists())
+    free = shutil.disk_usage(standing).free
+    if needed is not None and needed > free:
+        from citerec.cli.tables import size_in_words
+
+        raise InputError(
+            f"{plan.out} needs about {size_in_words(needed)}, and {size_in_words(free)} are free",
+            "Make room, cut it smaller, or give another --out.",
+        )
+    if not options["only_estimate"] and not options["yes"] and sys.stdin.isatty() and sys.stderr.isatty():
+        click.confirm("Fetch it?", default=True, abort=True, err=True)
+
+
+def _show_estimate(plan: "Plan", found: "Estimate", *, index: bool) -> None:
+    from citerec.cli.tables import size_in_words
+    from citerec.groundwork.tables import Table, left, right
+    from citerec.groundwork.tables import show as show_table
+
+    def size(number: float | None) -> str | None:
+        return None if number is None else size_in_words(number)
+
+    rows = [
+        [one.dataset, one.files, size(one.bytes), one.passes, _rounded(one.records), size(one.kept), _time(one.seconds)]
+        for one in found.datasets
+    ]
+    rows.append(["in all", None, size(found.bytes), None, None, size(found.kept), _time(found.seconds)])
+    columns = [
+        *left("dataset"),
+        *right("files", "to read", "times", "records kept", "on disk", "time"),
+    ]
+    show_table(output(), Table(columns, rows))
+    if plan.cut.cited_by:
+        say("How many papers are near to the bibliography is known only when the citations have been read.")
+    elif found.papers == 0:
+        note("No paper of the first megabytes is of this cut: are fields and venues spelled as the source does?")
+    if index and found.papers is not None:
+        room = (found.room(index=True) or 0) - (found.room(index=False) or 0)
+        say(f"The index takes up to {size_in_words(room)} while it is built, and about {_time(found.index_seconds())}.")
+    say("These are estimates from the first megabytes of each dataset.")
+
+
+def _rounded(number: float | None) -> str | None:
+    """A number to two digits."""
+    if number is None:
+        return None
+    whole = round(number)
+    return f"{round(whole, 2 - len(str(whole))):,}"
+
+
+def _time(seconds: float | None) -> str | None:
+    if seconds is None:
+        return None
+    for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def _show_terms(terms: str) -> None:
+    text = one_line(terms)
+    say(f"Terms of use: {text[:_LONGEST_TERMS]}{' …' * (len(text) > _LONGEST_TERMS)}")
+
+
+def _tell(made: "FetchedCorpus") -> None:
+    from citerec.cli.tables import size_in_words
+
+    counts = {name: sum(part.kept for part in made.parts if part.dataset == name) for name in made.datasets}
+    others = [f"{count:,} of {name}" for name, count in list(counts.items())[1:]]
+    beside = f" With them: {', '.join(others)}." if others else ""
+    say(f"{made.folder}: {made.papers:,} papers of {made.source} {made.release}, {size_in_words(made.bytes)}.{beside}")
+    if bad := sum(part.bad for part in made.parts):
+        note(f"Records that could not be read: {bad:,}. See {made.folder / 'quarantine.jsonl'}")
+
+
+def _show_folder(made: "FetchedCorpus") -> None:
+    from citerec.cli.tables import size_in_words
+    from citerec.groundwork.tables import Table, left, right
+    from citerec.groundwork.tables import show as show_table
+
+    say(f"{made.folder}: {made.papers:,} papers of {made.source}, release {made.release}, {size_in_words(made.bytes)}")
+    cut = ", ".join(f"{name} {_stated(value)}" for name, value in made.cut.items())
+    say(f"Cut: {cut or 'none, all papers'}")
+    columns = [*left("release"), *right("papers", "removed", "read", "kept", "bad", format=",")]
+    rows = [
+        [step.release, step.papers, step.left]
+        + [sum(getattr(part, name) for part in step.parts) for name in ("read", "kept", "bad")]
+        for step in made.steps
+    ]
+    show_table(output(), Table(columns, rows))
+    _show_terms(made.terms)
+
+
+def _stated(value: Any) -> str:
+    """A part of a cut: a file by its name, several values with commas between them."""
+    if isinstance(value, dict):
+        return str(value["name"])
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _check_index(path: Path) -> None:
+    """Raises an error now, and not after hours, if an index cannot be made there."""
+    from citerec.errors import InputError
+    from citerec.retrieve.manifest import is_index
+
+    if path.exists() and not is_index(path) and (not path.is_dir() or any(path.iterdir())):
+        raise InputError(f"{path} exists and is not an index", "Give another --index, or remove it first.")
+
+
+def _build(made: "FetchedCorpus", index_path: Path) -> None:
+    from citerec.cli.index import build
+
+    click.get_current_context().invoke(build, sources=(made.folder,), out=index_path, engine="faiss")
+
+
+def _update_index(folder: Path, index_path: Path) -> None:
+    from citerec.cli.index import index
+
+    click.get_current_context().invoke(index.commands["update"], folders=(folder,), index_path=index_path)

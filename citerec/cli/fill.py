@@ -1,0 +1,280 @@
+"""`citerec fill`: cites papers at the places of a draft that want a citation."""
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from citerec.cli.console import note, output, say
+from citerec.cli.options import (
+    Share,
+    filter_options,
+    filters_of,
+    index_option,
+    path_option,
+    refuse_without,
+    settings_options,
+    with_options,
+)
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from citerec.cli.tables import Remarks
+    from citerec.drafts.filling import Filling
+    from citerec.drafts.listing import Listed
+    from citerec.recommend import Recommender
+    from citerec.records import Answer, Context, Hit, Paper
+
+_SHOWN = 5
+_COUNTS = 0.1  # of a score: smaller reasons are not shown
+_HELP = """\
+1        cite paper 1; several: 1,3
+s        skip this place
+m        show more papers
+w 1,3    write a text that cites papers 1 and 3
+/WORDS   search again, for these words
+q        stop: what is filled stays, and the rest can be filled later
+"""
+_NUMBERS = re.compile(r"\d+(?:[\s,]+\d+)*")
+_WRITE = re.compile(rf"w\s+({_NUMBERS.pattern})")
+
+
+@click.command(
+    epilog="Example: citerec fill paper.tex --bib refs.bib --index indexes/demo\n\n"
+    "Without questions, only where it is sure: citerec fill paper.tex --yes --min-confidence 0.8\n\n"
+    "To see the changes first: citerec fill paper.tex --yes --diff"
+)
+@click.argument("draft", type=click.Path(path_type=Path))
+@path_option(
+    "--bib", metavar="FILE", help="The bibliography, which is made if it is missing.  [default: the draft's own]"
+)
+@index_option("The index to search")
+@click.option("-k", type=click.IntRange(1, 100), default=_SHOWN, help="How many papers are shown at a place.")
+@click.option(
+    "--own-first/--no-own-first",
+    default=True,
+    help="List papers of your bibliography first that fit well. --yes always takes the system's first paper.",
+)
+@click.option("--yes", is_flag=True, help="Ask nothing: cite the first paper of each place.")
+@click.option(
+    "--min-confidence",
+    type=Share(),
+    metavar="P",
+    help="With --yes: only where it is at least so sure, from 0 to 1, that the first paper is right. Needs citerec "
+    "train confidence.",
+)
+@click.option("--diff", is_flag=True, help="Show the changes as a unified diff, and write nothing.")
+@click.option("--keep-old", is_flag=True, help="Keep each file as it was, as NAME.orig.")
+@click.option(
+    "--keys",
+    metavar="PATTERN",
+    default="{auth}{year}{word}",
+    help="Keys of new entries (docs/formats.md#citation-keys).",
+)
+@click.option("--encoding", metavar="NAME", help="Encoding of the files, if it is not UTF-8 and they do not say so.")
+@click.option("--title", metavar="TEXT", help="Title of the paper that you write.  [default: the draft's]")
+@click.option("--citing", metavar="ID", help="The paper of the index that you write: it is never cited.")
+@with_options(filter_options)
+@with_options(settings_options)
+def fill(
+    draft: Path,
+    bib: Path | None,
+    index_path: Path | None,
+    k: int,
+    system: str | None,
+    assignments: tuple[str, ...],
+    **options: Any,
+) -> None:
+    r"""Fill the places of DRAFT that want a citation.
+
+    DRAFT is LaTeX, Markdown or plain text, with \cite{?}, \cite{TODO}, \todo{cite …}, [@?] or <REF> where a
+    citation is missing. At each place you see the best papers, why they fit, and a sentence that supports
+    them; you pick one or several. The draft cites them, and the bibliography gets their entries. Both files
+    are written after each pick. What you skip stays, and can be filled later.
+    """
+    if options["min_confidence"] is not None and not options["yes"]:
+        raise click.UsageError("--min-confidence goes with --yes only")
+    from citerec.confidence import not_calibrated
+    from citerec.drafts import Files, check_places
+    from citerec.drafts.filling import Filling
+    from citerec.recommend import Recommender
+    from citerec.retrieve.titles import papers_of_index
+    from citerec.systems import choose
+
+    index, name, recipe = choose(index_path, system, assignments)
+    refuse_without("--index", index, "citing", "min_confidence")
+    files = Files(options["encoding"])
+    with Recommender.open(index, recipe) as recommender:
+        if index and options["min_confidence"] is not None and recommender.calibration is None:
+            raise not_calibrated(index, recommender.recipe, name)
+
+        match = functools.partial(papers_of_index, index=index, store=recommender.store) if index else None
+        filling = Filling(draft, bib, files, match, options["keys"])
+        check_places(filling.draft, draft)
+        for unreadable in filling.bibliography.unreadable:
+            note(f"{unreadable} (this entry is not used)", style="yellow")
+        _Session(filling, recommender, k, options).run()
+
+
+class _Picked(NamedTuple):
+    """What a place gets: papers to cite, none if it stays open; and a text to put behind its sentence."""
+
+    papers: "Sequence[Paper]" = ()
+    said: str = ""
+
+
+class _Session:
+    def __init__(self, filling: "Filling", recommender: "Recommender", k: int, options: dict[str, Any]) -> None:
+
+        self._filling, self._recommender, self._k, self._options = filling, recommender, k, options
+        self._filters = filters_of(options)
+        self._entries = len(filling.bibliography.entries)
+
+    def run(self) -> None:
+        """Goes from place to place, and says at the end what was done."""
+        filling, skipped, whole = self._filling, 0, len(self._filling.draft.places)
+        take: Callable[[int, str], _Picked | None] = self._surely if self._options["yes"] else self._asked
+        while skipped < len(filling.draft.places):
+            number = whole - len(filling.draft.places) + skipped + 1
+            try:
+                picked = take(skipped, f"{number} of {whole}")
+            except click.Abort:
+                break
+            if picked is None:
+                break
+            if not picked.papers:
+                skipped += 1
+                continue
+            place = filling.draft.places[skipped]
+            keys = filling.cite(skipped, *picked)
+            if self._options["diff"]:
+                note(f"{place}: {', '.join(keys)}")
+            else:
+                filling.files.write(keep_old=self._options["keep_old"])
+                say(f"{place}: {', '.join(keys)}")
+        left = len(filling.draft.places)
+        if self._options["diff"]:
+            click.echo(filling.files.diff(), nl=False)
+        added, bibliography = len(filling.bibliography.entries) - self._entries, filling.bibliography.path
+        done = "would be filled" if self._options["diff"] else "filled"
+        entries = "1 new entry" if added == 1 else f"{added} new entries"
+        note(f"{whole - left} of {whole} places {done}, {left} left; {entries} in {bibliography}.")
+
+    def _context(self, place: int) -> "Context":
+        stated = {"citing_id": self._options["citing"], "citing_title": self._options["title"]}
+        return self._filling.contexts(self._recommender.store, **stated)[place]
+
+    def _search(self, context: "Context", k: int, *, explain: bool) -> "Answer":
+        most = min(k, self._recommender.index.most_hits)
+        return self._recommender.search(context, most, self._filters, explain=explain, fold=True)
+
+    def _surely(self, place: int, _number: str) -> _Picked:
+        """The first paper, if the system is sure enough of it."""
+        answer, least = self._search(self._context(place), 1, explain=False), self._options["min_confidence"]
+        unsure = least is not None and (answer.confidence is None or answer.confidence.first < least)
+        if not answer.hits or unsure:
+            at = self._filling.draft.places[place]
+            sure = f" (the first is right with {answer.confidence.first:.0%})" if answer.confidence else ""
+            note(f"{at}: left open, {'no paper found' if not answer.hits else f'not sure enough{sure}'}.")
+            return _Picked()
+        return _Picked([one.paper for one in self._listed(answer)])
+
+    def _asked(self, place: int, number: str) -> _Picked | None:
+        """The papers that the person picks; none to skip the place, None to stop."""
+        context, k = self._context(place), self._k
+        shown = self._show(context, place, number, k)
+        while True:
+            given = click.prompt("Pick, s to skip, ? for help", prompt_suffix=": ", err=True).strip()
+            if given in ("s", "q"):
+                return None if given == "q" else _Picked()
+            if given == "m":
+                k += self._k
+                shown = self._show(context, place, number, k)
+            elif written := _WRITE.fullmatch(given):
+                papers = _papers(written[1], shown)
+                if papers and (said := self._said(context, papers)):
+                    return _Picked(papers, said)
+            elif given.startswith("/") and given[1:].strip():
+                context = replace(context, text=given[1:].strip(), before="", after="")
+                shown = self._show(context, place, number, k)
+            elif _NUMBERS.fullmatch(given):
+                if papers := _papers(given, shown):
+                    return _Picked(papers)
+            else:
+                click.echo(_HELP, err=True, nl=False)
+
+    def _said(self, context: "Context", papers: "list[Paper]") -> str:
+        """A text that cites papers, as the draft will have it; empty if it is not wanted."""
+        from citerec.errors import WriterError
+        from citerec.generate.citation import citation_task, draft, in_draft
+        from citerec.generate.writers import default_writer, open_writer
+
+        try:
+            made = draft(citation_task(context, papers), papers, open_writer(default_writer("citation"), "citation"))
+        except WriterError as error:
+            note(str(error))
+            return ""
+        text = in_draft(made, self._filling)
+        say(text)
+        note("It is generated from their abstracts: check it.")
+        wanted = click.confirm("Cite them, and insert this text behind the sentence?", default=False, err=True)
+        return text if wanted else ""
+
+    def _show(self, context: "Context", place: int, number: str, k: int) -> "list[Listed]":
+        from citerec.cli.tables import show_answer
+
+        answer = self._search(context, k, explain=True)
+        at = self._filling.draft.places[place]
+        section = f" · {at.section}" if at.section else ""
+        output().rule(f"{at} · {number}{section}", style="dim", align="left")
+        shown = self._listed(answer)
+        brief = replace(answer, hits=tuple(_brief(one.hit) for one in shown))
+        show_answer(brief, self._recommender.titles(answer.hits), remarks=self._remarks(shown, context))
+        return shown
+
+    def _listed(self, answer: "Answer") -> "list[Listed]":
+        from citerec.drafts.listing import listed
+
+        return listed(answer, self._filling.bibliography, own_first=self._options["own_first"])
+
+    def _remarks(self, shown: "Sequence[Listed]", context: "Context") -> "dict[str, Remarks]":
+        """What else is shown with each paper; headings where the author's own come before others."""
+        from citerec.cli.tables import Remarks
+
+        own = sum(one.comes_first for one in shown)
+        headings = {0: "from your bibliography", own: "all others"} if own else {}
+        return {
+            one.hit.paper.paper_id: Remarks(list(_notes(one, context)), headings.get(place, ""))
+            for place, one in enumerate(shown)
+        }
+
+
+def _notes(one: "Listed", context: "Context") -> "Iterator[Text]":
+    """What supports the claim in its abstract, unless a citing sentence does; and the key that it has already."""
+    from rich.text import Text
+
+    from citerec.drafts.filling import support
+
+    if one.hit.citance is None and (sentence := support(one.hit, context)):
+        yield Text("it says: ", style="green").append(f"“{sentence}”", "italic")
+    if one.key:
+        yield Text("in your bibliography: ", style="green").append(one.key, "cyan")
+
+
+def _papers(numbers: str, shown: "Sequence[Listed]") -> "list[Paper]":
+    """The papers with some numbers; none, and a note, if there is no such number."""
+    picked = [int(one) for one in re.findall(r"\d+", numbers)]
+    if all(1 <= one <= len(shown) for one in picked):
+        return [shown[one - 1].paper for one in dict.fromkeys(picked)]
+    note(f"There are papers 1 to {len(shown)}.")
+    return []
+
+
+def _brief(hit: "Hit") -> "Hit":
+    """A hit with the reasons for it that count, and without words."""
+    return replace(hit, matches=(), reasons=tuple(reason for reason in hit.reasons if reason.score >= _COUNTS))

@@ -1,0 +1,84 @@
+"""What `citerec index` says of an index that it made or changed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from citerec.cli.console import note, say
+from citerec.groundwork.tables import counted
+
+if TYPE_CHECKING:
+    from citerec.retrieve.bm25s.build import Bm25sManifest
+    from citerec.retrieve.manifest import Manifest
+
+
+def tell_vectors(folder: Path, *, added: bool = False) -> None:
+    """Says how many papers have a vector, and how well they are found; `added` after papers were added."""
+    from citerec.retrieve.dense.kinds import RECALL
+    from citerec.retrieve.dense.manifest import DenseManifest, encode_command
+
+    manifest = DenseManifest.read(folder)
+    faiss = manifest.faiss
+    found = "exact" if faiss.kind == "flat" else f"finds {faiss.recall:.1%} of the exact 100 nearest"
+    say(
+        f"{manifest.count:,} papers have a vector of {manifest.dimension} numbers ({manifest.model}); "
+        f"FAISS {faiss.kind}, {found}."
+    )
+    if manifest.without_vector and manifest.given:
+        why = f"none was given{f', and {manifest.model} did not encode them' * added}"
+        note(
+            f"{counted(manifest.without_vector, 'paper')} cannot be found by vector: {why}. Give more: "
+            f"{encode_command(folder, manifest.model)} --vectors {folder} --vectors PATH"
+        )
+    elif manifest.without_vector:
+        note(f"Papers without a vector, no text: {manifest.without_vector:,}.")
+    for reason, count in manifest.faults.items():
+        note(f"Given vectors left out, {reason}: {count:,}.")
+    if faiss.recall < RECALL:
+        further = f"Search further with --set {folder.name}.probe=…"
+        note(f"That is less than {RECALL:.0%}: another --kind finds more. {further}")
+
+
+def tell_scores(made: "Bm25sManifest | None") -> None:
+    """Says which scores of words were made, if any."""
+    if made:
+        say(f"{made} make many searches faster.")
+
+
+def tell_old_vectors(path: Path, manifest: "Manifest") -> None:
+    """Says which folders of an index were made for the papers before."""
+    from citerec.retrieve.verify import vectors_beside
+
+    for folder, made in vectors_beside(path):
+        if made["store"] != manifest.fingerprint:
+            note(
+                f"{folder} was made for the papers before. Bring it up to date: "
+                f"citerec index encode {path} --retriever {folder.name}"
+            )
+
+
+def tell_changed(path: Path, manifest: "Manifest") -> None:
+    """Says what an index holds after it was changed."""
+    from citerec.retrieve.dense.manifest import has_vectors
+    from citerec.retrieve.index import DENSE
+
+    tell(path, manifest, "brought up to date")
+    if has_vectors(path / DENSE):
+        tell_vectors(path / DENSE, added=True)
+    tell_old_vectors(path, manifest)
+
+
+def tell(path: Path, manifest: "Manifest", done: str) -> None:
+    """Says what an index holds, and what of its sources was left out."""
+    counts = manifest.counts
+    parts = [f"{counts.papers:,} papers", f"{counts.with_abstract:,} with an abstract"]
+    if counts.with_tldr:
+        parts.append(f"{counts.with_tldr:,} with a TLDR")
+    if counts.citances:
+        parts.append(f"{counts.citances:,} citing sentences of {counts.with_citances:,} papers")
+    say(f"{path} {done}: {', '.join(parts)}.")
+    if counts.duplicates:
+        note(f"Records of papers that later records replaced or deleted: {counts.duplicates:,}.")
+    if counts.unmatched:
+        note(f"Abstracts, TLDRs or citations of papers not in the index: {counts.unmatched:,}.")
+    if counts.bad:
+        note(f"Records that could not be read: {counts.bad:,}. See {path / 'quarantine.jsonl'}")

@@ -1,0 +1,98 @@
+"""`citerec serve`: the web API and the page."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from citerec.cli.console import say
+from citerec.cli.options import PartsOption, path_option, system_option
+from citerec.errors import SettingsError
+
+if TYPE_CHECKING:
+    from citerec.recommend import Recommender
+
+_TOKEN = "CITEREC_TOKEN"
+
+
+def _writers() -> dict[str, str]:
+    from citerec.generate.writers.base import WRITERS, default_writer
+
+    names = ", ".join(name for name, part in WRITERS.items() if not part.is_oracle)
+    return {"writers": names, "default_writer": default_writer("citation")}
+
+
+@click.command(epilog="Example: citerec serve indexes/demo --port 8765")
+@click.argument("indexes", metavar="INDEX…", nargs=-1, required=True)
+@click.option("--host", default="127.0.0.1", help="Address to listen on; one that others can reach needs a token.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, help="Port to listen on; 0 for a free one.")
+@path_option(
+    "--token-file",
+    metavar="FILE",
+    help=f"File of tokens, one a line: whoever calls needs one of them.  [default: the token in {_TOKEN}, if set]",
+)
+@system_option("--system")
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change one setting: of the server, such as serve.queue=100 (docs/serve.md), or of the system, such as "
+    "lucene.bm25.k1=0.9 (docs/settings.md); may be repeated.",
+)
+@click.option(
+    "--writer",
+    cls=PartsOption,
+    parts=_writers,
+    metavar="NAME|FOLDER",
+    help="Writes citation texts: {writers}; or a model.  [default: {default_writer}]",
+)
+@click.option("--log", is_flag=True, help="Print a line for each request, with its address but not its text.")
+def serve(
+    indexes: tuple[str, ...],
+    host: str,
+    port: int,
+    token_file: Path | None,
+    system: str | None,
+    assignments: tuple[str, ...],
+    writer: str | None,
+    log: bool,
+) -> None:
+    """Serve indexes as a web API and a page.
+
+    INDEX is a directory, or NAME=DIRECTORY; its name in requests is NAME, or that of the directory. Requests
+    that name no index search the first one. An index that is built again is taken over without a restart.
+    """
+    import os
+
+    from citerec.generate.writers.base import default_writer, open_writer
+    from citerec.serve.access import is_loopback, read_tokens
+    from citerec.serve.indexes import Indexes, named_places
+    from citerec.serve.server import listening_socket, serve
+    from citerec.serve.service import Service
+    from citerec.serve.settings import PREFIX, ServeSettings
+
+    settings = ServeSettings.load([one for one in assignments if one.startswith(PREFIX)])
+    of_system = [one for one in assignments if not one.startswith(PREFIX)]
+    tokens = read_tokens(token_file, os.environ.get(_TOKEN))
+    if not tokens and not is_loopback(host):
+        raise SettingsError(
+            f"--host {host} can be reached by others, and there is no token",
+            f"Give --token-file FILE, or set {_TOKEN}.",
+        )
+    places = named_places(indexes)
+    opened = open_writer(writer or default_writer("citation"), "citation")
+    with listening_socket(host, port) as listening:
+        service = Service(Indexes(places, lambda path: _open(path, system, of_system)), settings, opened)
+        shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{listening.getsockname()[1]}"
+        line = f"citerec serves {', '.join(places)} at {address}/api/v1 and, as a page, at {address}"
+        serve(service, listening, host, tokens, log=log, on_start=lambda: say(line))
+
+
+def _open(path: Path, system: str | None, assignments: list[str]) -> "tuple[str, Recommender]":
+    from citerec.recommend import Recommender
+    from citerec.systems import Recipe, default_system
+
+    name = system or default_system(path)
+    return name, Recommender.open(path, Recipe.load(name, assignments))

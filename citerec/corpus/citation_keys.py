@@ -1,0 +1,117 @@
+"""Citation keys: made from a paper by a pattern such as `{auth}{year}{word}`."""
+
+import itertools
+import re
+import string
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from citerec.corpus.names import parts_of
+from citerec.errors import InputError
+from citerec.records import Paper
+
+DEFAULT_PATTERN = "{auth}{year}{word}"
+"""Surname of the first author, year, and first word of the title."""
+
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_SKIPPED = {"a", "an", "the", "on", "of", "in", "for", "and", "to", "with", "from"}
+_NOT_IN_KEYS = re.compile(r"[\s{}(),=#%\"'~\\@]")
+_NO_KEY = "anonymous"
+
+
+def _surname(paper: Paper) -> str:
+    words = parts_of(paper.authors[0]).family.split() if paper.authors else []
+    return "".join(_WORD.findall(_ascii(words[-1]))) if words else ""
+
+
+def _title_word(paper: Paper) -> str:
+    return next(iter(_words(paper.title)), "")
+
+
+def _venue(paper: Paper) -> str:
+    words = _words(paper.venue or "")
+    return (words[0] if len(words) == 1 else "".join(word[0] for word in words)).lower()
+
+
+_FIELDS: Mapping[str, Callable[[Paper], str]] = {
+    "auth": lambda paper: _surname(paper).lower() or _NO_KEY,
+    "Auth": lambda paper: _capital(_surname(paper)) or _capital(_NO_KEY),
+    "year": lambda paper: str(paper.year or ""),
+    "shortyear": lambda paper: str(paper.year or "")[-2:],
+    "word": lambda paper: _title_word(paper).lower(),
+    "Word": lambda paper: _capital(_title_word(paper)),
+    "venue": _venue,
+}
+
+
+def citation_key(paper: Paper, pattern: str = DEFAULT_PATTERN, taken: Collection[str] = ()) -> str:
+    """A citation key for a paper, which none of the keys that are taken is.
+
+    Args:
+        paper: The paper.
+        pattern: Text with `{auth}`, `{year}`, `{word}` and so on in it (docs/formats.md, "Citation keys").
+        taken: Keys of other entries. Upper and lower case are one, as for BibTeX; a, b, c and so on make a key new.
+
+    Raises:
+        InputError: The pattern has a name that does not exist, no name at all, or a character that no key may have.
+    """
+    return _free(_made(paper, _parsed(pattern)), {key.casefold() for key in taken})
+
+
+def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken: Collection[str] = ()) -> list[str]:
+    """A key for each paper, as `citation_key` makes it, without repeats; raises as that does."""
+    parts, used = _parsed(pattern), {key.casefold() for key in taken}
+    keys = []
+    for paper in papers:
+        keys.append(_free(_made(paper, parts), used))
+        used.add(keys[-1].casefold())
+    return keys
+
+
+def check_key(key: str) -> str:
+    """The key itself.
+
+    Raises:
+        InputError: It is empty, or has a character that no key may have, such as a comma.
+    """
+    if not key or not key.isprintable() or _NOT_IN_KEYS.search(key):
+        raise InputError(f"{key!r:.60} is no citation key", "Use letters, digits, and - _ : . / + without spaces.")
+    return key
+
+
+def _parsed(pattern: str) -> list[tuple[str, str]]:
+    """Pairs of a text and the name of the field after it, which may be empty."""
+    remedy = f"Names are {', '.join(f'{{{name}}}' for name in _FIELDS)}; the default is {DEFAULT_PATTERN}."
+    try:
+        parts = list(string.Formatter().parse(pattern))
+    except ValueError as error:
+        raise InputError(f"the pattern of citation keys {pattern!r:.60} is wrong: {error}", remedy) from error
+    for text, name, format_of, conversion in parts:
+        if name is not None and (name not in _FIELDS or format_of or conversion):
+            raise InputError(f"the pattern of citation keys {pattern!r:.60} has the unknown name {{{name}}}", remedy)
+        if text and (_NOT_IN_KEYS.search(text) or not text.isprintable()):
+            raise InputError(f"the pattern of citation keys {pattern!r:.60} has a character no key may have", remedy)
+    if not any(name for _, name, _, _ in parts):
+        raise InputError(f"the pattern of citation keys {pattern!r:.60} has no name in it", remedy)
+    return [(text, name or "") for text, name, _, _ in parts]
+
+
+def _made(paper: Paper, parts: list[tuple[str, str]]) -> str:
+    return "".join(text + (_FIELDS[name](paper) if name else "") for text, name in parts) or _NO_KEY
+
+
+def _free(base: str, taken: Collection[str]) -> str:
+    suffixes = itertools.chain(("",), string.ascii_lowercase, map("-{}".format, itertools.count(27)))
+    return next(key for suffix in suffixes if (key := base + suffix).casefold() not in taken)
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in _WORD.findall(_ascii(text)) if word.lower() not in _SKIPPED]
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _ascii(text: str) -> str:
+    return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()

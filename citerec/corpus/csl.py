@@ -1,0 +1,145 @@
+"""CSL-JSON, as Zotero and pandoc read and write it."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.corpus.bibtex_writer import each_entry
+from citerec.corpus.citation_keys import DEFAULT_PATTERN
+from citerec.corpus.json_lines import Line, RecordError, parsed
+from citerec.corpus.json_lists import list_values
+from citerec.corpus.kinds import Kind, kind_of
+from citerec.corpus.names import parts_of
+from citerec.corpus.plain import escaped, plain
+from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identified, year_in
+from citerec.corpus.tabular import searchable
+from citerec.corpus.values import read_external_id, read_list
+from citerec.errors import SourceError
+from citerec.groundwork.printable import one_line
+from citerec.records import Paper
+
+_REMEDY = 'Give one list of items, as Zotero and pandoc write it, or {"items": [...]}.'
+_SNIFFED_ITEMS = 20
+_VENUES = ("container-title", "event-title", "event", "collection-title", "publisher")
+_NAME = ("given", "dropping-particle", "non-dropping-particle", "family", "suffix")
+_WITH_COMMA = re.compile(r"[,;]")
+_TYPES: Mapping[Kind, str] = {
+    "article": "article-journal",
+    "conference": "paper-conference",
+    "preprint": "article",
+    "other": "document",
+}
+
+
+def read_csl(path: Path) -> Iterator[Line]:
+    """Yields the items of a CSL-JSON file. The item's id becomes the paper id; without one, the DOI or one made.
+
+    Raises:
+        SourceError: The file cannot be read, or is no JSON list.
+    """
+    values, total = list(list_values(path, _REMEDY)), path.stat().st_size
+    for position, value in enumerate(values, 1):
+        raw = value.text.encode("utf-8", "surrogatepass")
+        yield Line(value.line, parsed(raw, _parse), total * position // len(values))
+
+
+def is_csl(path: Path) -> bool:
+    """Whether a file is a JSON list with items of CSL."""
+    try:
+        for _, value in zip(range(_SNIFFED_ITEMS), list_values(path, _REMEDY), strict=False):
+            item = parsed(value.text.encode("utf-8", "surrogatepass"), dict)
+            if isinstance(item, dict) and isinstance(item.get("type"), str) and not item.keys().isdisjoint(_OF_ITEMS):
+                return True
+    except SourceError:  # it may be of another format
+        pass
+    return False
+
+
+_OF_ITEMS = {"title", "author", "issued", "container-title"}
+
+
+def _parse(item: dict[str, Any]) -> Paper:
+    names = read_list(item, "author") or read_list(item, "editor")
+    addresses = [_text(item, name) for name in ("number", "URL", "archive_location", "container-title")]
+    ids = {
+        "DOI": doi_in(_text(item, "DOI")) or next(filter(None, map(doi_of_address, addresses[1:])), ""),
+        "PubMed": read_external_id(item, "PMID") or "",
+        "ISBN": read_external_id(item, "ISBN") or "",
+        "ArXiv": next(filter(None, map(arxiv_in, addresses)), ""),
+    }
+    issued = item.get("issued")
+    paper = Paper(
+        paper_id="",
+        title=plain(_text(item, "title")),
+        abstract=plain(_text(item, "abstract")) or None,
+        year=year_in(orjson.dumps(issued).decode()) if issued else None,
+        venue=next((venue for name in _VENUES if (venue := plain(_text(item, name)))), None),
+        authors=tuple(filter(None, map(_name, names))),
+        external_ids={scheme: value for scheme, value in ids.items() if value},
+    )
+    return identified(searchable(paper), read_external_id(item, "id") or "")
+
+
+def _text(item: Mapping[str, Any], name: str) -> str:
+    """A text, or the first of a list of texts, as Crossref gives titles; numbers as text."""
+    value = item.get(name)
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if value is None:
+        return ""
+    if not isinstance(value, str | int | float):
+        raise RecordError(f"{name} is a {type(value).__name__}: {value!r:.60}")
+    return str(value)
+
+
+def _name(name: Any) -> str:
+    if isinstance(name, str):
+        return plain(name)
+    if not isinstance(name, dict):
+        raise RecordError(f"a name is a {type(name).__name__}: {name!r:.60}")
+    return plain(_text(name, "literal") or " ".join(filter(None, (_text(name, part) for part in _NAME))))
+
+
+def csl_items(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[dict[str, Any]]:
+    """An item of CSL-JSON for each paper, in order. The ids are citation keys, as in BibTeX.
+
+    Args:
+        papers: The papers.
+        pattern: Of keys that are made (docs/formats.md, "Citation keys").
+
+    Raises:
+        InputError: The pattern is wrong.
+    """
+    return each_entry(papers, pattern, _item)
+
+
+def _item(key: str, paper: Paper) -> dict[str, Any]:
+    kind, ids, arxiv = kind_of(paper), paper.external_ids, paper.external_ids.get("ArXiv")
+    item = {
+        "id": key,
+        "type": _TYPES[kind],
+        "title": _escaped(paper.title),
+        "author": [_parts(author) for author in paper.authors],
+        "publisher" if kind == "preprint" else "container-title": _escaped(paper.venue or ""),
+        "issued": {"date-parts": [[paper.year]]} if paper.year else None,
+        "DOI": ids.get("DOI"),
+        "PMID": ids.get("PubMed"),
+        "ISBN": ids.get("ISBN"),
+        "number": f"arXiv:{arxiv}" if arxiv else None,
+    }
+    return {name: value for name, value in item.items() if value}
+
+
+def _parts(author: str) -> dict[str, str]:
+    given, family, suffix = parts_of(author)
+    if not given or _WITH_COMMA.search(author):
+        return {"literal": _escaped(author)}
+    parts = {"family": family, "given": given, "suffix": suffix}
+    return {name: _escaped(part) for name, part in parts.items() if part}
+
+
+def _escaped(text: str) -> str:
+    return escaped(one_line(text))

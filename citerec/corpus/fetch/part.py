@@ -1,0 +1,308 @@
+"""One file of a release: fetched, unzipped and cut to size as it comes, and written whole or not at all."""
+
+import contextlib
+import functools
+import gzip
+import hashlib
+import io
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import orjson
+import platformdirs
+
+from citerec.corpus.fetch.cut import Found, PaperSieve, Sieve
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.releases.base import CORPORA, Corpus, RawRecord, RemoteFile
+from citerec.corpus.releases.web import ChangedError, Pace, Web, WebError
+from citerec.groundwork.hashing import file_digest
+from citerec.groundwork.writing import writing_file
+
+_TRIES = 6
+_TOLD_EVERY = 2000  # records
+_FRESH = 600  # seconds for which a link is taken to hold
+_BUFFER = 1 << 20
+# Level 1 takes a third of the time of 6, for files some fifth larger.
+_LEVEL = 1
+_LONGEST_LINE = 1 << 28
+
+
+class BrokenError(Exception):
+    """What came is not the whole file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A corpus on a server: its name, and the address if it is not the usual one."""
+
+    corpus: str
+    url: str | None = None
+
+    def open(self) -> Corpus:
+        """The corpus; one for each process."""
+        return _opened(self)
+
+
+@functools.lru_cache(maxsize=1)
+def _opened(place: Place) -> Corpus:
+    part = CORPORA[place.corpus]
+    # The manners are for public servers: one on this machine is asked without waiting.
+    if place.url and urlsplit(place.url).hostname in ("127.0.0.1", "localhost", "::1"):
+        return part(Web(patience=0.01), place.url)
+    pace = Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)
+    return part(Web(pace), place.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Where the files of a dataset are listed: in a release, or, if `since` is given, in the update from that one."""
+
+    place: Place
+    release: str
+    dataset: str
+    since: str | None = None
+
+    def files(self) -> list[RemoteFile]:
+        """The files, with fresh links; errors as for `Corpus.files`."""
+        corpus = self.place.open()
+        if self.since is None:
+            return corpus.files(self.release, self.dataset)
+        steps = corpus.updates(self.since, [self.dataset])
+        return [file for step in steps if step.end == self.release for file in (*step.upserts, *step.deletions)]
+
+    def link(self, file: RemoteFile, *, expired: bool) -> str:
+        """The address of a file, asked for anew if it is old or has expired."""
+        known = _links.get(self)
+        if expired or known is None or time.monotonic() - known[0] > _FRESH:
+            known = _links[self] = (time.monotonic(), {one.name: one.url for one in self.files()})
+        if file.name not in known[1]:
+            raise WebError(f"{self.place.corpus} has no {file.dataset}/{file.name} any more", "Begin again.")
+        return known[1][file.name]
+
+
+_links: dict[Listing, tuple[float, dict[str, str]]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What to do with the files of a dataset.
+
+    Attributes:
+        listing: Where their links are.
+        sieve: Which records are kept.
+        out: The folder to which the kept lines are written; None for a pass that only looks.
+        notes: The folder for ids found and bad records.
+    """
+
+    listing: Listing
+    sieve: Sieve
+    out: Path | None
+    notes: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a file is: bytes as they come, and its size, if known; records and bad ones, and what is wrong."""
+
+    bytes: int
+    size: int | None
+    read: int
+    bad: int
+    first_bad: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file that was read.
+
+    Attributes:
+        dataset: Its dataset.
+        name: Its name there.
+        format: What reads the file here.
+        bytes: Its size there.
+        read: Its good records.
+        kept: Those that were kept.
+        bad: Its bad records.
+        size: The size of the file here; 0 if nothing was kept: then there is none.
+        checksum: The file's, as "sha256:…".
+        found: The kinds of ids that were noted.
+        first_bad: What is wrong with the first bad record.
+    """
+
+    dataset: str
+    name: str
+    format: str
+    bytes: int
+    read: int
+    kept: int
+    bad: int
+    size: int = 0
+    checksum: str = ""
+    found: tuple[str, ...] = ()
+    first_bad: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file here: it is always compressed."""
+        return self.name if self.name.endswith(".gz") else f"{self.name}.gz"
+
+    def to_json(self) -> dict[str, Any]:
+        """The part as JSON."""
+        return asdict(self)
+
+    @classmethod
+    def of_json(cls, stated: dict[str, Any]) -> "Part":
+        """The part of `to_json`."""
+        return cls(**{**stated, "found": tuple(stated["found"])})
+
+
+def read_part(job: Job, file: RemoteFile) -> Iterator[Progress | Part]:
+    """Fetches a file and keeps what its job says. What came broken is fetched again, a few times.
+
+    Raises:
+        WebError: The file cannot be fetched, or comes broken again and again.
+    """
+    for failed in range(_TRIES):
+        try:
+            yield from _read_once(job, file)
+        except (BrokenError, ChangedError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+            reason = str(error)
+            time.sleep(job.listing.place.open().web.patience * 2**failed)
+        else:
+            return
+    raise WebError(
+        f"{file.dataset}/{file.name} came broken {_TRIES} times ({reason})",
+        "Try again later: it goes on with this file.",
+    )
+
+
+def _read_once(job: Job, file: RemoteFile) -> Iterator[Progress | Part]:
+    corpus, found = job.listing.place.open(), Found()
+    keeps = job.sieve.start()
+    read = kept = bad = 0
+    first_bad = ""
+    with contextlib.ExitStack() as stack:
+        stream = stack.enter_context(Stream(corpus, file, job.listing))
+        write = stack.enter_context(kept_lines(job.out / _zipped(file.name))) if job.out else lambda _line: None
+        quarantine = stack.enter_context(kept_lines(job.notes / f"{file.name}.bad"))
+        for record in records_of(corpus, file, stream, job.sieve):
+            if isinstance(record.records, BadRecord):
+                bad += 1
+                reason, beginning = record.records.reason, record.records.beginning
+                first_bad = first_bad or f"{file.dataset}/{file.name}, line {record.number}: {reason}"
+                row = {"shard": f"{file.dataset}/{file.name}", "line": record.number, "reason": reason}
+                quarantine(orjson.dumps({**row, "beginning": beginning}) + b"\n")
+            else:
+                read += 1
+                if keeps(record, found):
+                    kept += 1
+                    write(record.raw if record.raw.endswith(b"\n") else record.raw + b"\n")
+            if (read + bad) % _TOLD_EVERY == 0:
+                yield Progress(stream.bytes, stream.size, read, bad, first_bad)
+        stream.check(file)
+    for label, ids in found.items():
+        ids.save(job.notes / f"{file.name}.{label}")
+    size, checksum = 0, ""
+    if job.out and kept:
+        path = job.out / _zipped(file.name)
+        size, checksum = path.stat().st_size, f"sha256:{file_digest(path)}"
+    yield Part(
+        file.dataset, file.name, file.format, stream.bytes, read, kept, bad, size, checksum, tuple(found), first_bad
+    )
+
+
+def records_of(corpus: Corpus, file: RemoteFile, lines: Iterable[bytes], sieve: Sieve) -> Iterator[RawRecord]:
+    """The records of a file, as far as a sieve needs them."""
+    if isinstance(sieve, PaperSieve):
+        return corpus.papers(file, lines, sieve.filters)
+    return corpus.records(file, lines)
+
+
+def _zipped(name: str) -> str:
+    return name if name.endswith(".gz") else f"{name}.gz"
+
+
+@contextlib.contextmanager
+def kept_lines(path: Path) -> Iterator[Any]:
+    """What writes lines to a compressed file, which is there at the end if any were written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    with contextlib.ExitStack() as stack:
+        files: list[io.BufferedWriter] = []
+
+        def write(line: bytes) -> None:
+            if not files:
+                partial = stack.enter_context(writing_file(path))
+                raw = stack.enter_context(partial.open("wb"))
+                packed = stack.enter_context(gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0))
+                files.append(stack.enter_context(io.BufferedWriter(cast("Any", packed), _BUFFER)))
+            files[0].write(line)
+
+        yield write
+
+
+class Stream(io.RawIOBase):
+    """The lines of a file on a server, unzipped if its name ends in .gz.
+
+    Attributes:
+        bytes: How many bytes of it came.
+    """
+
+    def __init__(self, corpus: Corpus, file: RemoteFile, listing: Listing, most: int | None = None) -> None:
+        self.bytes, self._size, self._most = 0, file.bytes, most
+        self._digest = hashlib.new(file.checksum.partition(":")[0]) if file.checksum else None
+        self._web = corpus.web
+        self._chunks = corpus.chunks(file, lambda expired: listing.link(file, expired=expired))
+        self._rest = memoryview(b"")
+        zipped = io.BufferedReader(self, _BUFFER)
+        self._lines: Any = zipped
+        if file.name.endswith(".gz"):
+            self._lines = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=zipped)), _BUFFER)
+
+    @property
+    def size(self) -> int | None:
+        """Its size, if the source or the server says it."""
+        return self._size or self._web.size
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fills a buffer with the bytes that come next."""
+        if not self._rest and (self._most is None or self.bytes < self._most):
+            chunk = next(self._chunks, b"")
+            self.bytes += len(chunk)
+            if self._digest:
+                self._digest.update(chunk)
+            self._rest = memoryview(chunk)
+        size = min(len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
+
+    def __iter__(self) -> Iterator[bytes]:
+        while line := self._lines.readline(_LONGEST_LINE):
+            if len(line) == _LONGEST_LINE:
+                raise BrokenError("a line without end")
+            yield line
+
+    def check(self, file: RemoteFile) -> None:
+        """Raises an error unless the whole file came."""
+        if file.name.endswith(".gz") and not self.bytes:
+            raise BrokenError("nothing came")
+        if file.bytes is not None and self.bytes != file.bytes:
+            raise BrokenError(f"{self.bytes:,} of {file.bytes:,} bytes came")
+        if self._digest and file.checksum and self._digest.hexdigest() != file.checksum.partition(":")[2].lower():
+            raise BrokenError("its checksum is another one")
+
+    def close(self) -> None:
+        """Closes the connection."""
+        if not self.closed:
+            cast("Any", self._chunks).close()
+        super().close()

@@ -1,0 +1,198 @@
+"""OpenAlex: works, and the ids of works that are no longer there (docs/formats.md).
+
+A parser raises RecordError if an id is missing, or a field is of a type that cannot be read.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from citerec.corpus.json_lines import Line, RecordError, raw_lines, tried
+from citerec.corpus.plain import plain
+from citerec.corpus.references import arxiv_in, doi_in
+from citerec.corpus.values import read_count, read_external_id, read_list, read_plain, read_text, read_year
+from citerec.groundwork.printable import one_line
+from citerec.records import Citation, Deletion, Paper, Record
+
+_WORK = re.compile(r"(?:https?://(?:api\.|www\.)?openalex\.org/(?:works/)?)?([Ww]\d{1,15})/?")
+_ARXIV_DOI = re.compile(r"10\.48550/arxiv\.(.+)", re.IGNORECASE)
+_PUBMED = re.compile(r"(?:https?://(?:pubmed|www)\.ncbi\.nlm\.nih\.gov/(?:pubmed/)?)?(\d+)/?")
+_PUBMED_CENTRAL = re.compile(r"(?:https?://.*/articles/)?(?:PMC)?(\d+)/?", re.IGNORECASE)
+_HEADERS = (b"work_id,", b"merge_date,")
+
+
+def parse_paper(record: Mapping[str, Any]) -> list[Paper]:
+    """The paper of a work.
+
+    Returns:
+        Empty for what is no paper: paratext such as a table of contents, and works with neither title nor abstract.
+    """
+    paper = Paper(
+        paper_id=read_work_id(record.get("id")),
+        title=_title(record),
+        abstract=_abstract(record.get("abstract_inverted_index")),
+        year=_year(record),
+        venue=_venue(record),
+        authors=_authors(record),
+        fields_of_study=_fields(record),
+        citation_count=read_count(record, "cited_by_count"),
+        external_ids=_external_ids(record),
+    )
+    is_paratext = record.get("is_paratext") is True or record.get("type") == "paratext"
+    return [] if is_paratext or not (paper.title or paper.abstract) else [paper]
+
+
+def parse_work(record: Mapping[str, Any]) -> list[Record]:
+    """The paper of a work as `parse_paper` gives it, and a citation for each of its references, without a sentence.
+
+    What is no work among the references is left out.
+    """
+    paper = next(iter(parse_paper(record)), None)
+    if paper is None:
+        return []
+    references = record.get("referenced_works")
+    texts = references if isinstance(references, list) else []
+    found = (_WORK.fullmatch(one.strip()) for one in texts if isinstance(one, str))
+    cited_ids = dict.fromkeys(match[1].upper() for match in found if match)
+    cited_ids.pop(paper.paper_id, None)
+    return [paper, *(Citation(paper.paper_id, cited_id, citing_year=paper.year) for cited_id in cited_ids)]
+
+
+def is_work(record: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a work by its keys."""
+    return "referenced_works" in record or "abstract_inverted_index" in record
+
+
+def read_work_id(value: Any) -> str:
+    """The id of a work, as "W123"; RecordError if it is none."""
+    match = _WORK.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not match:
+        raise RecordError(f"id is no work of OpenAlex: {value!r:.60}")
+    return match[1].upper()
+
+
+def read_deleted(path: Path) -> Iterator[Line]:
+    """The deletions of a file of `deleted_ids.csv` or of merged ids; SourceError as for `raw_lines`."""
+    for number, raw, bytes_read in raw_lines(path):
+        if not is_header_of_deleted(raw):
+            yield Line(number, tried(lambda raw=raw: parse_deleted(raw), raw), bytes_read)  # type: ignore[misc]
+
+
+def is_deleted(path: Path) -> bool:
+    """Whether the first line of a file is the header of deleted or merged ids."""
+    return any(is_header_of_deleted(raw) for _, raw, _ in itertools.islice(raw_lines(path), 1))
+
+
+def is_header_of_deleted(raw: bytes) -> bool:
+    """Whether a line is the header of a file of deleted or merged ids."""
+    return raw.startswith(_HEADERS)
+
+
+def parse_deleted(raw: bytes) -> Deletion:
+    """The deletion of a line: `work_id,deleted_date`, or `merge_date,id,merge_into_id` of earlier snapshots."""
+    cells = raw.decode().strip().split(",")
+    if len(cells) not in (2, 3):
+        raise RecordError(f"{len(cells)} cells where deleted works have 2, and merged ones 3")
+    return Deletion("papers", read_work_id(cells[len(cells) - 2]))
+
+
+def _title(record: Mapping[str, Any]) -> str:
+    title = read_plain(record, "title") or read_plain(record, "display_name") or ""
+    # `citerec check` and readers go by titles: many that were retracted say so there, but not all.
+    if record.get("is_retracted") is True and title and "retract" not in title.lower():
+        return f"RETRACTED: {title}"
+    return title
+
+
+def _abstract(index: Any) -> str | None:
+    """The text of an inverted index: its words in the order of their positions.
+
+    A position may be missing, or have two words: the words that are there are written in order. Early files have the
+    index as text, and inside an object with its length.
+    """
+    if isinstance(index, str):
+        index = orjson.loads(index) if index.strip() else None
+    if isinstance(index, dict) and isinstance(index.get("InvertedIndex"), dict):
+        index = index["InvertedIndex"]
+    if index is None:
+        return None
+    if not isinstance(index, dict):
+        raise RecordError(f"abstract_inverted_index is a {type(index).__name__}, not an object")
+    placed = []
+    for word, positions in index.items():
+        for position in positions if isinstance(positions, list) else [positions]:
+            if not isinstance(position, int) or isinstance(position, bool):
+                raise RecordError(f"abstract_inverted_index has a position that is no whole number: {position!r:.60}")
+            placed.append((position, word))
+    placed.sort(key=lambda item: item[0])  # words of one position stay in the order of the index
+    return plain(one_line(" ".join(word for _, word in placed))) or None
+
+
+def _year(record: Mapping[str, Any]) -> int | None:
+    """The year of publication, unless it is 0, or later than the year after the record was last changed: an error."""
+    year = read_year(record, "publication_year")
+    changed = str(record.get("updated_date") or "")[:4]
+    return None if not year or (changed.isdecimal() and year > int(changed) + 1) else year
+
+
+def _venue(record: Mapping[str, Any]) -> str | None:
+    place = _object(record, "primary_location")
+    source = _object(place, "source") or _object(record, "host_venue")
+    return read_plain(source, "display_name") or read_plain(place, "raw_source_name")
+
+
+def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
+    names = (
+        read_plain(_object(author, "author"), "display_name") or read_plain(author, "raw_author_name")
+        for author in read_list(record, "authorships", dict)
+    )
+    return tuple(name for name in names if name)
+
+
+def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields of its topics, the primary one first; in records without topics, its concepts of level 0."""
+    topics = [_object(record, "primary_topic"), *read_list(record, "topics", dict)]
+    names = [read_text(_object(topic, "field"), "display_name") for topic in topics]
+    if not any(names):
+        concepts = read_list(record, "concepts", dict)
+        names = [read_text(concept, "display_name") for concept in concepts if concept.get("level") == 0]
+    return tuple(dict.fromkeys(filter(None, names)))
+
+
+def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
+    ids = _object(record, "ids")
+    doi = doi_in(read_external_id(record, "doi") or read_external_id(ids, "doi") or "")
+    found = {
+        "DOI": doi,
+        "MAG": read_external_id(ids, "mag"),
+        "PubMed": _inside(_PUBMED, read_external_id(ids, "pmid")),
+        "PubMedCentral": _inside(_PUBMED_CENTRAL, read_external_id(ids, "pmcid")),
+        "ArXiv": _inside(_ARXIV_DOI, doi) or _arxiv_of_places(record),
+    }
+    return {scheme: value for scheme, value in found.items() if value}
+
+
+def _arxiv_of_places(record: Mapping[str, Any]) -> str:
+    places = [_object(record, "primary_location"), *read_list(record, "locations", dict | None)]
+    addresses = itertools.product(filter(None, places), ("landing_page_url", "pdf_url"))
+    texts = (read_text(place, key) or "" for place, key in addresses)
+    return next(filter(None, map(arxiv_in, texts)), "")
+
+
+def _inside(pattern: "re.Pattern[str]", value: str | None) -> str:
+    match = pattern.fullmatch(value or "")
+    return match[1] if match else ""
+
+
+def _object(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """The object of a key; empty if it is null or missing. RecordError if it is another value."""
+    value = record.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise RecordError(f"{key} is a {type(value).__name__}, not an object: {value!r:.60}")
+    return value

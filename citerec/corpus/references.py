@@ -1,0 +1,114 @@
+"""What entries of bibliographies have in common: years and identifiers; and the identifiers of papers everywhere."""
+
+import hashlib
+import re
+from dataclasses import replace
+
+from citerec.corpus.citation_keys import citation_key
+from citerec.corpus.plain import unescaped
+from citerec.corpus.values import read_id
+from citerec.groundwork.printable import one_line
+from citerec.records import Paper
+
+ARXIV_DOI = "10.48550/arxiv."
+"""How the DOIs begin that arXiv gives to preprints, in small letters."""
+
+_YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
+_DOI_PREFIX = re.compile(r"(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*", re.IGNORECASE)
+# Zeros at the ends are missing where a program took the id for a number.
+_ARXIV = re.compile(
+    r"arxiv(?:\.org/(?:abs|pdf)/|:\s*)([a-z-]+(?:\.[A-Z]{2})?/\d{1,7}|\d{3,4}\.\d{1,5}(?!\d))", re.IGNORECASE
+)
+
+_ACL = re.compile(
+    r"(?:aclanthology\.org|aclweb\.org/anthology)/(?:[\w.-]+/)*"
+    r"([A-Z]\d\d-\d{4,5}|\d{4}\.[a-z0-9_]+-[a-z0-9]+\.\d+)(?:v\d+)?(?![\w-])"
+)
+
+_ANTHOLOGY = re.compile(r"(?:https?://(?:www\.)?aclanthology\.org/|acl:)(?P<id>[^\s/]+?)/?", re.IGNORECASE)
+_OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/)(?:works/)?(?P<id>w\d+)", re.IGNORECASE)
+_CORPUS_ID = re.compile(r"corpusid:\s*(?P<id>\d+)", re.IGNORECASE)
+_VERSION = re.compile(r"v\d+$")
+
+
+def year_in(text: str) -> int | None:
+    """The first year in a text such as "2010/05/01/", from 1500 to 2099; None if there is none."""
+    found = _YEAR.search(text)
+    return int(found[0]) if found else None
+
+
+def doi_in(text: str) -> str:
+    """A DOI without the address of its resolver."""
+    text = one_line(unescaped(text))
+    prefix = _DOI_PREFIX.match(text)
+    return text[prefix.end() :] if prefix else text
+
+
+def doi_of_address(address: str) -> str:
+    """The DOI of an address of doi.org; empty if it is another address."""
+    found = doi_in(address)
+    return found if found.startswith("10.") else ""
+
+
+def arxiv_in(text: str) -> str:
+    """The id in "arXiv:1706.03762" or in an address of arxiv.org, without its version; empty if there is none."""
+    found = _ARXIV.search(text)
+    return found[1] if found else ""
+
+
+def acl_in(address: str) -> str:
+    """The id in an address of the ACL Anthology, such as "2020.acl-main.1"; empty if it is another address."""
+    found = _ACL.search(address)
+    return found[1] if found else ""
+
+
+def names_of(paper: Paper) -> set[str]:
+    """The ids by which one may ask for a paper: its own, and those elsewhere, as `asked` writes them."""
+    other = {scheme.casefold(): value for scheme, value in paper.external_ids.items()}
+    found = {paper.paper_id}
+    for scheme in ("doi", "arxiv", "acl"):
+        if value := other.get(scheme):
+            found |= asked(value if scheme == "doi" else f"{scheme}:{value}")
+    return found
+
+
+def asked(line: str) -> set[str]:
+    """What an id that somebody wrote may be called: an id of the corpus, or a DOI, arXiv id or Anthology id.
+
+    Case, resolvers such as `https://doi.org/`, and the version of an arXiv id make no difference.
+    """
+    line = line.strip()
+    for form in (_CORPUS_ID, _OPENALEX):
+        if found := form.fullmatch(line):
+            return {found["id"].upper()}
+    if found := _ANTHOLOGY.fullmatch(line):
+        return {f"acl:{found['id'].casefold()}"}
+    if arxiv := arxiv_in(line):
+        return {f"arxiv:{arxiv.casefold()}"}
+    doi = (doi_of_address(line) or doi_in(line)).casefold()
+    if doi.startswith(ARXIV_DOI):
+        return {f"doi:{doi}", f"arxiv:{_VERSION.sub('', doi.removeprefix(ARXIV_DOI))}"}
+    return {f"doi:{doi}"} if doi.startswith("10.") and "/" in doi else {line}
+
+
+def keys_of(paper: Paper) -> frozenset[str]:
+    """The identifiers of a paper that are the same in every source: `doi:…`, `arxiv:…`, `acl:…`.
+
+    The DOI that arXiv gives to a preprint is none of them: the arXiv id is.
+    """
+    known = ("doi:", "arxiv:", "acl:")
+    names = names_of(paper) - {paper.paper_id}
+    return frozenset(one for one in names if one.startswith(known) and not one.startswith(f"doi:{ARXIV_DOI}"))
+
+
+def identified(paper: Paper, given: str) -> Paper:
+    """A paper under the id that its entry gives, else its DOI, else one made from its key, title, authors and year.
+
+    Raises:
+        RecordError: The id is too long, or has control characters.
+    """
+    name = "_".join((given or paper.external_ids.get("DOI", "")).split())
+    if not name:
+        whole = repr((paper.title, paper.authors, paper.year)).encode("utf-8", "surrogatepass")
+        name = f"{citation_key(paper)}-{hashlib.blake2b(whole, digest_size=4).hexdigest()}"
+    return replace(paper, paper_id=read_id({"id": name}, "id"))

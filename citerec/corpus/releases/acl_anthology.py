@@ -1,0 +1,69 @@
+"""The ACL Anthology: one BibTeX file of all its papers, made anew each day."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from citerec.corpus.anthology import entries, parse_entry
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.releases.base import CORPORA, Corpus, Dataset, RawRecord, Release, RemoteFile, Update
+from citerec.corpus.releases.dates import day_of
+from citerec.errors import InputError
+
+FORMAT = "acl-anthology"
+_FILE = "anthology+abstracts.bib.gz"
+
+
+@CORPORA.register
+class Anthology(Corpus):
+    """The papers of the ACL Anthology, with abstracts where it has them."""
+
+    name = "acl-anthology"
+    title = "ACL Anthology"
+    home = "https://aclanthology.org"
+    licence = "CC BY 4.0 (papers before 2016: CC BY-NC-SA 3.0)"
+    about = (
+        "Computational linguistics, complete, many with abstracts: some 120,000 papers, tens of MB compressed. The "
+        "file is made anew each day; an update fetches it again, and compares."
+    )
+    url = "https://aclanthology.org"
+    workers = 1
+
+    def releases(self) -> list[str]:
+        """The one release that is there: the day on which the file was made."""
+        return [self._newest()[0]]
+
+    def release(self, name: str | None = None) -> Release:
+        """The one release that is there; InputError if another is named."""
+        newest, size = self._newest(name)
+        papers = Dataset("papers", "BibTeX entries, with abstracts; volumes are left out", size)
+        terms = "CC BY 4.0 for papers since 2016; CC BY-NC-SA 3.0 for earlier ones. Other publishers keep their rights."
+        return Release(newest, (papers,), terms)
+
+    def files(self, release: str, dataset: str) -> list[RemoteFile]:
+        """The one file."""
+        _, size = self._newest(release)
+        return [RemoteFile(dataset, _FILE, FORMAT, f"{self.url_used}/{_FILE}", size)] if dataset == "papers" else []
+
+    def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
+        """The whole file again, if it is newer: it does not say what has changed."""
+        newest, _ = self._newest()
+        if newest <= since or "papers" not in datasets:
+            return []
+        return [Update(since, newest, tuple(self.files(newest, "papers")), (), is_whole=True)]
+
+    def records(self, _file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
+        """The entries; volumes have no records."""
+        for number, raw in entries(lines):
+            found = parse_entry(raw)
+            bad = next((record for record in found if isinstance(record, BadRecord)), None)
+            good = tuple(record for record in found if not isinstance(record, BadRecord))
+            yield RawRecord(number, raw, bad or good)
+
+    def _newest(self, release: str | None = None) -> tuple[str, int | None]:
+        headers = self.web.headers(f"{self.url_used}/{_FILE}")
+        newest, size = day_of(headers), headers.get("Content-Length", "")
+        if release and release != newest:
+            raise InputError(
+                f"the ACL Anthology has no release {release!r}: there is only that of {newest}",
+                f"Get {newest}; or bring an earlier corpus up to date with `citerec corpus update`.",
+            )
+        return newest, int(size) if size.isdecimal() else None

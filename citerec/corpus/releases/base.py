@@ -1,0 +1,225 @@
+"""The interface of corpora that can be fetched, and their registry.
+
+A corpus is one module of `citerec.corpus.releases` (or an entry point of the group `citerec.corpora` in another
+package) with a subclass of `Corpus` that registers itself:
+
+    @CORPORA.register
+    class Anthology(Corpus):
+        name = "acl-anthology"
+        ...
+
+It can then be named in `citerec corpus list | show | get | update`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from citerec.corpus.json_lines import BadRecord, json_object, parsed
+from citerec.corpus.releases.web import Link, Web
+from citerec.groundwork.registry import Registry
+from citerec.records import Filters, Record
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file of a release.
+
+    Attributes:
+        dataset: The dataset to which it belongs: "papers".
+        name: Its name here, unique in its dataset and the same whenever the release is listed, such as "000.jsonl.gz".
+        format: What reads it once it is here: a name of `citerec.corpus.sources.READERS`.
+        url: Its address, which may expire.
+        bytes: Its size there, compressed as it comes; None if the source does not say.
+        records: How many records it has; None if the source does not say.
+        checksum: Its checksum there, as "md5:…" or "sha256:…"; None if the source gives none.
+    """
+
+    dataset: str
+    name: str
+    format: str
+    url: str
+    bytes: int | None = None
+    records: int | None = None
+    checksum: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """A part of a release, such as `papers` or `abstracts`.
+
+    Attributes:
+        name: Its name.
+        about: What it holds, in a sentence.
+        bytes: Its size in bytes, compressed; None if unknown. Sizes known only roughly, from earlier releases, count.
+        is_default: Whether it is fetched if no dataset is named.
+    """
+
+    name: str
+    about: str
+    bytes: int | None = None
+    is_default: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A state of a corpus: its name, which sorts by time where it is a date, its datasets, and the terms of use."""
+
+    name: str
+    datasets: tuple[Dataset, ...]
+    terms: str
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What changed from one release to a later one. All upserts come before all deletions.
+
+    Attributes:
+        begin: The release before.
+        end: The release after.
+        upserts: Files of new and changed records.
+        deletions: Files of deleted ones; their formats read `citerec.records.Deletion`.
+        is_whole: Whether the upserts are all records of the later release, changed or not. Those that are not among
+            them were deleted: the source does not say what it changed.
+    """
+
+    begin: str
+    end: str
+    upserts: tuple[RemoteFile, ...]
+    deletions: tuple[RemoteFile, ...]
+    is_whole: bool = False
+
+
+class RawRecord(NamedTuple):
+    """A record as its source writes it, in one line or several, and what citerec reads in it.
+
+    Attributes:
+        number: Its line, from 1.
+        raw: Its bytes, as they are kept; with the end of the last line.
+        records: What it holds, such as a paper and its citations; or why it cannot be read.
+        language: The language of the paper as a code ("en"), where the source says so.
+        paper_id: In a dataset of `Corpus.joins`: the paper for which it is kept; None if it is of use for none.
+            `records` may then be empty, which saves time. Elsewhere the id of a paper that `Corpus.papers` left unread.
+        key: In a dataset whose deletions do not name papers, such as S2AG's citations: its own id.
+    """
+
+    number: int
+    raw: bytes
+    records: tuple[Record, ...] | BadRecord
+    language: str | None = None
+    paper_id: str | None = None
+    key: str | None = None
+
+
+class Corpus(ABC):
+    """A source of papers in releases.
+
+    Attributes:
+        name: Its name on the command line.
+        title: Its full name.
+        home: Where people read about it.
+        licence: Under which licence it is, in a few words; `Release.terms` may say more.
+        about: What it holds, and how much, in a sentence or two.
+        key: The environment variable of the key; empty if none is needed.
+        url: The address of its interface, by default; `--url` gives another.
+        workers: How many files may be fetched at once.
+        pause: Seconds between two requests to the interface; files are fetched without waiting.
+        joins: Datasets whose records are kept only for papers that are kept; they are read after the others.
+        says_language: Whether `RawRecord.language` is known.
+        citations: The dataset whose records hold citations; empty if there is none. It may be that of the papers.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    home: ClassVar[str]
+    licence: ClassVar[str]
+    about: ClassVar[str]
+    key: ClassVar[str] = ""
+    url: ClassVar[str]
+    workers: ClassVar[int] = 4
+    pause: ClassVar[float] = 0.0
+    joins: ClassVar[frozenset[str]] = frozenset()
+    says_language: ClassVar[bool] = False
+    citations: ClassVar[str] = ""
+
+    def __init__(self, web: Web, url: str | None = None) -> None:
+        self.web = web
+        self.url_used = (url or self.url).rstrip("/")
+
+    @abstractmethod
+    def releases(self) -> list[str]:
+        """The names of its releases, oldest first.
+
+        Raises:
+            WebError: The server does not answer, or answers something else.
+        """
+
+    @abstractmethod
+    def release(self, name: str | None = None) -> Release:
+        """A release; the newest one by default. Errors as for `releases`; InputError if there is none of this name."""
+
+    @abstractmethod
+    def files(self, release: str, dataset: str) -> list[RemoteFile]:
+        """The files of a dataset, with fresh addresses. Errors as for `release`; InputError if a key is missing."""
+
+    @abstractmethod
+    def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
+        """What changed after a release, in order; empty if it is the newest. Errors as for `files`."""
+
+    def headers(self, _file: RemoteFile) -> Mapping[str, str]:
+        """Further headers with which a file is fetched; none by default."""
+        return {}
+
+    def removal(self, _dataset: str, key: str) -> tuple[str, bytes]:
+        """What deletes a record: the format of such files, a name of `READERS`, and the line with its key.
+
+        By default the key is the id of a paper, which is removed with its texts.
+        """
+        return "removed", f"{key}\n".encode()
+
+    def chunks(self, file: RemoteFile, link: Link) -> Iterator[bytes]:
+        """The bytes of a file as they come. Where an interface answers in pages, the pages together are the file.
+
+        Args:
+            file: The file.
+            link: Gives its address, as for `Web.chunks`.
+
+        Raises:
+            ChangedError: What was read is worth nothing: begin with this file again.
+            WebError: The file cannot be fetched.
+        """
+        return self.web.chunks(link, self.headers(file))
+
+    @abstractmethod
+    def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
+        """The records of a file, from its lines, unzipped; it must not read ahead more than a record."""
+
+    def papers(self, file: RemoteFile, lines: Iterable[bytes], _filters: Filters) -> Iterator[RawRecord]:
+        """As `records`, for papers. Of those that surely do not pass the filters, the id is enough: that saves time."""
+        return self.records(file, lines)
+
+
+def json_records(
+    lines: Iterable[bytes],
+    parse: Callable[[dict[str, Any]], Record | Sequence[Record]],
+    language: Callable[[dict[str, Any]], str | None] = lambda _: None,
+) -> Iterator[RawRecord]:
+    """`Corpus.records` for JSON Lines: `parse` makes one record of an object, or several, or raises RecordError."""
+
+    def read(value: dict[str, Any]) -> tuple[tuple[Record, ...], str | None]:
+        found = parse(value)
+        return (tuple(found) if isinstance(found, Sequence) else (found,)), language(value)
+
+    for number, raw in enumerate(lines, 1):
+        if raw.isspace():
+            continue
+        made = parsed(raw, lambda value: read(json_object(value)))
+        if isinstance(made, BadRecord):
+            yield RawRecord(number, raw, made)
+        else:
+            yield RawRecord(number, raw, *made)
+
+
+CORPORA: Registry[type[Corpus]] = Registry("corpus", "citerec.corpus.releases")
+"""The corpora that can be fetched, by name."""

@@ -1,0 +1,263 @@
+"""HTTP with the manners that public sources ask for: a steady pace, retries, Retry-After, and going on by Range."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+from filelock import FileLock
+
+from citerec.errors import CiterecError
+from citerec.version import __version__
+
+if TYPE_CHECKING:
+    from requests import Response, Session
+
+AGENT = f"citerec/{__version__}"
+_TRIES = 6
+_BUSY = (429, 500, 502, 503, 504)
+_EXPIRED = (401, 403)  # of a link that was signed for a while
+_LONGEST_WAIT = 600  # seconds that a server may ask us to wait
+_SECONDS = (10, 60)  # to connect; between two parts of an answer
+_CHUNK = 1 << 18
+
+Value = TypeVar("Value")
+Link = Callable[[bool], str]
+"""The address of a file; called with True if the last one has expired, so that it must be asked for anew."""
+
+
+class WebError(CiterecError):
+    """A server does not answer, refuses, or answers something else than it should.
+
+    Attributes:
+        status: The number of its answer; None if it gave none.
+    """
+
+    status: int | None = None
+
+
+class ChangedError(WebError):
+    """A file changed on the server while it was read: what was read of it is worth nothing."""
+
+
+class Pace:
+    """Waits so that all processes of this user together send at most one request in some seconds.
+
+    Args:
+        seconds: The least time between the beginnings of two requests; 0 for no limit.
+        place: A file whose time of change is that of the last request.
+    """
+
+    def __init__(self, seconds: float, place: Path) -> None:
+        self._seconds, self._place = seconds, place
+
+    def wait(self) -> None:
+        """Returns when a request may be sent."""
+        if not self._seconds:
+            return
+        self._place.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{self._place}.lock"):
+            with contextlib.suppress(FileNotFoundError):
+                since = time.time() - self._place.stat().st_mtime
+                time.sleep(min(self._seconds, max(0.0, self._seconds - since)))
+            self._place.touch()
+
+
+class Web:
+    """Asks servers. Use one per process.
+
+    Args:
+        pace: Waits before each request of `answer` and `json`; files are fetched without waiting.
+        patience: Seconds before the second try; each further one waits twice as long. Retry-After comes first.
+
+    Attributes:
+        size: The size in bytes of the file that is being fetched; None if the server does not say it.
+    """
+
+    def __init__(self, pace: Pace | None = None, *, patience: float = 1.0) -> None:
+        self._pace, self.patience = pace, patience
+        self.size: int | None = None
+        self._opened: Session | None = None
+
+    def json(
+        self, url: str, parameters: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> Any:
+        """The JSON value that a server answers; an answer that breaks off or is none is asked for again.
+
+        Errors as for `answer`.
+        """
+        import orjson
+
+        def ask() -> Any:
+            try:
+                return orjson.loads(self.answer(url, parameters, headers).content)
+            except orjson.JSONDecodeError:
+                raise WebError(f"{_host(url)} answered something else than JSON", "Try again later.") from None
+
+        return self.again(ask)
+
+    def again(self, ask: Callable[[], Value]) -> Value:
+        """What a function gets from a server; it is called again, some times, where a WebError has no status."""
+        for failed in range(_TRIES - 1):
+            try:
+                return ask()
+            except WebError as error:
+                if error.status is not None:
+                    raise
+                time.sleep(self.patience * 2**failed)
+        return ask()
+
+    def answer(
+        self, url: str, parameters: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> "Response":
+        """The answer to a GET.
+
+        Raises:
+            WebError: The server cannot be reached, or refuses.
+        """
+        if self._pace:
+            self._pace.wait()
+        with failures(url):
+            response = self._session.get(url, params=parameters, headers=dict(headers or {}), timeout=_SECONDS)
+        if not response.ok:
+            raise refused(url, response.status_code)
+        return response
+
+    def headers(self, url: str) -> Mapping[str, str]:
+        """The headers of a file, by HEAD, without the file; errors as for `answer`."""
+        if self._pace:
+            self._pace.wait()
+        with failures(url):
+            asked = {"Accept-Encoding": "identity"}  # the size as `chunks` gives it
+            response = self._session.head(url, headers=asked, timeout=_SECONDS, allow_redirects=True)
+        if not response.ok:
+            raise refused(url, response.status_code)
+        return response.headers
+
+    def chunks(self, link: Link, headers: Mapping[str, str] | None = None) -> Iterator[bytes]:
+        """The bytes of a file, as they come; `size` has its size from then on.
+
+        Where the connection breaks it goes on at the next byte. It gives up after some failures without a byte between
+        them. At the end it asks for what comes after the last byte: a proxy may have cut an answer and its length, and
+        a gzip file of several members may have been cut between two of them.
+
+        Raises:
+            ChangedError: The file has changed meanwhile: begin again.
+            WebError: The file cannot be fetched.
+        """
+        import requests
+        import urllib3
+
+        done, tag, failed, self.size = 0, None, 0, None
+        came = False
+        url = link(False)
+        while True:
+            asked = {"Accept-Encoding": "identity", **(headers or {})}
+            if done:
+                asked |= {"Range": f"bytes={done}-"} | ({"If-Range": tag} if tag and not tag.startswith("W/") else {})
+            before = done
+            try:
+                with self._session.get(url, headers=asked, timeout=_SECONDS, stream=True) as response:
+                    if response.status_code in _EXPIRED and failed < _TRIES:
+                        url = link(True)
+                        failed += 1
+                        continue
+                    if response.status_code == 416 and done:
+                        return
+                    if came and response.status_code == 200:
+                        return  # the server knows no ranges, so that nothing more can be learnt
+                    if not response.ok:
+                        raise refused(url, response.status_code)
+                    tag = _same_file(response, url, done, tag, came=came)
+                    skipped = done if response.status_code == 200 else 0  # the server knows no ranges
+                    if (length := response.headers.get("Content-Length", "")).isdigit():
+                        self.size = int(length) + done - skipped
+                    # Not `iter_content`: it would unzip what a server calls an encoding, and Range counts zipped bytes.
+                    for chunk in response.raw.stream(_CHUNK, decode_content=False):
+                        fresh = chunk[skipped:]
+                        skipped -= len(chunk) - len(fresh)
+                        if fresh:
+                            done += len(fresh)
+                            yield fresh
+                    whole = response.headers.get("Content-Range", "").rpartition("/")[2]
+                    if (whole.isdigit() and done >= int(whole)) or (came and done == before):
+                        return
+                    came = True
+            except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
+                failed = 1 if done > before else failed + 1
+                if failed >= _TRIES:
+                    raise _unreachable(url, error) from error
+                time.sleep(self.patience * 2 ** (failed - 1))
+
+    @property
+    def _session(self) -> "Session":
+        if self._opened is None:
+            import requests
+            from requests.adapters import HTTPAdapter
+            from urllib3.util import Retry
+
+            retry = Retry(
+                _TRIES,
+                status_forcelist=_BUSY,
+                backoff_factor=self.patience,
+                raise_on_status=False,
+                retry_after_max=_LONGEST_WAIT,
+                redirect=5,
+            )
+            self._opened = requests.Session()
+            self._opened.headers["User-Agent"] = AGENT
+            for scheme in ("http://", "https://"):
+                self._opened.mount(scheme, HTTPAdapter(max_retries=retry))
+        return self._opened
+
+
+@contextlib.contextmanager
+def failures(url: str) -> Iterator[None]:
+    """Turns failures of `requests` into a WebError."""
+    import requests
+
+    try:
+        yield
+    except requests.RequestException as error:
+        raise _unreachable(url, error) from error
+
+
+def refused(url: str, status: int) -> WebError:
+    """The error for an answer that is none; `status` is its number."""
+    known = {
+        401: "The key is missing or wrong.",
+        403: "The key is missing or wrong, or this address may not be read.",
+        404: "There is no such thing there.",
+        429: "It is asked too often: wait some minutes, or use a key of your own.",
+    }
+    error = WebError(
+        f"{_host(url)} answered {status}", known.get(status, "Try again later: it goes on where it stopped.")
+    )
+    error.status = status
+    return error
+
+
+def _unreachable(url: str, error: Exception) -> WebError:
+    reason = type(error).__name__
+    return WebError(
+        f"{_host(url)} cannot be reached ({reason})",
+        "Is there a network? Run the same command again: it goes on where it stopped.",
+    )
+
+
+def _same_file(response: "Response", url: str, done: int, tag: str | None, *, came: bool) -> str | None:
+    """The tag of a file; ChangedError if it is another one than before.
+
+    What seemed whole and had no tag, where the file has one, was a page that said something else.
+    """
+    found = response.headers.get("ETag") or response.headers.get("Last-Modified")
+    begin = response.headers.get("Content-Range", f"bytes {done}-").removeprefix("bytes ").partition("-")[0]
+    if (found and found != tag and (came or (done and tag))) or (response.status_code == 206 and begin != str(done)):
+        raise ChangedError(f"{_host(url)} has another file there than before", "Begin with this file again.")
+    return found or tag
+
+
+def _host(url: str) -> str:
+    return urlsplit(url).netloc or url

@@ -1,0 +1,119 @@
+"""The bibliography of a draft: its BibTeX entries, which papers of an index they are, and new entries."""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from citerec.corpus.bibtex_writer import bibtex_entry, own_key
+from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_key
+from citerec.corpus.titles import alike, normalised
+from citerec.drafts.entries import read_entries
+from citerec.drafts.files import Files
+from citerec.records import Paper
+
+_COMPARED = 10  # entries whose titles share most words with that of a paper
+
+Matcher = Callable[[Mapping[str, Paper]], Mapping[str, str]]
+"""Ids in an index of entries, by key; those that the index lacks are left out."""
+
+
+class Bibliography:
+    """The entries of `.bib` files. New ones go to the end of the first file, which is made if it is missing.
+
+    Args:
+        paths: The files.
+        files: Where they are read, and changed.
+        match: Finds the papers of entries.
+        pattern: Of new keys (docs/formats.md, "Citation keys").
+
+    Attributes:
+        entries: Each entry as a paper, by key.
+        ids: The paper of the index that an entry is, by key, as far as somebody asked.
+        unreadable: What is wrong with entries that cannot be read, each with its file and line.
+
+    Raises:
+        InputError: A file cannot be read, or the pattern is wrong.
+    """
+
+    def __init__(
+        self, paths: Sequence[Path], files: Files, match: Matcher | None = None, pattern: str = DEFAULT_PATTERN
+    ) -> None:
+        self.path, self._files, self._pattern = paths[0], files, pattern
+        citation_key(Paper(""), pattern)
+        read = read_entries([path for path in paths if files.exists(path)], files)
+        for _, error in read.lost:
+            raise error
+        self.entries: dict[str, Paper] = {entry.paper.paper_id: entry.paper for entry in read.entries}
+        self.unreadable = [f"{one.path}:{one.line}: {one.reason}" for one in read.unread]
+        self.ids: dict[str, str] = {}
+        self._match, self._matched = match, set[str]()
+        self._looked_up: dict[str, str | None] = {}
+
+    def papers_of(self, keys: Iterable[str]) -> dict[str, str]:
+        """The papers of the index that the entries of some keys are, by key."""
+        wanted = [key for key in dict.fromkeys(keys) if key in self.entries]
+        if self._match and (new := {key: self.entries[key] for key in wanted if key not in self._matched}):
+            self.ids = {**self.ids, **self._match(new)}  # a new dictionary: another thread may be reading the old one
+            self._matched |= new.keys()
+        return {key: self.ids[key] for key in wanted if key in self.ids}
+
+    def key_of(self, paper: Paper) -> str | None:
+        """The key under which a paper of the index has an entry; None if it has none."""
+        for key, paper_id in self.ids.items():
+            if paper_id == paper.paper_id:
+                return key
+        if paper.paper_id not in self._looked_up:
+            self._looked_up[paper.paper_id] = self._entry_of(paper)
+        return self._looked_up[paper.paper_id]
+
+    def _entry_of(self, paper: Paper) -> str | None:
+        near = Counter(key for word in normalised(paper.title) for key in self._with_word.get(word, ()))
+        keys = [key for key, _ in near.most_common(_COMPARED)]
+        rated = [(alike(self.entries[key], paper), key) for key in keys]
+        score, key = max(rated, key=lambda each: each[0], default=(0.0, ""))  # the first of several
+        return key if score else None
+
+    @cached_property
+    def _with_word(self) -> dict[str, list[str]]:
+        """The keys of the entries whose titles have a word."""
+        found: dict[str, list[str]] = {}
+        for key, entry in self.entries.items():
+            for word in normalised(entry.title):
+                found.setdefault(word, []).append(key)
+        return found
+
+    def key_for(self, paper: Paper, taken: Collection[str] = ()) -> str:
+        """The key of a paper; if it has no entry, the key of a new one, which is none of the keys that are taken."""
+        if key := self.key_of(paper):
+            return key
+        used = {key.casefold() for key in (*self.entries, *taken)}
+        key = own_key(paper) or ""
+        return key if key and key.casefold() not in used else citation_key(paper, self._pattern, used)
+
+    def addition(self, paper: Paper, key: str) -> str:
+        """What goes to the end of the first file to add an entry.
+
+        Raises:
+            InputError: The file cannot be read.
+        """
+        text = self._files.text(self.path) if self._files.exists(self.path) else ""
+        end = "\r\n" if "\r\n" in text else "\n"
+        before = "" if not text or text.endswith(2 * end) else end if text.endswith("\n") else 2 * end
+        entry = bibtex_entry(paper, key).strip().replace("\r\n", "\n").replace("\n", end)
+        return f"{before}{entry}{end}"
+
+    def add(self, paper: Paper) -> str:
+        """The key of a paper; if it has no entry, one is added.
+
+        Raises:
+            InputError: The encoding of the file lacks a character of the entry.
+        """
+        if key := self.key_of(paper):
+            return key
+        key = self.key_for(paper)
+        size = len(self._files.text(self.path)) if self._files.exists(self.path) else 0
+        self._files.change(self.path, size, size, self.addition(paper, key))
+        self.entries[key], self.ids[key] = paper, paper.paper_id
+        self._matched.add(key)
+        return key

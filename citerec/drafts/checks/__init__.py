@@ -1,0 +1,1 @@
+"""What a draft is checked for: one function a check (`base.py` says what a check is)."""

@@ -1,0 +1,189 @@
+"""The files of a draft: as they were read, and as they will be."""
+
+import codecs
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from citerec.errors import InputError
+from citerec.groundwork.writing import write_together
+
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    codecs.BOM_UTF32_LE: "utf-32-le",  # before UTF-16's, which it begins with
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+_DECLARED = re.compile(
+    rb"\\usepackage\s*\[\s*(?P<inputenc>[\w-]+)\s*\]\s*\{inputenc\}|%\s*!TEX\s+encoding\s*=\s*(?P<tex>[\w-]+)|"
+    rb"-\*-.{0,80}coding:\s*(?P<emacs>[\w-]+)",
+    re.IGNORECASE,
+)
+_NAMES = {"ansinew": "cp1252", "applemac": "mac-roman", "utf8x": "utf-8", "isolatin": "latin-1"}
+_HEAD = 1 << 14  # bytes in which an encoding is declared
+
+
+class _File(NamedTuple):
+    data: bytes
+    text: str
+    encoding: str
+
+
+class Files:
+    r"""The texts of files, which can be changed, compared and written.
+
+    Args:
+        encoding: Of all files; by default a byte-order mark says, or the file is UTF-8, or LaTeX's `inputenc` says.
+        texts: Texts of files that differ from the disk, such as those of an editor; they are never written.
+        disk: Whether files are read from the disk. Without it there are only `texts`, and `\input` finds nothing else.
+    """
+
+    def __init__(
+        self, encoding: str | None = None, texts: Mapping[Path, str] | None = None, *, disk: bool = True
+    ) -> None:
+        if encoding is not None:
+            try:
+                "".encode(encoding)
+            except (LookupError, UnicodeError) as error:
+                raise InputError(f"Python knows no encoding {encoding!r}", "Give one such as latin-1.") from error
+        self._encoding, self._disk = encoding, disk
+        self._given = {self._place(path): text for path, text in (texts or {}).items()}
+        self._read: dict[Path, _File] = {}
+        self._changed: dict[Path, str] = {}
+
+    def text(self, path: Path) -> str:
+        """The text of a file with its ends of lines, as it is now: with the changes so far.
+
+        Raises:
+            InputError: It cannot be read, or not in its encoding.
+        """
+        place = self._place(path)
+        if place in self._changed:
+            return self._changed[place]
+        if place in self._given:
+            return self._given[place]
+        if not self._disk and place not in self._read:
+            raise InputError(f"there is no file {path}", "Give its text.")
+        if place not in self._read:
+            self._read[place] = self._file(path)
+        return self._read[place].text
+
+    def change(self, path: Path, start: int, end: int, new: str) -> None:
+        """Replaces some characters of a file; a file that is missing begins empty.
+
+        Raises:
+            InputError: The file cannot be read, or its encoding lacks a character of the new text.
+        """
+        place = self._place(path)
+        if not self.exists(path):
+            self._read.setdefault(place, _File(b"", "", self._encoding or "utf-8"))
+        text = self.text(path)
+        if place in self._read:
+            self._encoded(place, new)
+        self._changed[place] = text[:start] + new + text[end:]
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is such a file, on the disk or among what was given or changed."""
+        return self._has(path, Path.exists)
+
+    def is_file(self, path: Path) -> bool:
+        """The same, but no for a directory."""
+        return self._has(path, Path.is_file)
+
+    @property
+    def changed(self) -> tuple[Path, ...]:
+        """The files that differ from what was read."""
+        return tuple(path for path, text in self._changed.items() if text != self._before(path))
+
+    def diff(self) -> str:
+        """What changed, as a unified diff."""
+        parts = []
+        for path in self.changed:
+            before, after = (text.splitlines(keepends=True) for text in (self._before(path), self._changed[path]))
+            for line in difflib.unified_diff(before, after, _named(path), _named(path)):
+                parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
+        return "".join(parts)
+
+    def write(self, *, keep_old: bool = False) -> None:
+        """Writes all changed files, or none; with `keep_old`, the first version of each stays as `NAME.orig`.
+
+        Raises:
+            InputError: A file was changed by others since it was read.
+            BuildError: A file cannot be written.
+        """
+        new = {path: self._encoded(path, self._changed[path]) for path in self.changed if path in self._read}
+        for path in new:
+            if (path.read_bytes() if path.exists() else b"") != self._read[path].data:
+                raise InputError(f"{path} was changed while it was open", "Nothing was written. Start again.")
+        originals = {path.with_name(f"{path.name}.orig"): self._read[path].data for path in new} if keep_old else {}
+        write_together({path: data for path, data in originals.items() if not path.exists()} | new)
+        for path, data in new.items():
+            self._read[path] = self._read[path]._replace(data=data, text=self._changed.pop(path))
+
+    def _has(self, path: Path, on_disk: Callable[[Path], bool]) -> bool:
+        place = self._place(path)
+        return place in self._changed or place in self._given or (self._disk and on_disk(place))
+
+    def _place(self, path: Path) -> Path:
+        # Following symbolic links would read the disk.
+        return path.resolve() if self._disk else path
+
+    def _before(self, path: Path) -> str:
+        return self._given[path] if path in self._given else self._read[path].text
+
+    def _encoded(self, path: Path, text: str) -> bytes:
+        encoding = self._read[path].encoding
+        try:
+            return text.encode(encoding)
+        except UnicodeError as error:
+            sign = repr(text[error.start]) if isinstance(error, UnicodeEncodeError) else "such text"
+            raise InputError(f"{path} is {encoding}, which has no {sign}", "Save it as UTF-8.") from error
+
+    def _file(self, path: Path) -> _File:
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            remedy = "Check its name." if isinstance(error, FileNotFoundError) else "Give a text file."
+            raise InputError(f"cannot read {path}: {error.strerror or error}", remedy) from error
+        encoding = self._encoding_of(data)
+        try:
+            text = data.decode(encoding)
+        except UnicodeError as error:
+            where = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
+            raise InputError(
+                f"{path} is not {encoding.upper()}{where}",
+                "Name its encoding: --encoding latin-1. Or save it as UTF-8.",
+            ) from error
+        if not _keeps(text, encoding, data):
+            raise InputError(f"{path} cannot be kept byte for byte as {encoding}", "Save it as UTF-8.")
+        return _File(data, text, encoding)
+
+    def _encoding_of(self, data: bytes) -> str:
+        marked = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
+        if self._encoding or marked:
+            return self._encoding or str(marked)
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError:
+            if declared := _DECLARED.search(data[:_HEAD]):
+                name = declared[declared.lastgroup or 0].decode().lower()
+                if _keeps("", name := _NAMES.get(name, name), b""):
+                    return codecs.lookup(name).name
+        return "utf-8"
+
+
+def _keeps(text: str, encoding: str, data: bytes) -> bool:
+    """Whether the text has these bytes in an encoding; not if there is none of this name for texts."""
+    try:
+        return text.encode(encoding) == data
+    except (LookupError, UnicodeError):
+        return False
+
+
+def _named(path: Path) -> str:
+    """A path as a person would type it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -1,0 +1,211 @@
+"""What retrievers that ask a web service have in common."""
+
+import contextlib
+import os
+import re
+import threading
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+
+from pydantic import Field
+
+from citerec.contexts.topic import Topic
+from citerec.corpus.json_lines import RecordError
+from citerec.corpus.titles import plain_title
+from citerec.errors import QueryError, SettingsError
+from citerec.records import NO_FILTERS, Filters, Match, Paper
+from citerec.retrieve.base import Retriever, check_asked
+from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.live.service import Name, Service
+from citerec.retrieve.live.words import words_of
+from citerec.settings import PartSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from citerec.retrieve.opened import OpenIndex
+
+ADDRESS = r"^https?://[\w.-]+(:\d+)?(/\S*)?$"
+"""The pattern of addresses of services."""
+PAGE = 100
+"""Papers of one request: as many as both services allow."""
+
+_KEPT_IDS = 1 << 16
+_BEGINNING, _ENDING = 4, 3  # letters that two forms of a word share at least, and in which they may differ
+
+Found = TypeVar("Found")
+
+
+class LiveSettings(PartSettings):
+    """How a web service is asked."""
+
+    url: str
+    depth: int = Field(default=PAGE, ge=1, le=1000, description="how many papers are read for one query at most")
+    pace: float = Field(default=1.0, ge=0, le=3600, description="seconds between two requests of this computer")
+    timeout: float = Field(default=30.0, gt=0, le=3600, description="seconds to wait for an answer")
+    tries: int = Field(default=3, ge=1, le=10, description="how often a busy service is asked")
+    keep_days: float = Field(
+        default=7.0, ge=0, le=3650, description="days that answers are kept on this computer; 0 to keep none"
+    )
+
+
+class Page(NamedTuple):
+    """A part of an answer: its papers, best first, and whether more follow."""
+
+    papers: list[Paper]
+    has_more: bool
+
+
+class Years(NamedTuple):
+    """The years that filters allow; None for no limit."""
+
+    first: int | None
+    last: int | None
+
+    @classmethod
+    def of(cls, filters: Filters) -> Self:
+        """The years of some filters. Papers of unknown year are not found where the last year is limited."""
+        known = [year for year in (filters.year_to, filters.as_of_year) if year is not None]
+        return cls(filters.year_from, min(known, default=None))
+
+    @property
+    def are_none(self) -> bool:
+        """Whether no year is left."""
+        return self.first is not None and self.last is not None and self.first > self.last
+
+
+class LiveRetriever(Retriever):
+    """Finds what a web service lists for the words of the sentence. Safe to call from several threads.
+
+    The services give no scores that can be compared, so a paper scores 1 / its rank. Where the topic has no record of
+    the citing paper, papers of the same title are left out.
+
+    Raises:
+        ServiceError: The service cannot be reached, refuses, or answers something else; raised by searches.
+    """
+
+    filters_itself = True
+    called: ClassVar[Name]
+
+    @classmethod
+    def open(cls, index: "OpenIndex", settings: Any) -> Self:
+        """Opens it; nothing is asked yet."""
+        return cls(index, settings)
+
+    def __init__(self, index: "OpenIndex", settings: Any) -> None:
+        self.settings = settings
+        self._index = index
+        self._service = Service(self.called, settings, has_key=bool(self.key()))
+        self._lock = threading.Lock()
+        self._listed = self._lacking = 0
+        self._known: dict[str, str | None] = {}
+
+    @classmethod
+    def key(cls) -> str:
+        """The key from the environment; empty if there is none. Raises SettingsError if it cannot be one."""
+        key = os.environ.get(cls.called.key, "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise SettingsError(f"{cls.called.key} is no key: it has letters that no key has", "Copy it again.")
+        return key
+
+    @abstractmethod
+    def queries(self, topic: Topic) -> Iterable[str]:
+        """What it asks for, one after the other until enough is found; nothing if the sentence has no telling word."""
+
+    @abstractmethod
+    def page(self, query: str, filters: Filters, offset: int) -> Page:
+        """A part of the papers that the service lists for a query; the filters may be ignored."""
+
+    def close(self) -> None:
+        """Closes connections."""
+        self._service.close()
+
+    def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, _prepared: None = None) -> Candidates:
+        """The k first papers that the service lists and that pass the filters.
+
+        Raises:
+            QueryError: The topic holds no telling word.
+            FilterError: k is under 1.
+            ServiceError: The service cannot be reached, refuses, or answers something else.
+        """
+        check_asked(topic, k)
+        ranks: dict[str, int] = {}
+        passing = self._index.permitted(self.name, [], filters)
+        for papers in self._pages(topic, filters):
+            others = [paper for paper in papers if not _is_written(paper, topic)]
+            for paper_id in self._ids_of(others):
+                ranks.setdefault(paper_id, len(ranks) + 1)
+            found = [Candidate(one, 1 / rank, None, {self.name: 1 / rank}) for one, rank in ranks.items()]
+            passing = self._index.permitted(self.name, found, filters)
+            if len(passing) >= k:
+                break
+        return passing[:k]
+
+    def _ids_of(self, papers: Sequence[Paper]) -> list[str]:
+        """The ids in the index of papers that the service listed, without those that the index lacks."""
+        known = self._known if len(self._known) < _KEPT_IDS else {}
+        if new := [paper for paper in papers if paper.paper_id not in known]:
+            found = self._index.ids_of(new)
+            known = {**known, **{paper.paper_id: found.get(paper.paper_id) for paper in new}}
+        ids = [paper_id for paper in papers if (paper_id := known[paper.paper_id]) is not None]
+        with self._lock:
+            self._known = known  # a new one: other threads go on with the old one
+            self._listed += len(papers)
+            self._lacking += len(papers) - len(ids)
+        return ids
+
+    def _pages(self, topic: Topic, filters: Filters) -> Iterator[list[Paper]]:
+        asked = False
+        for query in () if Years.of(filters).are_none else self.queries(topic):
+            asked = True
+            for offset in range(0, self.settings.depth, PAGE):
+                page = self.page(query, filters, offset)
+                yield page.papers[: self.settings.depth - offset]
+                if not page.has_more:
+                    break
+        if not asked and not words_of(topic):
+            raise QueryError(
+                f"no word to ask {self.called.title} for in {topic.text[:60]!r}", "Write a sentence with content words."
+            )
+
+    def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
+        """The words of the sentence that title or abstract has, but for endings; what each adds is not known: 0.
+
+        Nothing with an index, which explains better.
+        """
+        if self._index.explaining:
+            return ()
+        paper = self._index.store.papers([candidate.paper_id]).get(candidate.paper_id)
+        if paper is None or self.name not in candidate.signals:
+            return ()
+        texts = {"title": paper.title, "abstract": paper.abstract or ""}
+        found = []
+        for word in words_of(topic):
+            beginning = re.compile(rf"\b{word[: max(_BEGINNING, len(word) - _ENDING)]}", re.IGNORECASE)
+            if fields := tuple(name for name, text in texts.items() if beginning.search(text)):
+                found.append(Match(word, fields, 0.0))
+        return tuple(found)
+
+    def remark(self) -> str:
+        """How many of the papers that the service listed are not in the index, since the last call."""
+        with self._lock:
+            listed, lacking = self._listed, self._lacking
+            self._listed = self._lacking = 0
+        return (
+            f"{lacking:,} of {listed:,} papers that {self.called.title} listed are not in the index." if lacking else ""
+        )
+
+
+def readable(records: Iterable[Any], parse: "Callable[[Mapping[str, Any]], Found]") -> Iterator[Found]:
+    """Records of an answer, parsed; those that cannot be read are left out."""
+    for record in records:
+        if isinstance(record, Mapping):
+            with contextlib.suppress(RecordError, ValueError):
+                yield parse(record)
+
+
+def _is_written(paper: Paper, topic: Topic) -> bool:
+    """Whether a paper has the title of the one that is written."""
+    title = plain_title(topic.citing_title)
+    return bool(title) and topic.citing is None and plain_title(paper.title) == title

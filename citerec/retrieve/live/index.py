@@ -1,0 +1,108 @@
+"""What takes the place of an index where systems ask web services only."""
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from citerec.corpus.filters import passes
+from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.store import NumberedRecord
+from citerec.errors import SettingsError
+from citerec.records import Filters, Paper
+from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.columns import columns_of
+from citerec.retrieve.live.service import live_folder
+from citerec.retrieve.manifest import IndexCounts, Manifest
+from citerec.retrieve.opened import OpenIndex
+from citerec.retrieve.rows import PaperRows
+from citerec.version import __version__
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from citerec.retrieve.lucene import LuceneRetriever
+
+
+class LiveIndex(OpenIndex):
+    """The papers that services have listed so far, in memory. Safe to use from several threads.
+
+    The papers are not known before they are listed. So the rows of an answer are the ranks of its ids among its own
+    papers, not among all papers of an index.
+    """
+
+    holds: ClassVar[str] = "papers that a service lists at most"
+
+    def __init__(self) -> None:
+        nothing = dict.fromkeys(IndexCounts.model_fields, 0)
+        self.path = live_folder()
+        self.manifest = Manifest(
+            citerec=__version__, lucene="", analyzer="", fingerprint="", counts=IndexCounts(**nothing), sources=[]
+        )
+        self.store = SqliteStore(Path(":memory:"))
+        self.rows = _rows({})
+        self._records = {}
+        self._places = itertools.count()
+        self._lock = threading.Lock()
+
+    @property
+    def lucene(self) -> "LuceneRetriever":
+        """Nothing: SettingsError."""
+        raise SettingsError("this needs an index", "Build one: citerec index build SOURCE… --out indexes/NAME")
+
+    @property
+    def explaining(self) -> Sequence["LuceneRetriever"]:
+        """Nothing: retrievers explain what they found themselves."""
+        return ()
+
+    @property
+    def most_hits(self) -> int:
+        """How many papers services list for one query."""
+        return 1000
+
+    def close(self) -> None:
+        """Forgets the papers."""
+        self.store.close()
+
+    def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
+        """Takes in papers from elsewhere; their ids stay."""
+        with self._lock:
+            self.store.write(self.store.encode([NumberedRecord(next(self._places), paper) for paper in papers]))
+        return {paper.paper_id: paper.paper_id for paper in papers}
+
+    def matches_nothing(self, _filters: Filters) -> bool:
+        """False: nobody knows."""
+        return False
+
+    def with_same_rows(self, lists: Mapping[str, Candidates]) -> Mapping[str, Candidates]:
+        """Several lists, by retriever, as rows of all their papers."""
+        ids = {name: found.paper_ids() for name, found in lists.items()}
+        rows = self._rows_of([paper_id for each in ids.values() for paper_id in each])
+        return {name: replace(found, papers=rows, rows=rows.rows(ids[name])) for name, found in lists.items()}
+
+    def _rows_for(self, candidates: Sequence[Candidate]) -> PaperRows:
+        return self._rows_of([candidate.paper_id for candidate in candidates])
+
+    def _rows_of(self, paper_ids: Sequence[str]) -> PaperRows:
+        return _rows(self.store.papers(dict.fromkeys(paper_ids)))
+
+    def _check_field(self, name: str) -> None:
+        """Nothing: the fields of papers are not known before they are listed."""
+
+    def _in_fields_and_venues(self, found: Candidates, filters: Filters) -> "NDArray[np.bool_]":
+        import numpy as np
+
+        papers, by_words = self.records(found.paper_ids()), Filters(fields=filters.fields, venues=filters.venues)
+        return np.array([passes(papers[paper_id], by_words) for paper_id in found.paper_ids()], bool)
+
+
+def _rows(papers: Mapping[str, Paper]) -> PaperRows:
+    import numpy as np
+
+    ids = sorted(papers, key=str.encode)
+    has_abstract = np.array([papers[paper_id].abstract is not None for paper_id in ids], np.bool_)
+    known = columns_of(papers[paper_id] for paper_id in ids)
+    return PaperRows(np.array([paper_id.encode() for paper_id in ids], np.bytes_), has_abstract, columns=known.of)

@@ -1,0 +1,41 @@
+"""A bibliography compared with an index, without a draft."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from citerec.drafts.base import Cited, Draft
+from citerec.drafts.check import Finding, Options, check_draft, read_entries
+from citerec.drafts.checks.matches import Library, Match, match_entries
+from citerec.drafts.files import Files
+from citerec.errors import InputError
+
+MOST_ENTRIES = 500
+_PATH = Path("bibliography.bib")
+
+
+class Checked(NamedTuple):
+    """What is wrong with a bibliography, and what the index has of each entry, by key."""
+
+    matches: dict[str, Match]
+    findings: Sequence[Finding]
+
+
+def check_bibtex(text: str, library: Library) -> Checked:
+    """The findings of `citerec check` for a bibliography all of whose entries are cited.
+
+    Raises:
+        InputError: There are more than `MOST_ENTRIES` entries, or none.
+    """
+    files = Files(texts={_PATH: text}, disk=False)
+    bibliography = read_entries([_PATH], files)
+    count = len(bibliography.entries) + len(bibliography.unread)
+    if not count:
+        raise InputError("there is no BibTeX entry in it", "Give the text of a .bib file: @article{key, title = {…}}")
+    if count > MOST_ENTRIES:
+        raise InputError(f"it has {count:,} entries, more than {MOST_ENTRIES}", "Check it in parts.")
+    papers = {entry.paper.paper_id: entry.paper for entry in bibliography.entries}
+    matches = {key: Match() for key in papers} | match_entries(papers.values(), library)
+    cited = tuple(Cited(entry.paper.paper_id, entry.path, entry.line, 0, 0) for entry in bibliography.entries)
+    findings = check_draft(Draft("", cited=cited), bibliography, library, Options(), files, matches)
+    return Checked(matches, findings)

@@ -1,0 +1,189 @@
+"""The language server as an editor's partner: its documents, messages and edits."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+from lsprotocol import types
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from citerec.errors import CiterecError, InputError
+from citerec.groundwork.printable import one_line
+from citerec.records import Paper
+from citerec.serve.lsp_drafts import Offer, Options, View, Workbench
+from citerec.serve.lsp_findings import Finding, findings
+from citerec.serve.lsp_text import Lines
+from citerec.version import __version__
+
+Result = TypeVar("Result")
+Changes = dict[Path, list[types.TextEdit]]
+"""Edits of several files."""
+
+LOG = logging.getLogger("citerec.lsp")
+"""What happens; it is written with `citerec lsp --log`."""
+_DRAFTS = frozenset({".tex", ".ltx", ".latex", ".md", ".markdown", ".qmd", ".rmd", ".txt"})
+_SUFFIXES = {"latex": ".tex", "tex": ".tex", "markdown": ".md", "quarto": ".qmd", "plaintext": ".txt", "bibtex": ".bib"}
+_REMEMBERED = 2000
+_MINUTE = 60.0
+_SEVERITIES = {"place": types.DiagnosticSeverity.Hint, "unreadable-draft": types.DiagnosticSeverity.Information}
+
+
+class Server(LanguageServer):
+    """The language server.
+
+    Args:
+        options: What it was started with.
+    """
+
+    def __init__(self, options: Options) -> None:
+        # The whole text at each change: pygls and editors do not agree on what ends a line.
+        super().__init__("citerec", __version__, text_document_sync_kind=types.TextDocumentSyncKind.Full)
+        self.bench, self.options = Workbench(options), options
+        self.is_shut_down = self.is_failed = False
+        self.offers: dict[tuple[Path, str], Offer] = {}
+        self.turns: dict[str, int] = {}
+        self._checks: dict[str, asyncio.Task[None]] = {}
+        self._reported: dict[str, set[str]] = {}
+        self._said: dict[str, float] = {}
+        self._pool = ThreadPoolExecutor(2, "citerec")
+
+    async def work(self, what: Callable[..., Result], *arguments: Any) -> Result:
+        """Runs a function in a thread, so that messages are read meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, what, *arguments)
+
+    async def tried(self, what: Callable[..., Result], *arguments: Any) -> Result | None:
+        """The same; what fails is said in a line, and the result is None."""
+        try:
+            return await self.work(what, *arguments)
+        except CiterecError as error:
+            self.say(str(error))
+        except Exception as error:  # a fault of ours must not end the server
+            LOG.exception("failed")
+            self.say(f"citerec failed: {error!r:.200}. Start `citerec lsp --log` to see where.")
+        return None
+
+    def say(self, message: str, kind: types.MessageType = types.MessageType.Error) -> None:
+        """Shows a message in the editor; the same one not twice in a minute: editors ask again at each move."""
+        message, now = one_line(message), time.monotonic()
+        LOG.info("%s", message)
+        if now - self._said.get(message, -_MINUTE) >= _MINUTE:
+            self._said[message] = now
+            self.window_show_message(types.ShowMessageParams(kind, message))
+
+    def note(self, message: str) -> None:
+        """Writes a message into the editor's log."""
+        LOG.info("%s", message)
+        self.window_log_message(types.LogMessageParams(types.MessageType.Info, message))
+
+    def path(self, uri: str) -> Path:
+        """The path of a document; one that has no file yet lies in the folder of the server."""
+        document = self.workspace.get_text_document(uri)
+        named = to_fs_path(uri) if uri.startswith("file:") else None
+        suffix = _SUFFIXES.get(document.language_id or "", "")
+        return Path(named or f"untitled{suffix}").resolve()
+
+    def uri(self, path: Path) -> str:
+        """The address of a file, as the editor writes it if it is open there."""
+        found = (uri for uri in list(self.workspace.text_documents) if self.path(uri) == path)
+        return next((self.workspace.text_documents[uri].uri for uri in found), None) or from_fs_path(str(path)) or ""
+
+    def view(self, uri: str) -> View | None:
+        """A draft and all open texts; None if it is no draft that is open."""
+        texts = {self.path(one): document.source for one, document in self.workspace.text_documents.items()}
+        path = self.path(uri)
+        return View(path, tuple(texts.items())) if path in texts and path.suffix.lower() in _DRAFTS else None
+
+    def lines(self, text: str) -> Lines:
+        """The lines of a text, counted as the editor does."""
+        return Lines(text, str(getattr(encoding := self.workspace.position_encoding, "value", encoding) or "utf-16"))
+
+    def remember(self, path: Path, offers: Iterable[Offer]) -> None:
+        """Remembers offers, to say more of them and to add their entries."""
+        for offer in offers:
+            self.offers.pop((path, offer.key), None)
+            self.offers[path, offer.key] = offer
+        for old in list(self.offers)[:-_REMEMBERED]:
+            del self.offers[old]
+
+    def check_later(self, uri: str, pause: float) -> None:
+        """Checks a draft when it has not changed for some seconds."""
+        if task := self._checks.pop(uri, None):
+            task.cancel()
+        self._checks[uri] = asyncio.get_running_loop().create_task(self._check(uri, pause))
+
+    def check_all(self, pause: float) -> None:
+        """Checks all open drafts."""
+        for document in self.workspace.text_documents.values():
+            self.check_later(document.uri, pause)
+
+    async def _check(self, uri: str, pause: float) -> None:
+        await asyncio.sleep(pause)
+        if view := self.view(uri):
+            self.publish(uri, view, await self.tried(findings, self.bench, view) or [])
+
+    def publish(self, uri: str, view: View | None, findings: list[Finding]) -> None:
+        """Shows findings, each at its file, and removes those that this draft had before."""
+        shown: dict[str, list[types.Diagnostic]] = {one: [] for one in (uri, *self._reported.pop(uri, ()))}
+        if view:
+            files = view.files()
+            paths = {finding.path for finding in findings}
+            lines = {path: self.lines(files.text(path) if files.exists(path) else "") for path in paths}
+            for finding in findings:
+                shown.setdefault(self.uri(finding.path), []).append(_diagnostic(lines[finding.path], finding))
+        for one, diagnostics in shown.items():
+            self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(one, diagnostics))
+        self._reported[uri] = {one for one, diagnostics in shown.items() if diagnostics}
+
+    def edit(self, changes: Changes) -> types.WorkspaceEdit:
+        """An edit of several files, which makes those that are missing if the editor can."""
+        known = self.client_capabilities.workspace and self.client_capabilities.workspace.workspace_edit
+        if not known or not known.document_changes:
+            return types.WorkspaceEdit(changes={self.uri(path): edits for path, edits in changes.items()})
+        steps: list[types.TextDocumentEdit | types.CreateFile | types.RenameFile | types.DeleteFile] = []
+        for path, edits in changes.items():
+            uri = self.uri(path)
+            version = self.workspace.get_text_document(uri).version
+            if (
+                version is None
+                and not path.exists()
+                and types.ResourceOperationKind.Create in (known.resource_operations or ())
+            ):
+                steps.append(types.CreateFile(uri, options=types.CreateFileOptions(ignore_if_exists=True)))
+            document = types.OptionalVersionedTextDocumentIdentifier(uri, version)
+            steps.append(types.TextDocumentEdit(document, list(edits)))
+        return types.WorkspaceEdit(document_changes=steps)
+
+    def entry_edit(self, view: View, paper: Paper, key: str) -> Changes:
+        """The edit that adds an entry to the bibliography of a draft.
+
+        Raises:
+            InputError: It names none, or it cannot be read.
+        """
+        bibliography = self.bench.bibliography(view)
+        if bibliography is None:
+            raise InputError(
+                f"{view.path.name} names no bibliography",
+                r"Write \bibliography{refs}, or start citerec lsp with --bib.",
+            )
+        files = view.files()
+        text = files.text(bibliography.path) if files.exists(bibliography.path) else ""
+        end = self.lines(text).position(len(text))
+        added = types.TextEdit(types.Range(end, end), bibliography.addition(paper, key))
+        return {bibliography.path: [added]}
+
+    def close_all(self) -> None:
+        """Stops the threads, and closes the index."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        self.bench.close()
+
+
+def _diagnostic(lines: Lines, finding: Finding) -> types.Diagnostic:
+    is_part = finding.start is not None and finding.end is not None
+    span = lines.range(finding.start or 0, finding.end or 0) if is_part else lines.line(finding.line)
+    severity = _SEVERITIES.get(finding.code, types.DiagnosticSeverity.Warning)
+    return types.Diagnostic(span, finding.message, severity, finding.code, source="citerec")

@@ -1,0 +1,56 @@
+"""Metrics in the format of Prometheus. Labels are routes, statuses and names of indexes: all bounded."""
+
+import time
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics:
+    """The metrics of one server."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        self.requests = Counter("citerec_requests", "Requests.", ["route", "status"], registry=self.registry)
+        self.seconds = Histogram(
+            "citerec_request_seconds", "Time of a request.", ["route"], buckets=_SECONDS, registry=self.registry
+        )
+        self.in_flight = Gauge("citerec_requests_in_flight", "Requests at this moment.", registry=self.registry)
+        self.papers = Gauge("citerec_index_papers", "Papers of a loaded index.", ["index"], registry=self.registry)
+        self.loaded = Gauge("citerec_index_loaded", "Whether an index is loaded.", ["index"], registry=self.registry)
+
+    def text(self) -> bytes:
+        """All metrics as text."""
+        return generate_latest(self.registry)
+
+
+class MeasuredApp:
+    """An app whose requests are counted and timed."""
+
+    def __init__(self, app: ASGIApp, metrics: Metrics) -> None:
+        self._app, self._metrics = app, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status, begun = 0, time.perf_counter()  # status 0: no answer was begun
+
+        async def send_noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        with self._metrics.in_flight.track_inprogress():
+            try:
+                await self._app(scope, receive, send_noted)
+            finally:
+                # The path of the route, not of the request: clients can make up any number of those.
+                route = getattr(scope.get("route"), "path", "other")
+                self._metrics.requests.labels(route, status).inc()
+                self._metrics.seconds.labels(route).observe(time.perf_counter() - begun)

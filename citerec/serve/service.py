@@ -1,0 +1,102 @@
+"""What the endpoints share: indexes, threads, limits, the writer, metrics."""
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, cast
+
+import orjson
+from fastapi import Depends, Request, Response
+
+from citerec.corpus.store import PaperStore
+from citerec.errors import QueryError
+from citerec.generate.citation import CitationText, citation_task, draft
+from citerec.generate.writers import Writer
+from citerec.records import MARKER, Context, Paper
+from citerec.serve.errors import LimitError, NotFoundError
+from citerec.serve.indexes import Indexes
+from citerec.serve.matches import Matches
+from citerec.serve.metrics import Metrics
+from citerec.serve.models import ErrorAnswer
+from citerec.serve.settings import ServeSettings
+from citerec.serve.workers import Workers
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorAnswer, "description": text}
+    for status, text in {
+        401: "A token is needed",
+        422: "The request is wrong",
+        429: "Too many requests",
+        503: "Too busy, or an index cannot be used",
+    }.items()
+}
+"""The errors that every endpoint may answer with."""
+
+
+@dataclass
+class Service:
+    """What the endpoints share.
+
+    Attributes:
+        indexes: The indexes.
+        settings: The limits.
+        writer: Writes citation texts.
+        writing: Held while it writes: writers are not made for several threads.
+        workers: The threads that do the work.
+        metrics: The metrics.
+        matches: Which papers the entries of bibliographies are.
+    """
+
+    indexes: Indexes
+    settings: ServeSettings
+    writer: Writer
+    writing: threading.Lock = field(default_factory=threading.Lock)
+    workers: Workers = field(init=False)
+    metrics: Metrics = field(default_factory=Metrics)
+    matches: Matches = field(default_factory=Matches)
+
+    def __post_init__(self) -> None:
+        made = self.settings
+        self.workers = Workers(made.number_of_threads, made.queue, made.seconds)
+
+    async def answer(self, work: Callable[[], Any]) -> Response:
+        """The result of a function as JSON; both are made in a thread."""
+        content = await self.workers.run(lambda: orjson.dumps(work()))
+        return Response(content, media_type="application/json")
+
+    def write(self, context: Context, papers: Sequence[Paper], citing: Paper | None = None) -> CitationText:
+        """A citation text for a context; a QueryError if no paper has a text to write from."""
+        task = citation_task(context, papers, citing)
+        if not task.citing and not any(source.text for source in task.sources):
+            raise QueryError("no paper to cite has an abstract", "Choose other papers, or write more of the sentence.")
+        with self.writing:
+            return draft(task, papers, self.writer)
+
+    def check(self, text: str, k: int) -> None:
+        """Raises a LimitError if a text or a list is too long."""
+        limits = self.settings
+        if len(text) > limits.characters:
+            raise LimitError(
+                f"the text has {len(text):,} characters, more than {limits.characters:,}", "Send a part of it."
+            )
+        if (refs := text.count(MARKER)) > limits.refs:
+            raise LimitError(f"the text has {refs:,} {MARKER}, more than {limits.refs:,}", "Send a part of it.")
+        if k > limits.k:
+            raise LimitError(f"k is {k:,}, more than {limits.k:,}", f"Ask for at most {limits.k:,} papers.")
+
+
+def known_papers(store: PaperStore, paper_ids: Iterable[str]) -> list[Paper]:
+    """Papers by id, in order, each once; NotFoundError if the index lacks one."""
+    wanted = list(dict.fromkeys(paper_ids))
+    found = store.papers(wanted)
+    if missing := [paper_id for paper_id in wanted if paper_id not in found]:
+        raise NotFoundError(f"the index has no paper {missing[0]!r}", "Give ids as answers show them.")
+    return [found[paper_id] for paper_id in wanted]
+
+
+async def _service(request: Request) -> Service:
+    return cast(Service, request.app.state.service)
+
+
+ServiceOf = Annotated[Service, Depends(_service)]
+"""The type of an endpoint's argument that gets the service."""

@@ -1,0 +1,296 @@
+"""A server on loopback that behaves as the Datasets API of Semantic Scholar, in all the good and bad ways it may.
+
+Its releases are made up: states of papers, texts and citations, and the diffs between them.
+"""
+
+import gzip
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+
+KEY = "a-key-for-tests"
+FAULTS = ("retry-after", "busy", "cut", "short", "page", "slow", "expired", "damaged")
+_KEYS = {"citations": "citationid"}
+_FIELDS = ("Computer Science", "Medicine", "Physics", "Linguistics")
+Records = dict[int, dict[str, Any]]
+State = dict[str, Records]
+
+
+def first_state(papers: int, seed: int = 1) -> State:
+    """A release: papers with abstracts, half of them with a TLDR, four citations each, some with sentences."""
+    state: State = {"papers": {}, "abstracts": {}, "tldrs": {}, "citations": {}}
+    rng = random.Random(seed)
+    for one in range(1, papers + 1):
+        _put_paper(state, 1000 + one, rng)
+    ids = list(state["papers"])
+    for citing in ids:
+        for cited in rng.sample(ids, 4):
+            _put_citation(state, citing, cited, rng)
+    return state
+
+
+def next_state(state: State, seed: int, share: float = 0.02) -> State:
+    """A later release: some papers are new, some changed, some are gone with all that is about them."""
+    rng = random.Random(seed)
+    made = {name: dict(records) for name, records in state.items()}
+    ids = sorted(made["papers"])
+    few = max(2, round(share * len(ids)))
+    gone = set(rng.sample(ids, few))
+    for name in ("papers", "abstracts", "tldrs"):
+        made[name] = {key: record for key, record in made[name].items() if key not in gone}
+    made["citations"] = {
+        key: record
+        for key, record in made["citations"].items()
+        if record["citingcorpusid"] not in gone and record["citedcorpusid"] not in gone
+    }
+    ids = sorted(made["papers"])
+    for changed in rng.sample(ids, few):
+        made["papers"][changed] = {**made["papers"][changed], "citationcount": rng.randrange(500)}
+    for changed in rng.sample(sorted(made["abstracts"]), few):
+        made["abstracts"][changed] = {**made["abstracts"][changed], "abstract": _text(rng, 30)}
+    for changed in rng.sample(sorted(made["citations"]), few):
+        made["citations"][changed] = {**made["citations"][changed], "contexts": [_text(rng, 12)], "intents": None}
+    for new in range(max(ids) + 1, max(ids) + 1 + few):
+        _put_paper(made, new, rng)
+        for cited in rng.sample(ids, 4):
+            _put_citation(made, new, cited, rng)
+    return made
+
+
+def _text(rng: random.Random, words: int) -> str:
+    return " ".join(f"w{int(rng.random() ** 3 * 3000)}" for _ in range(words))
+
+
+def _put_paper(state: State, key: int, rng: random.Random) -> None:
+    field = rng.choice(_FIELDS)
+    state["papers"][key] = {
+        "corpusid": key,
+        "externalids": {"DOI": f"10.1/{key}" if key % 3 else None, "ArXiv": f"2101.{key % 100000:05d}", "ACL": None},
+        "title": f"{_text(rng, 8)} n{key}",
+        "authors": [{"authorId": str(key), "name": f"Ada Name{key % 500}"}],
+        "venue": "Journal of Tests",
+        "year": 1990 + key % 35,
+        "citationcount": rng.randrange(100),
+        "s2fieldsofstudy": [{"category": field, "source": "s2-fos-model"}],
+    }
+    state["abstracts"][key] = {"corpusid": key, "openaccessinfo": None, "abstract": _text(rng, 40)}
+    if key % 3:
+        state["tldrs"][key] = {"corpusid": key, "model": "v", "text": _text(rng, 10)}
+
+
+def _put_citation(state: State, citing: int, cited: int, rng: random.Random) -> None:
+    key = (
+        max(state["citations"], default=0) + 1
+        if len(state["citations"]) < 2
+        else next(reversed(state["citations"])) + 1
+    )
+    state["citations"][key] = {
+        "citationid": key,
+        "citingcorpusid": citing,
+        "citedcorpusid": cited if key % 8 else None,
+        "isinfluential": False,
+        "contexts": [_text(rng, 12)] if key % 5 < 2 else None,
+        "intents": [["methodology"]] if key % 5 < 2 else None,
+    }
+
+
+def shards_of(records: list[dict[str, Any]], shards: int) -> list[bytes]:
+    """Gzip files of JSON Lines; the second half of each is a member of its own."""
+    made = []
+    for number in range(shards):
+        lines = [orjson.dumps(record) + b"\n" for record in records[number::shards]]
+        half = len(lines) // 2
+        made.append(b"".join(gzip.compress(b"".join(part), 4, mtime=0) for part in (lines[:half], lines[half:])))
+    return made
+
+
+@dataclass
+class S2agServer:
+    """Serves releases. Use it as a context.
+
+    Attributes:
+        failing: Share of the answers that fail, in turns of `FAULTS`.
+        lifetime: Seconds for which a link holds.
+        asked: Paths asked for.
+        faults: How many answers failed in each way.
+    """
+
+    shards: int = 3
+    failing: float = 0.0
+    lifetime: float = 3600
+    pause: float = 0.0
+    seed: int = 0
+    states: dict[str, State] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+    faults: dict[str, int] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        self._rng, self._lock = random.Random(self.seed), threading.Lock()
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                server.answer(self)
+
+            def log_message(self, *_: object) -> None:
+                return
+
+        class Quiet(ThreadingHTTPServer):
+            def handle_error(self, *_: object) -> None:
+                return  # a client that was killed
+
+        self._server = Quiet(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def publish(self, name: str, state: State) -> None:
+        """Adds a release, and the diffs from the one before."""
+        before = next(reversed(self.states), None)
+        for dataset, records in state.items():
+            for number, data in enumerate(shards_of(list(records.values()), self.shards)):
+                self.files[f"{name}/{dataset}/{dataset}_{number:03d}_x.gz"] = data
+            if before:
+                old, key = self.states[before][dataset], _KEYS.get(dataset, "corpusid")
+                upserts = [record for one, record in records.items() if old.get(one) != record]
+                deletes = [{key: one} for one in old if one not in records]
+                for kind, changed in (("u", upserts), ("d", deletes)):
+                    for number, data in enumerate(shards_of(changed, 2 if changed else 0)):
+                        self.files[f"{before}_{name}/{dataset}/{kind}_{number}.gz"] = data
+        self.states[name] = state
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answers a request, or fails."""
+        parts = urlsplit(handler.path)
+        fault = ""
+        with self._lock:
+            self.asked.append(handler.path)
+            if self._rng.random() < self.failing:
+                fault = FAULTS[sum(self.faults.values()) % len(FAULTS)]
+                self.faults[fault] = self.faults.get(fault, 0) + 1
+        if self.pause:
+            time.sleep(self.pause)
+        if parts.path.startswith("/signed/"):
+            expires = float(parse_qs(parts.query)["expires"][0])
+            if "x-api-key" in handler.headers:
+                return self._send(handler, 400, b"no key for signed links")
+            if time.time() > expires or fault == "expired":
+                return self._send(handler, 403, b"<Error><Code>AccessDenied</Code></Error>")
+            body = self.files.get(parts.path.removeprefix("/signed/"))
+            return self._send(handler, 404, b"") if body is None else self._file(handler, body, fault)
+        status, value = self._api(parts.path.strip("/").split("/"), handler.headers.get("x-api-key"))
+        return self._send(handler, status, orjson.dumps(value), "" if fault in ("expired", "damaged") else fault)
+
+    def _api(self, path: list[str], key: str | None) -> tuple[int, Any]:
+        names = list(self.states)
+        match path:
+            case ["release"]:
+                return 200, names
+            case ["release", name]:
+                name = names[-1] if name == "latest" else name
+                if name not in self.states:
+                    return 404, {"error": "not found"}
+                datasets = [{"name": one, "description": "", "README": ""} for one in (*self.states[name], "authors")]
+                return 200, {"release_id": name, "README": "Made up, for tests.", "datasets": datasets}
+            case ["release", name, "dataset", dataset]:
+                if key != KEY:
+                    return 401, {"error": "key"}
+                return 200, {"name": dataset, "files": self._links(f"{name}/{dataset}/")}
+            case ["diffs", start, "to", end, dataset]:
+                if key != KEY:
+                    return 401, {"error": "key"}
+                chain = names[names.index(start) : names.index(names[-1] if end == "latest" else end) + 1]
+                diffs = [
+                    {
+                        "from_release": one,
+                        "to_release": other,
+                        "update_files": self._links(f"{one}_{other}/{dataset}/u"),
+                        "delete_files": self._links(f"{one}_{other}/{dataset}/d"),
+                    }
+                    for one, other in itertools.pairwise(chain)
+                ]
+                return 200, {"dataset": dataset, "start_release": start, "end_release": end, "diffs": diffs}
+        return 404, {"error": "not found"}
+
+    def _links(self, prefix: str) -> list[str]:
+        end = time.time() + self.lifetime
+        return [f"{self.url}/signed/{name}?expires={end}" for name in self.files if name.startswith(prefix)]
+
+    def _file(self, handler: BaseHTTPRequestHandler, body: bytes, fault: str) -> None:
+        begin = int((handler.headers.get("Range") or "bytes=0-")[6:].split("-")[0])
+        if fault == "damaged" and len(body) > 200:
+            body = body[:100] + bytes([body[100] ^ 0xFF]) + body[101:]
+        headers = {"ETag": f'"{len(body)}"'}
+        if begin:
+            headers["Content-Range"] = f"bytes {begin}-{len(body) - 1}/{len(body)}"
+        self._send(handler, 206 if begin else 200, body[begin:], fault, headers)
+
+    def _send(
+        self, handler: BaseHTTPRequestHandler, status: int, body: bytes, fault: str = "", headers: Any = None
+    ) -> None:
+        headers, most, length = dict(headers or {}), len(body), len(body)
+        if fault == "retry-after":
+            status, body, headers = 429, b"", {"Retry-After": "0"}
+        elif fault == "busy":
+            status, body, headers = self._rng.choice([429, 500, 502, 503, 504]), b"", {}
+        elif fault == "page":
+            status, body, headers = 200, b"<html>Sorry, we are busy.</html>", {}
+        elif fault == "slow":
+            time.sleep(0.2)
+        elif fault == "short":
+            most = length = len(body) // 2  # the answer says that this is all
+        elif fault == "cut":
+            most = len(body) // 2
+        if fault in ("retry-after", "busy", "page"):
+            most = length = len(body)
+        handler.close_connection = handler.close_connection or fault == "cut"
+        handler.send_response(status)
+        for name, value in headers.items():
+            handler.send_header(name, value)
+        handler.send_header("Content-Length", str(length))
+        handler.end_headers()
+        handler.wfile.write(body[:most])
+
+
+def state_of(folder: Path) -> State:
+    """What a corpus folder holds, by reading its shards in the order of `corpus.json`."""
+    state: State = {"papers": {}, "abstracts": {}, "tldrs": {}, "citations": {}}
+    for shard in orjson.loads((folder / "corpus.json").read_bytes())["shards"]:
+        dataset, _, kind = shard["format"].removeprefix("s2ag-").partition("-")
+        with gzip.open(folder / shard["path"]) as lines:
+            for record in map(orjson.loads, lines):
+                key = record[_KEYS.get(dataset, "corpusid")]
+                if kind == "deletes":
+                    state[dataset].pop(key, None)
+                else:
+                    state[dataset][key] = record
+    return state
+
+
+def cut_state(state: State, keeps: Callable[[dict[str, Any]], bool] = lambda _: True) -> State:
+    """What a corpus folder should hold: papers, and what is about them; citations with sentences."""
+    papers = {key: record for key, record in state["papers"].items() if keeps(record)}
+    citations = {
+        key: record
+        for key, record in state["citations"].items()
+        if record["citedcorpusid"] in papers and record["contexts"]
+    }
+    texts = {name: {key: one for key, one in state[name].items() if key in papers} for name in ("abstracts", "tldrs")}
+    return {"papers": papers, **texts, "citations": citations}

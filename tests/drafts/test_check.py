@@ -1,0 +1,246 @@
+"""Checking a draft: each finding, in LaTeX and Markdown; what is well is left alone; nothing ends in a traceback."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from citerec.drafts import Files, read_draft
+from citerec.drafts.check import CHECKS, Finding, Options, check_draft, read_entries, selected
+from citerec.drafts.checks.matches import match_entry
+from citerec.drafts.sarif import sarif
+from citerec.errors import CiterecError, InputError
+from citerec.records import Paper
+from citerec.retrieve.index import build_index
+from citerec.retrieve.opened import OpenIndex
+from tests.conftest import s2ag_paper, write_lines
+
+AUTHORS = [{"name": "Ada Roe"}, {"name": "Wei Lee"}]
+PAPERS = [
+    s2ag_paper(1, "Counting Lakes by Night and by Day", year=2001, venue="SIGIR", authors=AUTHORS),
+    s2ag_paper(2, "Rivers as Graphs of Water", year=2019, venue="arXiv.org", authors=AUTHORS),
+    s2ag_paper(3, "Rivers as Graphs of Water", year=2020, venue="ACL", authors=AUTHORS),
+    s2ag_paper(4, "RETRACTED ARTICLE: Maps without any Rivers", year=2010, venue="Maps", authors=AUTHORS),
+    s2ag_paper(5, "Bridges over Troubled Deep Rivers", year=2011, venue="Maps", authors=AUTHORS),
+    s2ag_paper(6, 'Retraction Notice to "Bridges over Troubled Deep Rivers"', year=2012, venue="Maps", authors=AUTHORS),
+    s2ag_paper(7, "Dams and their Ponds", year=2005, venue="X", authors=AUTHORS, externalids={"DOI": "10.1/dams"}),
+]
+NEEDED = "Lehmann et al. studied how to design an efficient truthful mechanism for combinatorial auctions."
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenIndex]:
+    folder = tmp_path_factory.mktemp("check")
+    build_index([write_lines(folder / "papers.jsonl", PAPERS)], folder / "index")
+    opened = OpenIndex.open(folder / "index")
+    yield opened
+    opened.close()
+
+
+def entry(key: str, title: str, year: int = 2001, author: str = "Ada Roe and Wei Lee", more: str = "") -> str:
+    return f"@article{{{key}, title = {{{title}}}, author = {{{author}}}, year = {{{year}}}{more}}}\n"
+
+
+def checked(
+    tmp_path: Path, text: str, bib: str, index: OpenIndex | None = None, name: str = "draft.tex", **options: object
+) -> list[Finding]:
+    """What is found in a draft and a bibliography that are only in memory."""
+    path, refs = tmp_path / name, tmp_path / "refs.bib"
+    files = Files(texts={path: text, refs: bib})
+    chosen = Options(**{"year": 2026, **options})  # type: ignore[arg-type]
+    return check_draft(read_draft(path, files), read_entries([refs], files), index, chosen, files)
+
+
+def codes(found: list[Finding]) -> list[str]:
+    return [one.code for one in found]
+
+
+FORMS = [("draft.tex", r"\cite{%s}", r"\cite{?}"), ("draft.md", "[@%s]", "[@?]")]
+
+
+@pytest.mark.parametrize(("name", "cite", "place"), FORMS)
+def test_keys_and_places(tmp_path: Path, name: str, cite: str, place: str) -> None:
+    bib = entry("lakes", "Lakes") + entry("dams", "Dams") + entry("dams", "Ponds")
+    found = checked(tmp_path, f"Rain falls {cite % 'lakes'}.\nWater flows {cite % 'lake'} on {place}.", bib, name=name)
+    assert [(one.code, one.line) for one in found] == [("key-unknown", 2), ("place-open", 2), ("key-duplicate", 3)]
+    unknown, open_place, twice = found
+    begins = len("Water flows ") + cite.index("%") + 1
+    assert (unknown.column, unknown.end_column) == (begins, begins + 4) and "lakes" in unknown.remedy
+    assert open_place.severity == "note" and twice.path.name == "refs.bib" and "refs.bib:2" in twice.message
+
+
+def test_a_key_whose_entry_cannot_be_read(tmp_path: Path) -> None:
+    found = checked(tmp_path, r"Rain \cite{bad}.", "\n@article{bad, title = {A} author = {B}}\n")
+    assert [(one.code, one.line) for one in found] == [("key-unknown", 1), ("entry-unreadable", 2)]
+    assert "cannot be read" in found[0].remedy and "comma" in found[1].message
+
+
+def test_an_entry_needs_no_title(tmp_path: Path, index: OpenIndex) -> None:
+    assert not checked(tmp_path, r"Rain \cite{a}.", "@misc{a, howpublished = {A letter}}", index)
+
+
+def test_entries_that_are_never_cited_are_told_on_demand(tmp_path: Path) -> None:
+    bib = entry("a", "Lakes of the North", more=", crossref = {b}") + entry("b", "Dams") + entry("c", "Rivers")
+    assert not checked(tmp_path, r"Rain \cite{a}.", bib)
+    found = checked(tmp_path, r"Rain \cite{a}.", bib, select=frozenset({"entry-uncited"}))
+    assert [one.message for one in found] == ["c is never cited"]
+
+
+def test_a_bibliography_that_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "draft.tex").write_text("Rain \\cite{a}.\\bibliography{gone}")
+    draft = read_draft(tmp_path / "draft.tex")
+    found = check_draft(draft, read_entries(draft.bibliographies))
+    assert codes(found) == ["bibliography-unreadable"]  # whether the key has an entry is not known
+    assert not check_draft(draft)
+
+
+def test_entries_from_the_future_and_of_one_work(tmp_path: Path) -> None:
+    bib = entry("a", "Counting Lakes by Night", 2027) + entry("b", "Rivers and Dams", more=", doi = {10.1/X}")
+    bib += entry("c", "Other Words", more=", doi = {https://doi.org/10.1/x}") + entry(
+        "d", "Counting lakes, by night", 2026
+    )
+    text = r"Rain \cite{a,b,c,d}."
+    assert codes(checked(tmp_path, text, bib)) == ["newer-than-draft", "work-twice", "work-twice"]
+    assert codes(checked(tmp_path, text, bib, year=2027)) == ["work-twice", "work-twice"]
+    assert not checked(tmp_path, r"Rain \cite{b}.", bib)  # what is not cited does no harm
+    venues = [(2010, "ICWE"), (2012, "Lakes and Waters"), (2009, "CoRR"), (2012, "LW")]
+    journal = [
+        entry(f"k{n}", "Counting Lakes by Night", y, more=f", journal = {{{v}}}") for n, (y, v) in enumerate(venues)
+    ]
+    assert not checked(tmp_path, r"Rain \cite{k0,k1}.", "".join(journal))
+    assert codes(checked(tmp_path, r"Rain \cite{k0,k2}.", "".join(journal))) == ["work-twice"]
+    assert codes(checked(tmp_path, r"Rain \cite{k1,k3}.", "".join(journal))) == ["work-twice"]
+
+
+@pytest.mark.parametrize(
+    ("bib", "expected"),
+    [
+        (entry("a", "Counting lakes by night and by day"), []),
+        (entry("a", "Counting Lakes by Night and by Day", 2002, "A. Roe and Lee, W."), []),
+        (entry("a", "Counting Lakes by Night and by Day: A Study", author="Roe, Ada and others"), []),
+        (entry("a", "Counting Lakes by Night and by Day", 2008), ["year-differs"]),
+        (entry("a", "Counting Laks by Night and by Day"), ["title-differs"]),
+        (entry("a", "Counting Lakes by Night and by Day", author="Wei Lee and Ada Roe"), ["authors-differ"]),
+        (entry("a", "Counting Lakes by Night and by Day", author="Ada Roe"), ["authors-differ"]),
+        (entry("a", "Counting Lakes by Night and by Day", author="Ola Nowak"), ["authors-differ"]),
+        (entry("a", "Seas of the Moon are Dry", author="Ola Nowak"), ["not-in-index"]),
+        (entry("a", "Counting Laks by Night and by Day", 2003), ["not-in-index"]),
+        (entry("a", "Counting Laks by Night and by Day", author="Wei Lee and Ada Roe"), ["not-in-index"]),
+        (entry("a", "Seas of the Moon are Dry", more=", doi = {10.1/DAMS}"), ["not-in-index"]),
+        (entry("a", "Ponds and their Dams", 2005, more=", doi = {10.1/DAMS}"), []),
+        (entry("a", "Rivers as Graphs of Water", 2019, more=", journal = {CoRR}"), ["preprint-published"]),
+        (
+            entry("a", "Rivers as Graphs of Water", 2018, more=", eprint = {1801.1}, archiveprefix = {arXiv}"),
+            ["preprint-published"],
+        ),
+        (entry("a", "Rivers as Graphs of Water", 2020, more=", booktitle = {ACL}"), []),
+        (entry("a", "Maps without any Rivers", 2010), ["retracted"]),
+        (entry("a", "Bridges over Troubled Deep Rivers", 2011), ["retracted"]),
+    ],
+)
+@pytest.mark.parametrize(("name", "cite", "_"), FORMS)
+def test_entries_against_an_index(
+    tmp_path: Path, index: OpenIndex, name: str, cite: str, _: str, bib: str, expected: list[str]
+) -> None:
+    assert codes(checked(tmp_path, f"Rain {cite % 'a'}.", bib, index, name)) == expected
+
+
+def test_without_an_index_entries_are_not_compared(tmp_path: Path, index: OpenIndex) -> None:
+    bib = entry("a", "Seas of the Moon are Dry", author="Ola Nowak")
+    assert not checked(tmp_path, r"Rain \cite{a}.", bib)
+    assert not checked(tmp_path, r"Rain \cite{a}.", bib, index, ignore=frozenset({"not-in-index"}))
+
+
+def test_the_nearest_paper_is_named(tmp_path: Path, index: OpenIndex) -> None:
+    bib = entry("a", "Counting Lakes by Night and Hand", author="Ola Nowak")
+    (found,) = checked(tmp_path, r"Rain \cite{a}.", bib, index)
+    assert found.code == "not-in-index" and "Counting Lakes by Night and by Day" in found.remedy
+
+
+def test_the_doi_of_another_paper() -> None:
+    own = Paper("a", "Seas of the Moon", external_ids={"DOI": "https://doi.org/10.1/A"})
+    other = Paper("1", "Dams", external_ids={"DOI": "10.1/a"})
+    assert match_entry(own, [Paper("2", "Seas of Mars and Venus"), other]).paper is other
+
+
+@pytest.mark.parametrize("name", ["draft.tex", "draft.md"])
+def test_sentences_that_need_a_citation(tmp_path: Path, name: str) -> None:
+    cited = NEEDED.replace("auctions", "auctions [@a]" if name.endswith("md") else r"auctions \cite{a}")
+    place = NEEDED.replace("auctions", "auctions <REF>")
+    text = f"We count lakes.\n\n{cited} {place} We count lakes in the present paper.\n{NEEDED}\n"
+    found = checked(tmp_path, text, entry("a", "Lakes"), name=name)
+    assert [(one.code, one.line) for one in found] == [("place-open", 3), ("citation-needed", 4)]
+    assert found[1].severity == "note" and (found[1].column, found[1].end_column) == (1, len(NEEDED) + 1)
+    assert codes(checked(tmp_path, text, entry("a", "Lakes"), name=name, ignore=frozenset({"citation-needed"}))) == [
+        "place-open"
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\\begin{{abstract}}{NEEDED}\\end{{abstract}}",
+        f"\\section*{{Abstract}} {NEEDED}",
+        f"\\section{{Acknowledgements}} {NEEDED}",
+    ],
+)
+def test_not_in_the_abstract(tmp_path: Path, text: str) -> None:
+    assert not checked(tmp_path, text, "")
+
+
+def test_citations_written_by_hand_are_citations(tmp_path: Path) -> None:
+    for citation in ("[12]", "(Lehmann et al., 2004)", "(Roe, 1999; Lee and Roe, 2001)"):
+        assert not checked(tmp_path, NEEDED.replace("auctions", f"auctions {citation}"), "")
+    assert not checked(tmp_path, NEEDED.replace("et al.", "et al. (2004)"), "")
+
+
+def test_checks_are_known_by_name() -> None:
+    assert {one.name for one in selected(Options())} == set(CHECKS) - {"entry-uncited"}
+    with pytest.raises(InputError, match="Did you mean key-unknown"):
+        check_draft(
+            read_draft(Path("a.tex"), Files(texts={Path("a.tex"): ""})), options=Options(frozenset({"key-unknwn"}))
+        )
+
+
+def test_sarif_says_all_that_was_found(tmp_path: Path) -> None:
+    found = checked(tmp_path, "Rain \\cite{?} \\cite{gone}.", entry("a", "Lakes"), name="my draft.tex")
+    log = json.loads(json.dumps(sarif(found, tmp_path)))
+    assert log["version"] == "2.1.0" and log["$schema"].endswith("sarif-schema-2.1.0.json")
+    (run,) = log["runs"]
+    rules = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules] == list(CHECKS)
+    for result, finding in zip(run["results"], found, strict=True):
+        (location,) = result["locations"]
+        region = location["physicalLocation"]["region"]
+        assert location["physicalLocation"]["artifactLocation"]["uri"] == "my%20draft.tex"
+        assert rules[result["ruleIndex"]]["id"] == result["ruleId"] == finding.code
+        assert result["level"] == finding.severity and finding.message in result["message"]["text"]
+        assert tuple(region.values()) == (finding.line, finding.column, finding.end_line, finding.end_column)
+
+
+PIECES = st.sampled_from(
+    [
+        *("\\cite{", "}", "{", "a", "b,", "@article{a,", " title = {", "year = 2030", "[@a]", "[@?]", "\n\n", "\r\n"),
+        *(" et al. show", ". ", "% ", "$", "\\section{", "\\begin{abstract}", "\\", '"', "@string{", "ä", "\x00"),
+        *("<REF>", "---\n", "# "),
+    ]
+)
+TEXTS = st.lists(PIECES, max_size=30).map("".join)
+
+
+@settings(max_examples=60)
+@given(TEXTS, TEXTS, st.sampled_from(["a.tex", "a.md"]))
+def test_mangled_files_end_in_findings_or_one_error(text: str, bib: str, name: str) -> None:
+    path, refs = Path(name), Path("a.bib")
+    files = Files(texts={path: text, refs: bib})
+    try:
+        draft = read_draft(path, files)
+    except CiterecError:
+        return
+    every = Options(frozenset(CHECKS), year=2026)
+    for finding in check_draft(draft, read_entries([refs], files), None, every, files):
+        assert finding.line >= 1 and finding.column >= 1 and finding.message and finding.remedy
+        assert (finding.end_line, finding.end_column) >= (finding.line, finding.column)

@@ -1,0 +1,53 @@
+"""Papers of the author's own bibliography come first among those that are shown."""
+
+from pathlib import Path
+
+from citerec.drafts.bibliography import Bibliography
+from citerec.drafts.files import Files
+from citerec.drafts.listing import FITTING, listed
+from citerec.records import Hit, Paper
+
+BIB = Path("refs.bib")
+ENTRIES = """
+@misc{third, title = {Trees that vote}, year = {2001}}
+@misc{preprint, title = {Networks with memory}, author = {Ada Lovelace}, year = {2017}}
+@misc{unseen, title = {Something else}, year = {1990}}
+"""
+PUBLISHED = Paper("2", "Networks with memory that lasts", year=2019)
+HITS = (
+    Hit(1, 9.0, Paper("1", "Weights of terms", year=2000)),
+    Hit(2, 8.0, PUBLISHED, also=(Paper("20", "Networks with memory", authors=("Ada Lovelace",), year=2017),)),
+    Hit(3, 7.0, Paper("3", "Trees that vote", year=2001)),
+    Hit(4, 6.0, Paper("4", "Frogs", year=2001)),
+)
+KEYS = (None, "preprint", "third", None)
+
+
+def bibliography(text: str = ENTRIES) -> Bibliography:
+    return Bibliography([BIB], Files(texts={BIB: text}, disk=False))
+
+
+def test_own_papers_come_first_each_with_its_rank_and_nothing_is_lost() -> None:
+    shown = listed(HITS, bibliography())
+    assert [one.key for one in shown] == ["preprint", "third", None, None]
+    assert [one.hit.rank for one in shown] == [2, 3, 1, 4]
+    assert [one.hit for one in shown] != list(HITS)
+    unchanged = listed(HITS, bibliography(), own_first=False)
+    assert [(one.hit, one.key) for one in unchanged] == [(hit, key) for hit, key in zip(HITS, KEYS, strict=True)]
+
+
+def test_the_edition_that_the_bibliography_has_is_cited() -> None:
+    shown = listed(HITS, bibliography())
+    assert [one.paper.paper_id for one in shown] == ["20", "3", "1", "4"]
+
+
+def test_a_paper_that_the_system_ranks_low_keeps_its_place() -> None:
+    low = Hit(FITTING + 1, 1.0, HITS[2].paper)
+    shown = listed((*HITS[:1], low), bibliography())
+    assert [(one.key, one.comes_first) for one in shown] == [(None, False), ("third", False)]
+    assert [one.comes_first for one in listed(HITS, bibliography())] == [True, True, False, False]
+
+
+def test_an_empty_bibliography_changes_nothing() -> None:
+    assert [(one.hit, one.key) for one in listed(HITS, bibliography(""))] == [(hit, None) for hit in HITS]
+    assert listed((), bibliography()) == []

@@ -1,0 +1,317 @@
+"""Indexes that are brought up to date by the updates of a corpus equal those built from what is there at the end."""
+
+import gzip
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from citerec import Index
+from citerec.recommend import Recommender
+from citerec.records import Paper
+from citerec.retrieve import update as update_module
+from citerec.retrieve.bm25s.build import build_scores
+from citerec.retrieve.dense.build import DenseOptions
+from citerec.retrieve.dense.kinds import open_faiss, to_search
+from citerec.retrieve.dense.vectors import Vectors
+from citerec.retrieve.index import BuildOptions, add_to_index, build_index, encode_index, open_store, update_index
+from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.verify import verify
+from citerec.systems import Recipe
+from tests.conftest import Citerec, s2ag_paper, write_lines
+from tests.dense.conftest import unit_vectors, write_arrays
+from tests.tiny_models import write_tiny_scibert
+
+WORDS = "graph ranking neural query citation corpus entity sparse".split()
+KEYS = {"papers": "corpusid", "abstracts": "corpusid", "tldrs": "corpusid", "citations": "citationid"}
+QUERIES = ("neural ranking of graphs <REF>", "sparse query <REF> of an entity", "citation corpus <REF>")
+STAYS = 99  # an index needs a paper
+
+Record = dict[str, Any]
+
+
+@dataclass
+class Corpus:
+    """The records of a release by dataset and primary key."""
+
+    tables: dict[str, dict[int, Record]] = field(default_factory=lambda: {name: {} for name in KEYS})
+
+    def apply(self, update: "Update") -> None:
+        for name, record in update.upserts:
+            self.tables[name][record[KEYS[name]]] = record
+        for name, key in update.deletes:
+            self.tables[name].pop(key, None)
+
+    def write(self, folder: Path) -> Path:
+        for name, records in self.tables.items():
+            write_lines(folder / name / "part-0.jsonl.gz", records.values(), compress=True)
+        return folder
+
+
+@dataclass(frozen=True)
+class Update:
+    upserts: list[tuple[str, Record]]
+    deletes: list[tuple[str, int]]
+
+    def write(self, folder: Path, shards: int) -> None:
+        for kind, rows in (
+            ("upserts", self.upserts),
+            ("deletes", [(name, {KEYS[name]: key, "more": 1}) for name, key in self.deletes]),
+        ):
+            for name in KEYS:
+                mine = [record for table, record in rows if table == name]
+                for shard in range(shards if mine else 0):
+                    begin, end = (len(mine) * place // shards for place in (shard, shard + 1))
+                    write_lines(folder / name / f"{kind}-{shard}.jsonl.gz", mine[begin:end], compress=True)
+
+
+ids = st.integers(8, 14)
+words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+years = st.none() | st.integers(2000, 2003)
+records = st.one_of(
+    st.tuples(st.just("papers"), st.builds(s2ag_paper, ids, words, year=years, citationcount=st.integers(0, 3))),
+    st.tuples(st.just("abstracts"), st.fixed_dictionaries({"corpusid": ids, "abstract": st.none() | words})),
+    st.tuples(st.just("tldrs"), st.fixed_dictionaries({"corpusid": ids, "model": st.just("m"), "text": words})),
+    st.tuples(
+        st.just("citations"),
+        st.fixed_dictionaries(
+            {
+                "citationid": st.integers(1, 9),
+                "citingcorpusid": ids,
+                "citedcorpusid": st.none() | ids,
+                "contexts": st.none() | st.lists(words, max_size=2),
+            }
+        ),
+    ),
+)
+keys = st.tuples(st.sampled_from(["papers", "abstracts", "tldrs"]), ids) | st.tuples(
+    st.just("citations"), st.integers(1, 9)
+)
+updates = st.builds(Update, st.lists(records, max_size=12), st.lists(keys, max_size=5))
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(write_tiny_scibert(tmp_path_factory.mktemp("models") / "tiny", [" ".join(WORDS)]))
+
+
+def contents(index: Path) -> dict[str, Any]:
+    """All that two indexes of the same records have in common."""
+    manifest = Manifest.read(index)
+    counts = {name: count for name, count in manifest.counts if name not in ("duplicates", "bad")}
+    rows = {}
+    for path in sorted((index / "lucene").glob("[rc]o*/*.npy")):  # rows, columns
+        if path.stem not in ("papers", "citances"):  # Lucene's documents may stand in another order
+            rows[path.stem] = np.load(path).tolist()
+    store = open_store(index)
+    texts = [store.papers([paper_id])[paper_id] for paper_id, _ in store.ids_and_abstracts()]
+    citances = list(store.searchable_citances())
+    assert store.fingerprint() == manifest.fingerprint
+    store.close()
+    return {"fingerprint": manifest.fingerprint, "counts": counts, "rows": rows, "texts": texts, "citances": citances}
+
+
+def answers(index: Path, system: str) -> list[Any]:
+    found = []
+    with Recommender.open(index, Recipe.load(system)) as recommender:
+        k = recommender.manifest.counts.papers
+        for query in QUERIES:
+            hits = recommender.search(query, k=k)
+            found.append([(hit.paper.paper_id, hit.score, hit.citance) for hit in hits])
+    return found
+
+
+def scores(index: Path) -> dict[str, Any]:
+    """The scores of bm25s by word and paper."""
+    build_scores(index, lambda *_: None)
+    folder = index / "bm25s"
+    vocabulary = json.loads((folder / "vocab.index.json").read_bytes())
+    data, rows, begins = (np.load(folder / f"{name}.csc.index.npy") for name in ("data", "indices", "indptr"))
+    return {
+        word: list(zip(rows[begins[n] : begins[n + 1]].tolist(), data[begins[n] : begins[n + 1]].tolist(), strict=True))
+        for word, n in vocabulary.items()
+    }
+
+
+# Without shrinking: it builds thousands of indexes.
+@settings(max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@given(
+    start=st.lists(records, max_size=25),
+    sequence=st.lists(st.tuples(updates, st.integers(1, 3), st.booleans()), min_size=1, max_size=4),
+    merges=st.booleans(),
+)
+def test_updates_give_what_a_build_gives(
+    tmp_path_factory: pytest.TempPathFactory,
+    model: str,
+    start: list[tuple[str, Record]],
+    sequence: list[tuple[Update, int, bool]],
+    merges: bool,
+) -> None:
+    folder = tmp_path_factory.mktemp("corpus")
+    corpus = Corpus()
+    corpus.apply(Update([("papers", s2ag_paper(STAYS, "graph that stays")), *start], []))
+    grown, index = corpus.write(folder / "grown"), folder / "index"
+    dense = DenseOptions(model, max_tokens=16)
+    build_index([grown], index, BuildOptions(dense=dense))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(update_module, "_MOST_CHANGES", 0 if merges else 1e9)
+        for number, (update, shards, applied) in enumerate(sequence):
+            update.write(grown / "updates" / f"2024-01-0{number}_2024-01-0{number + 1}", shards)
+            corpus.apply(update)
+            if applied:
+                update_index([grown], index)
+        update_index([], index)
+    assert verify(index) == []
+    found = contents(index)
+    for name, source in (("again", grown), ("fresh", corpus.write(folder / "final"))):
+        build_index([source], folder / name, BuildOptions(dense=dense))
+        assert contents(folder / name) == found
+    assert answers(folder / "fresh", "bm25") == answers(index, "bm25")
+    for one, other in zip(answers(folder / "fresh", "dense"), answers(index, "dense"), strict=True):
+        # A text may be encoded beside others than before: its vector is the same up to rounding.
+        assert {hit[0]: hit[1] for hit in one} == pytest.approx({hit[0]: hit[1] for hit in other}, abs=1e-4)
+    assert scores(folder / "fresh") == scores(index)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def grown(tmp_path: Path) -> Path:
+    """A corpus of three papers of whom one is cited, and an index of it."""
+    corpus = Corpus()
+    papers = [s2ag_paper(n, f"{WORDS[n]} study", year=2000) for n in (1, 2, 3)]
+    said = {"citationid": 1, "citingcorpusid": 2, "citedcorpusid": 1, "contexts": ["Entity linking was shown in [3]."]}
+    corpus.apply(Update([*(("papers", paper) for paper in papers), ("citations", said)], []))
+    build_index([corpus.write(tmp_path / "grown")], tmp_path / "index")
+    return tmp_path / "grown"
+
+
+def update(grown: Path, name: str, *upserts: tuple[str, Record], deletes: Sequence[tuple[str, int]] = ()) -> None:
+    Update(list(upserts), list(deletes)).write(grown / "updates" / name, 1)
+
+
+def test_an_update_reads_only_what_is_new(grown: Path, citerec_here: Citerec, tmp_path: Path) -> None:
+    update(grown, "a_b", ("papers", s2ag_paper(4, "Fourth")), deletes=[("papers", 3), ("papers", 77)])
+    done = citerec_here("index", "update", "--index", "index")
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1)
+    assert "later records replaced or deleted: 1." in done.stderr
+    assert done.stdout.startswith("index brought up to date: 3 papers")
+    assert [Path(source.path).name for source in Manifest.read(tmp_path / "index").sources[-2:]] == [
+        "upserts-0.jsonl.gz",
+        "deletes-0.jsonl.gz",
+    ]
+    again = citerec_here("index", "update", grown, "--index", "index")
+    assert again.stdout == "index is up to date: there is nothing new to read.\n"
+    assert verify(tmp_path / "index") == []
+
+
+def test_what_is_not_the_same_corpus_is_refused(grown: Path, citerec_here: Citerec, tmp_path: Path) -> None:
+    def refused(*arguments: object) -> str:
+        done = citerec_here("index", "update", *arguments, "--index", "index")
+        assert done.returncode == 2, done.stdout
+        return " ".join(done.stderr.split())
+
+    papers = grown / "papers" / "part-0.jsonl.gz"
+    kept = papers.read_bytes()
+    papers.write_bytes(gzip.compress(gzip.decompress(kept) + b"\n" * 9))
+    assert "has changed since index read it" in refused(grown)
+    papers.rename(papers.with_name("part-1.jsonl.gz"))
+    assert "part-0.jsonl.gz is gone since index read it" in refused()
+    papers.write_bytes(kept)
+    assert "part-1.jsonl.gz is new, but comes before what index has read" in refused(grown)
+    other = Corpus()
+    other.apply(Update([("papers", s2ag_paper(1, "One"))], []))
+    assert "has read nothing of" in refused(other.write(tmp_path / "other"))
+    build_index([write_lines(tmp_path / "mine.jsonl", [{"paper_id": 1, "title": "One"}])], tmp_path / "index")
+    assert "was not built from folders of datasets" in refused()
+
+
+def test_papers_are_removed_and_come_back(grown: Path, citerec_here: Citerec, tmp_path: Path) -> None:
+    index = Index.open(tmp_path / "index")
+    assert index.recommender().search("entity linking <REF>")[0].paper.paper_id == "1"
+    done = citerec_here("index", "remove", "1", "77", "--index", "index")
+    assert done.stdout.startswith("Removed: 1 paper.\nindex brought up to date: 2 papers")
+    again = citerec_here("index", "remove", "1", "--index", "index")
+    assert (again.returncode, again.stdout) == (0, "index has none of these papers.\n")
+    removed = Index.open(tmp_path / "index")
+    assert not removed.papers(["1"])
+    assert removed.manifest.counts.citances == 0
+    assert not (tmp_path / "index" / "lucene" / "citances").exists()
+    assert verify(tmp_path / "index") == []
+    removed.add([Paper("1", "Back again")])
+    assert removed.recommender().search("entity linking <REF>")[0].citance
+    assert verify(tmp_path / "index") == []
+    ids = tmp_path / "ids.txt"
+    ids.write_text("2\n\n3\n")
+    removed.remove(ids)
+    assert len(removed) == 1
+
+
+def test_what_cannot_be_removed_is_said(grown: Path, citerec_here: Citerec, tmp_path: Path) -> None:
+    (tmp_path / "ids.txt").write_text("1\n")
+    for arguments, message in (
+        ((), "Give the ids of papers, or --ids FILE"),
+        (("1", "--ids", "ids.txt"), "Give the ids of papers, or --ids FILE"),
+        (("--ids", "nowhere.txt"), "cannot read"),
+        (("1", "2", "3"), "the sources hold no paper"),
+    ):
+        done = citerec_here("index", "remove", *arguments, "--index", "index")
+        assert done.returncode == 2
+        assert message in " ".join(done.stderr.split())
+    assert len(Index.open(tmp_path / "index")) == 3
+
+
+def test_a_citation_that_changes_replaces_that_of_its_id(grown: Path, tmp_path: Path) -> None:
+    moved = {"citationid": 1, "citingcorpusid": 3, "citedcorpusid": 2, "contexts": ["Entity linking again."]}
+    update(grown, "a_b", ("citations", moved))
+    update_index([], tmp_path / "index")
+    store = open_store(tmp_path / "index")
+    assert [(one.cited.paper_id, one.citing_id) for one in store.searchable_citances()] == [("2", "3")]
+    store.close()
+    update(grown, "b_c", ("citations", {**moved, "contexts": None}))
+    assert update_index([], tmp_path / "index").counts.citances == 0
+
+
+def test_the_store_is_linked_and_merged_when_much_has_changed(
+    grown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = tmp_path / "index"
+    before = (index / "papers.sqlite").stat().st_ino
+    monkeypatch.setattr(update_module, "_MOST_CHANGES", 1e9)
+    update(grown, "a_b", ("papers", s2ag_paper(4, "Fourth")), deletes=[("papers", 3)])
+    update_index([], index)
+    assert (index / "papers.sqlite").stat().st_ino == before
+    read, contained = Manifest.read(index).sources, contents(index)
+    monkeypatch.setattr(update_module, "_MOST_CHANGES", 0)
+    update(grown, "b_c", deletes=[("papers", 77)])
+    update_index([], index)
+    assert (index / "papers.sqlite").stat().st_ino != before
+    assert Manifest.read(index).sources[:-1] == read
+    assert contents(index) == contained
+
+
+def test_vectors_in_lists_are_kept_where_texts_stay(tmp_path: Path) -> None:
+    count, dimension = 3000, 16
+    vectors = unit_vectors(count + 30, dimension)
+    papers = [{"paper_id": f"p{n}", "title": f"{WORDS[n % 8]} {n}"} for n in range(count + 30)]
+    given = write_arrays(tmp_path / "given", np.array([f"p{n}" for n in range(count)]), vectors[:count])
+    index = tmp_path / "index"
+    build_index([write_lines(tmp_path / "papers.jsonl", papers[:count])], index)
+    encode_index(index, DenseOptions("m", vectors=(given,), kind="ivfsq"))
+    learnt = json.loads((index / "dense" / "manifest.json").read_bytes())["faiss"]
+    more = write_arrays(tmp_path / "more", np.array([f"p{n}" for n in range(count - 10, count + 30)]), vectors[-40:])
+    new = write_lines(tmp_path / "new.jsonl", papers[count - 10 :])
+    add_to_index([new], index, BuildOptions(dense=DenseOptions("m", vectors=(more,), kind="ivfsq")))
+    Index.open(index).remove(["p7", "p2999"])
+    assert verify(index) == []
+    assert json.loads((index / "dense" / "manifest.json").read_bytes())["faiss"] == learnt
+    searched, rows = open_faiss(index / "dense"), Vectors(index / "dense")
+    wanted = rows.values[:].astype(np.float32)
+    nearest = searched.search(np.stack([to_search("ivfsq", one) for one in wanted]), 5)[1]
+    assert np.mean([row in found for row, found in enumerate(nearest)]) > 0.95

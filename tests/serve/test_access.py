@@ -1,0 +1,184 @@
+"""Tokens, rates, names of hosts, threads: first the parts, then over HTTP."""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.errors import InputError, SettingsError
+from citerec.serve.access import Rates, host_of, is_loopback, read_tokens, token_of
+from citerec.serve.errors import BusyError
+from citerec.serve.indexes import named_places
+from citerec.serve.settings import ServeSettings
+from citerec.serve.workers import Workers
+from tests.conftest import ROOT
+from tests.serve.conftest import SENTENCE, TOKEN, Running, Start
+
+
+def test_tokens_of_a_file_or_of_the_environment(tmp_path: Path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"{TOKEN}\n\n  {TOKEN}2\n")
+    tokens = read_tokens(file, None)
+    assert tokens == (TOKEN.encode(), f"{TOKEN}2".encode())
+    assert read_tokens(None, TOKEN) == (TOKEN.encode(),)
+    assert read_tokens(None, None) == ()
+    assert token_of(f"Bearer {TOKEN}2", tokens) == 1
+    for wrong in ("", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN}3", "Bearer \xff", TOKEN):
+        assert token_of(wrong, tokens) is None
+    file.write_text("")
+    for broken in (file, tmp_path / "none"):
+        with pytest.raises(InputError):
+            read_tokens(broken, None)
+    with pytest.raises(SettingsError):
+        read_tokens(None, "short")
+
+
+@pytest.mark.parametrize(
+    ("header", "name"),
+    [
+        ("localhost:80", "localhost"),
+        ("[::1]:80", "::1"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("[", None),
+        ("", None),
+        ("evil.example#127.0.0.1", "evil.example"),
+        ("x@localhost.evil.example", "localhost.evil.example"),
+    ],
+)
+def test_names_of_hosts(header: str, name: str | None) -> None:
+    assert host_of(header) == name
+
+
+def test_addresses_of_this_machine() -> None:
+    assert all(map(is_loopback, ["127.0.0.1", "localhost", "::1", "127.8.8.8"]))
+    assert not any(map(is_loopback, ["0.0.0.0", "::", "10.0.0.1", "example.org", ""]))
+
+
+@given(st.lists(st.floats(0, 3), min_size=1, max_size=200), st.floats(0.1, 20), st.integers(1, 20))
+def test_a_client_never_gets_more_than_burst_and_rate(pauses: list[float], rate: float, burst: int) -> None:
+    now = 0.0
+    rates = Rates(rate, burst, lambda: now)
+    granted = 0
+    for pause in pauses:
+        now += pause
+        wait = rates.wait("one")
+        granted += not wait
+        assert granted <= burst + now * rate + 1e-6
+        if wait:
+            assert wait <= 1 / rate + 1
+
+
+def test_rates_forget_old_clients() -> None:
+    rates = Rates(1, 1)
+    for client in range(20_000):
+        rates.wait(str(client))
+    assert len(rates._buckets) == 10_000
+    assert Rates(0, 1).wait("any") == 0
+
+
+def test_workers_refuse_what_goes_over_the_queue() -> None:
+    go_on = threading.Event()
+    workers = Workers(1, 1, 5)
+
+    async def test() -> None:
+        running = [asyncio.create_task(workers.run(lambda: go_on.wait(5))) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        assert workers.is_full
+        with pytest.raises(BusyError):
+            await workers.run(lambda: 1)
+        go_on.set()
+        assert await asyncio.gather(*running) == [True, True]
+        assert await workers.run(lambda: 1) == 1
+        with pytest.raises(ZeroDivisionError):
+            await workers.run(lambda: 1 // 0)
+
+    asyncio.run(test())
+    workers.close()
+
+
+def test_workers_do_not_wait_for_ever() -> None:
+    workers, ran, go_on = Workers(1, 5, 0.05), [], threading.Event()
+
+    async def test() -> None:
+        for work in (go_on.wait, lambda: ran.append(1)):
+            with pytest.raises(BusyError, match=r"more than 0\.05 seconds"):
+                await workers.run(work)  # the second one waits for the first
+        go_on.set()
+        answer = None
+        while answer is None:
+            with contextlib.suppress(BusyError):  # on a busy machine even this may take longer
+                answer = await workers.run(lambda: 2)
+        assert answer == 2
+
+    asyncio.run(test())
+    assert ran == []  # nobody waits for it any more
+    workers.close()
+
+
+def test_names_of_indexes() -> None:
+    assert named_places(["a/b", "c=d/e", "f=g=h"]) == {"b": Path("a/b"), "c": Path("d/e"), "f": Path("g=h")}
+    with pytest.raises(InputError):
+        named_places(["=a"])
+
+
+def test_settings_are_typed_and_described() -> None:
+    settings = ServeSettings.load(["serve.queue=3", "serve.hosts=a.example, b.example"])
+    assert (settings.queue, settings.hosts) == (3, ("a.example", "b.example"))
+    for wrong in ("serve.queue=-1", "serve.rate=fast", "serve.nothing=1"):
+        with pytest.raises(SettingsError):
+            ServeSettings.load([wrong])
+    page = (ROOT / "docs" / "serve.md").read_text(encoding="utf-8")
+    for name, field in ServeSettings.model_fields.items():
+        shown = ",".join(field.default) if isinstance(field.default, tuple) else field.default
+        assert f"| `serve.{name}` | {shown} | {field.description} |" in page
+
+
+@pytest.fixture
+def guarded(start: Start, demo_index: Path) -> Iterator[Running]:
+    """A server on all addresses, with a token and small limits. It counts requests: each test has its own."""
+    settings = [f"serve.{one}" for one in ("rate=1", "burst=30", "threads=1", "queue=1", "hosts=127.0.0.1")]
+    options = [part for one in settings for part in ("--set", one)]
+    with start(f"demo={demo_index}", "--host", "0.0.0.0", *options, CITEREC_TOKEN=TOKEN) as running:
+        yield running
+
+
+def test_whoever_calls_needs_the_token(guarded: Running) -> None:
+    with guarded.client() as client:
+        for path in ("/api/v1/indexes", "/api/v1/openapi.json", "/metrics", "/api/nowhere"):
+            for headers in ({}, {"Authorization": "Bearer wrong"}):
+                response = client.get(path, headers=headers)
+                assert (response.status_code, response.headers["WWW-Authenticate"]) == (401, "Bearer")
+        assert client.get("/health").status_code == client.get("/ready").status_code == 200
+        assert client.get("/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+        assert client.get("/health", headers={"Host": "evil.example"}).status_code == 400
+
+
+def test_too_many_requests_are_refused(guarded: Running) -> None:
+    with guarded.client(headers={"Authorization": f"Bearer {TOKEN}"}) as client:
+        found = [client.get("/api/v1/indexes") for _ in range(40)]
+    assert [one.status_code for one in found[:20]] == [200] * 20
+    assert found[-1].status_code == 429
+    assert int(found[-1].headers["Retry-After"]) >= 1
+    with guarded.client(headers={"Authorization": "Bearer wrong"}) as client:  # nor may tokens be tried without end
+        assert {client.get("/api/v1/indexes").status_code for _ in range(40)} == {401, 429}
+
+
+def test_a_full_queue_is_503(start: Start, demo_index: Path) -> None:
+    settings = [part for one in ("threads=1", "queue=1", "rate=0") for part in ("--set", f"serve.{one}")]
+    text = " ".join([SENTENCE] * 8)
+
+    def ask(server: Running) -> tuple[int, str | None]:
+        with server.client() as client:
+            response = client.post("/api/v1/recommend", json={"text": text, "k": 100})
+        return response.status_code, response.headers.get("Retry-After")
+
+    with start(demo_index, *settings) as server, ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: ask(server), range(16)))
+        assert set(found) == {(200, None), (503, "2")}
+        assert ask(server)[0] == 200

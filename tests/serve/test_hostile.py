@@ -1,0 +1,257 @@
+"""Requests that no honest client sends: more than a thousand of them in this file, and the server still answers."""
+
+import json
+import random
+import socket
+import string
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.serve.conftest import JSON, SENTENCE, Running
+
+HTML = "<script>alert(1)</script><img src=x onerror=alert(1)> <REF>"
+PATHS = ["/api/v1/recommend", "/api/v1/generate"]
+PATHS += ["/api/v1/drafts", "/api/v1/drafts/recommend", "/api/v1/drafts/cite"]
+
+TEXTS = [SENTENCE, HTML, "<REF>" * 10, "a" * 21_000, "'; DROP TABLE papers; -- <REF>"]
+TEXTS += ["\x00 <REF>", "\u202e <REF> \U0001f600"]
+FIELDS = "text title citing cited papers filters k explain fold bibtex index <b>new</b>".split()
+FIELDS += "name bibliography place words keys".split()
+FILTERS = "year_from year_to fields venues min_citations exclude".split()
+
+_texts = st.text(max_size=60) | st.sampled_from(TEXTS)
+_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | _texts,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(_texts, inner, max_size=4),
+    max_leaves=8,
+)
+
+
+def strange(chance: random.Random, depth: int = 0) -> Any:
+    """Any JSON value."""
+    kind = chance.randrange(8 if depth < 3 else 6)
+    if kind == 6:
+        return [strange(chance, depth + 1) for _ in range(chance.randrange(4))]
+    if kind == 7:
+        return {chance.choice(TEXTS + FILTERS): strange(chance, depth + 1) for _ in range(chance.randrange(4))}
+    numbers = [-1, 0, 2020, 2**31, 2**63, 10**30, 0.5, float("nan"), float("-inf")]
+    letters = [chr(chance.choice([32, 60, 97, 0x7F, 0xE9, 0x4E2D, 0xD800, 0xFFFF, 0x1F600])) for _ in range(8)]
+    return [None, True, chance.choice(numbers), "".join(letters), chance.choice(TEXTS), chance.randrange(-5, 200)][kind]
+
+
+def strange_body(chance: random.Random) -> dict[str, Any]:
+    """A body whose fields hold anything; often some of them are right."""
+    body = {name: strange(chance) for name in chance.sample(FIELDS, chance.randrange(5))}
+    if chance.random() < 0.7:
+        body["text"] = chance.choice(TEXTS)
+    if chance.random() < 0.3:
+        body["filters"] = {name: strange(chance) for name in chance.sample(FILTERS, chance.randrange(1, 4))}
+    return body
+
+
+def check(response: httpx.Response) -> None:
+    """No answer is a fault of the server, and none is HTML."""
+    assert response.status_code < 500 or response.status_code == 503, response.text
+    assert response.headers["Content-Type"] == "application/json"
+    assert response.headers["X-Content-Type-Options"] == "nosniff"
+    content = json.loads(response.content)
+    if response.status_code >= 400:
+        assert set(content) == {"error", "remedy"}
+        assert len(response.content) < 4000
+
+
+@pytest.fixture(autouse=True)
+def still_answers(client: httpx.Client) -> Any:
+    yield
+    assert client.post("/api/v1/recommend", json={"text": SENTENCE}).status_code == 200
+
+
+def test_bodies_of_anything(client: httpx.Client) -> None:
+    def send(seed: int) -> int:
+        chance = random.Random(seed)
+        body = json.dumps(strange_body(chance)).encode()
+        response = client.post(chance.choice(PATHS), content=body, headers=JSON)
+        check(response)
+        return response.status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        statuses = list(pool.map(send, range(700)))
+    assert {200, 404, 422} <= set(statuses)
+
+
+@settings(max_examples=60)
+@given(path=st.sampled_from(PATHS), name=st.sampled_from(FIELDS), value=_values)
+def test_any_value_in_a_field(client: httpx.Client, path: str, name: str, value: Any) -> None:
+    check(client.post(path, content=json.dumps({"text": SENTENCE, name: value}).encode(), headers=JSON))
+
+
+@settings(max_examples=60)
+@given(
+    path=st.sampled_from(PATHS),
+    body=st.binary(max_size=200)
+    | st.text(alphabet=string.punctuation + "\\ud8 <REF>text0", max_size=80).map(str.encode),
+    kind=st.sampled_from(
+        ["application/json", "application/json; charset=latin-1", "text/html", "", "multipart/form-data"]
+    ),
+)
+def test_bytes_that_are_no_json(client: httpx.Client, path: str, body: bytes, kind: str) -> None:
+    check(client.post(path, content=body, headers={"Content-Type": kind}))
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(
+        st.sampled_from(["q", "offset", "limit", "year_from", "fields", "venues", "exclude", "index", "<b>"]),
+        st.text(max_size=30) | st.integers().map(str),
+        max_size=4,
+    )
+)
+def test_strange_queries(client: httpx.Client, query: dict[str, str]) -> None:
+    check(client.get("/api/v1/papers", params=query))
+
+
+@settings(max_examples=50)
+@given(st.text(min_size=1, max_size=40))
+def test_strange_addresses(client: httpx.Client, text: str) -> None:
+    for path in (f"/api/v1/papers/{text}", f"/{text}"):
+        try:
+            url = httpx.URL(client.base_url).copy_with(path=path)
+        except (httpx.InvalidURL, UnicodeError):
+            continue
+        response = client.get(url)
+        if response.headers["Content-Type"] == "application/json":
+            check(response)
+
+
+def test_known_traps(client: httpx.Client) -> None:
+    deep, wide = b"[" * 100_000, b'{"a":' * 30_000
+    bodies = [
+        deep + b"]" * 100_000,
+        deep,
+        wide,
+        b'{"text": ' + deep[:1000] + b"]" * 1000 + b"}",
+        b'{"text": "a <REF>", "k": NaN}',
+        b'{"text": "a <REF>", "k": Infinity}',
+        b'{"text": "a <REF>", "k": 1e999}',
+        b'{"text": "a <REF>", "k": ' + b"9" * 10_000 + b"}",
+        b'{"text": "\\ud800 <REF>"}',
+        b'{"text": "a <REF>", "\\udfff": 1}',
+        b'{"text": "a <REF>", "cited": {"\\ud800": "x"}}',
+        b'{"text": "a <REF>", "text": 1}',
+        b'\xef\xbb\xbf{"text": "a <REF>"}',
+        '{"text": "a <REF>"}'.encode("utf-16"),
+        b"null",
+        b"",
+        json.dumps({"text": "1. " * 2000 + "<REF>"}).encode(),
+        json.dumps({"text": "(" * 19_000 + "<REF>"}).encode(),
+        json.dumps({"text": "<REF>", "filters": {"exclude": ["x"] * 6000}}).encode(),
+        json.dumps({"text": "a <REF>", "filters": {"exclude": [str(n) for n in range(5000)]}}).encode(),
+        json.dumps({"text": "a <REF>", "cited": [str(n) for n in range(5000)]}).encode(),
+    ]
+    for path in PATHS:
+        for body in bodies:
+            check(client.post(path, content=body, headers=JSON))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_html_in_every_field_stays_text(client: httpx.Client, path: str) -> None:
+    bodies: list[dict[str, Any]] = [{"text": HTML}, {HTML: HTML}, {"text": SENTENCE, "filters": {HTML: HTML}}]
+    bodies += [{"text": SENTENCE, name: HTML} for name in ("title", "citing", "index", "k", "cited", "filters")]
+    bodies += [{"text": SENTENCE, name: [HTML]} for name in ("cited", "papers")]
+    bodies += [{"text": SENTENCE, "cited": {HTML: HTML}}]
+    bodies += [{"text": SENTENCE, "filters": {name: [HTML]}} for name in ("fields", "venues", "exclude", "year_to")]
+    for body in bodies:
+        check(client.post(path, json=body))
+    for url in (f"/api/v1/papers?q={HTML}", f"/api/v1/papers/{HTML}", f"/{HTML}", f"/api/v1/papers?{HTML}=1"):
+        check(client.get(url))
+
+
+def raw(server: Running, *parts: bytes, pause: float = 0.0, reads: bool = True) -> bytes:
+    """Sends bytes on a connection of its own; the answer, until the server closes it."""
+    answer = b""
+    with socket.create_connection(server.address, 30) as connection:
+        try:
+            for part in parts:
+                connection.sendall(part)
+                time.sleep(pause)
+            while reads and (more := connection.recv(1 << 16)):
+                answer += more
+        except ConnectionError:
+            pass
+    return answer
+
+
+HEAD = b"POST /api/v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+def test_a_long_body_gets_its_answer_though_it_is_still_sent(client: httpx.Client) -> None:
+    for _ in range(5):
+        assert client.post(PATHS[0], content=b"a" * 1_000_000, headers=JSON).status_code == 413
+        assert client.post(PATHS[0], content=iter([b"a" * 100_000] * 10), headers=JSON).status_code == 413
+
+
+def test_connections_that_are_cut(server: Running) -> None:
+    body = json.dumps({"text": SENTENCE}).encode()
+    whole = HEAD + b"Content-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body
+    cuts = random.Random(0)
+    for _ in range(100):
+        raw(server, whole[: cuts.randrange(len(whole) + 1)], reads=False)
+    assert raw(server, whole).startswith(b"HTTP/1.1 200")
+
+
+def test_what_is_no_http(server: Running) -> None:
+    rubbish = random.Random(1)
+    for _ in range(50):
+        answer = raw(server, rubbish.randbytes(100) + b"\r\n\r\n")
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+    for head in (
+        HEAD + b"Content-Length: -1\r\n\r\n",
+        HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        HEAD + b"Connection: close\r\nX: " + b"a" * 100_000 + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n",
+    ):
+        assert raw(server, head)[9:10] in (b"4", b"")
+
+
+def test_slow_clients_hold_no_thread(server: Running, client: httpx.Client) -> None:
+    """The server waits two seconds for a body, or for the head of a request."""
+    found: list[bytes] = []
+    slow = [
+        (HEAD + b"Content-Length: 100\r\n\r\n", b'{"text": "a"'),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n{\r\n"),
+        (HEAD, b"X: "),
+        (b"", b""),
+    ] * 8
+    threads = [threading.Thread(target=lambda parts=parts: found.append(raw(server, *parts))) for parts in slow]
+    begun = time.monotonic()
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        assert client.post("/api/v1/recommend", json={"text": SENTENCE}).status_code == 200
+    assert time.monotonic() - begun < 2
+    for thread in threads:
+        thread.join(20)
+    assert time.monotonic() - begun < 15
+    assert sorted({answer[:12] for answer in found}) == [b"", b"HTTP/1.1 408"]
+    assert sum(answer[:12] == b"HTTP/1.1 408" for answer in found) == 16
+
+
+def test_a_client_that_does_not_read_its_answer(server: Running, client: httpx.Client) -> None:
+    body = json.dumps({"text": SENTENCE * 20, "k": 100}).encode()
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.connect(server.address)
+        connection.sendall(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        for in_flight in (2, 1):  # this request, until the server gives up, and the one that looks
+            deadline = time.monotonic() + 20
+            while f"citerec_requests_in_flight {in_flight}.0" not in client.get("/metrics").text:
+                assert time.monotonic() < deadline
+                time.sleep(0.02)

@@ -1,0 +1,121 @@
+"""Under load: an index that is replaced on disk loses no request, and a stop is clean."""
+
+import json
+import shutil
+import signal
+import socket
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from citerec.groundwork.writing import beside, exchange
+from citerec.retrieve.index import build_index
+from tests.conftest import write_lines
+from tests.serve.conftest import SENTENCE, Running, Start
+
+
+def index_of(folder: Path, name: str) -> Path:
+    """An index whose papers tell whose they are."""
+    lines = [{"paper_id": f"{name}{number}", "title": f"Term weighting {number}"} for number in range(8)]
+    build_index([write_lines(folder / f"{name}.jsonl", lines)], folder / name)
+    return folder / name
+
+
+class Load:
+    """Clients that ask again and again, each in a thread."""
+
+    def __init__(self, server: Running, clients: int) -> None:
+        self.statuses: list[int] = []
+        self.mixed: list[set[str]] = []
+        self.failures: list[tuple[float, str]] = []
+        self._server, self._is_over = server, threading.Event()
+        self._threads = [threading.Thread(target=self._ask) for _ in range(clients)]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join(60)
+
+    def _ask(self) -> None:
+        while not self._is_over.is_set():
+            try:
+                with self._server.client() as client:
+                    response = client.post("/api/v1/recommend", json={"text": SENTENCE, "k": 8})
+                self.statuses.append(response.status_code)
+                hits = response.json()["answers"][0]["hits"]
+                self.mixed.append({str(hit["paper_id"])[0] for hit in hits})
+            except httpx.HTTPError as error:
+                self.failures.append((time.monotonic(), repr(error)))
+                time.sleep(0.01)
+
+
+def test_an_index_that_is_replaced_loses_no_request(start: Start, tmp_path: Path) -> None:
+    made = [index_of(tmp_path, name) for name in "ab"]
+    place = tmp_path / "place"
+    shutil.copytree(made[0], place)
+    settings = [part for one in ("rate=0", "watch_seconds=0.1") for part in ("--set", f"serve.{one}")]
+    with start(place, *settings) as server:
+        with server.client() as client, Load(server, 4) as load:
+            for turn in range(1, 9):
+                new = beside(place, "new")
+                shutil.copytree(made[turn % 2], new)
+                exchange(new, place)
+                expected = json.loads((made[turn % 2] / "manifest.json").read_bytes())["fingerprint"]
+                deadline = time.monotonic() + 30
+                while client.get("/api/v1/indexes").json()["indexes"][0]["fingerprint"] != expected:
+                    assert time.monotonic() < deadline
+                    time.sleep(0.02)
+            # What cannot be opened changes nothing.
+            (place / "manifest.json").write_text("{}")
+            time.sleep(0.5)
+            assert client.get("/api/v1/indexes").json()["indexes"][0]["fingerprint"] == expected
+        assert load.failures == []
+        assert set(load.statuses) == {200}
+        assert {"a"} in load.mixed
+        assert {"b"} in load.mixed
+        assert all(len(names) == 1 for names in load.mixed)
+        # The old ones are closed: none of their files is held.
+        deadline = time.monotonic() + 10
+        while gone := [line for line in held_files(server.process.pid) if f"{tmp_path}/" in line and "deleted" in line]:
+            assert time.monotonic() < deadline, gone
+            time.sleep(0.1)
+        assert "cannot be opened" in server.log.read_text()
+
+
+def held_files(process: int) -> list[str]:
+    folder = Path(f"/proc/{process}")
+    opened = [str(one.readlink()) for one in (folder / "fd").iterdir() if one.is_symlink()]
+    return [*opened, *(folder / "maps").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_under_load_is_clean(start: Start, demo_index: Path, stop: signal.Signals) -> None:
+    with start(demo_index, "--set", "serve.rate=0") as server:
+        body = json.dumps({"text": " ".join([SENTENCE] * 20), "k": 100}).encode()
+        head = b"POST /api/v1/recommend HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        with Load(server, 4) as load, socket.create_connection(server.address, 60) as connection:
+            connection.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            time.sleep(0.3)  # it is being answered, and takes longer than that beside the others
+            stopped = time.monotonic()
+            server.process.send_signal(stop)
+            answer = b""
+            while more := connection.recv(1 << 16):
+                answer += more
+            assert server.process.wait(60) == 0
+        header, _, content = answer.partition(b"\r\n\r\n")
+        assert header.startswith(b"HTTP/1.1 200")
+        assert len(json.loads(content)["answers"]) == 20
+        assert set(load.statuses) == {200}
+        assert load.failures
+        assert all(when >= stopped for when, _ in load.failures)
+        assert not psutil.pid_exists(server.process.pid) or server.process.poll() == 0
+        assert server.log.read_text().count("\n") == 1  # the line at the start, and nothing else

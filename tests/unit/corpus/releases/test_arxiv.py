@@ -1,0 +1,219 @@
+"""arXiv's OAI-PMH interface on loopback, and its metadata file."""
+
+import os
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import orjson
+import pytest
+
+from citerec.corpus.releases.arxiv import Arxiv
+from citerec.corpus.releases.base import CORPORA, RemoteFile
+from citerec.corpus.releases.web import ChangedError, Web, WebError
+from citerec.errors import InputError
+from citerec.records import Deletion, Paper
+from tests.loopback import Server, send
+from tests.source_records import preprint
+
+NAMES = 'xmlns="http://www.openarchives.org/OAI/2.0/"'
+
+
+def answer(inside: str, today: str = "2026-11-23") -> bytes:
+    head = '<?xml version="1.0" encoding="UTF-8"?>'
+    return f"{head}<OAI-PMH {NAMES}><responseDate>{today}T12:00:00Z</responseDate>{inside}</OAI-PMH>".encode()
+
+
+def record(one: str, status: str = "") -> str:
+    header = f"<header{status}><identifier>oai:arXiv.org:{one}</identifier><datestamp>2026-11-20</datestamp></header>"
+    return (
+        f"<record>{header}</record>"
+        if status
+        else f"""<record>{header}<metadata><arXiv xmlns="http://arxiv.org/OAI/arXiv/"><id>{one}</id>
+  <created>2007-04-02</created><updated>2008-07-24</updated>
+  <authors><author><keyname>Bal\\'azs</keyname><forenames>C.</forenames></author>
+  <author><keyname>Berger</keyname><forenames>E. L.</forenames><suffix>Jr.</suffix></author></authors>
+  <title>Prompt diphoton &amp; Schr\\"odinger
+  at {one}</title><categories>hep-ph cs.CL</categories><doi>10.1/a</doi>
+  <abstract>  A calculation with $x &lt; 1$.
+</abstract></arXiv></metadata></record>"""
+    )
+
+
+DELETED = ' status="deleted"'
+
+
+class Interface:
+    """An interface with records by day. It gives one a page, and a token that is the place of the next."""
+
+    def __init__(self) -> None:
+        self.server = Server()
+        self.server.answers = [self.reply]
+        self.days: dict[str, list[tuple[str, str]]] = {
+            "2026-10-30": [("0704.0001", ""), ("0704.0002", DELETED)],
+            "2026-11-20": [("hep-th/9901001", ""), ("0704.0003", ""), ("0704.0004", DELETED)],
+        }
+        self.last_token = " \n"
+        self.today = "2026-11-23"
+        self.failures: list[object] = []
+
+    def reply(self, handler: BaseHTTPRequestHandler) -> None:
+        if self.failures and (failure := self.failures.pop(0)):
+            failure(handler)  # type: ignore[operator]
+            return
+        asked = {name: values[0] for name, values in parse_qs(urlsplit(handler.path).query).items()}
+        send(body=self.page(asked))(handler)
+
+    def page(self, asked: dict[str, str]) -> bytes:
+        if asked["verb"] == "Identify":
+            return answer("<Identify><earliestDatestamp>2026-09-16</earliestDatestamp></Identify>", self.today)
+        if token := asked.get("resumptionToken"):
+            assert set(asked) == {"verb", "resumptionToken"}
+            begin, end, place = token.split("|")
+        else:
+            assert asked["metadataPrefix"] == "arXiv"
+            begin, end, place = asked["from"], asked["until"], "0"
+        found = [one for day, many in self.days.items() if begin <= day <= end for one in many]
+        if int(place) >= len(found):
+            return answer('<error code="noRecordsMatch">none</error>')
+        one, status = found[int(place)]
+        following = f"{begin}|{end}|{int(place) + 1}" if int(place) + 1 < len(found) else self.last_token
+        made = record(one, status)
+        if asked["verb"] == "ListIdentifiers":
+            made = made[len("<record>") : made.index("</header>") + len("</header>")]
+        return answer(f"<{asked['verb']}>{made}<resumptionToken>{following}</resumptionToken></{asked['verb']}>")
+
+
+@pytest.fixture
+def interface() -> Iterator[Interface]:
+    interface = Interface()
+    yield interface
+    interface.server.stop()
+
+
+@pytest.fixture
+def arxiv(interface: Interface) -> Arxiv:
+    return Arxiv(Web(patience=0), f"{interface.server.url}/oai")
+
+
+def lines_of(arxiv: Arxiv, file: RemoteFile) -> list[bytes]:
+    return b"".join(arxiv.chunks(file, lambda _expired: file.url)).splitlines(keepends=True)
+
+
+def ids_of(arxiv: Arxiv, file: RemoteFile) -> list[str]:
+    return [
+        one.paper_id if isinstance(one, Paper) else one.key  # type: ignore[union-attr]
+        for found in arxiv.records(file, lines_of(arxiv, file))
+        for one in found.records
+    ]
+
+
+def test_a_release_is_a_day_and_its_files_are_months(arxiv: Arxiv) -> None:
+    assert CORPORA["arxiv"] is Arxiv and Arxiv.pause == 3
+    assert arxiv.releases() == ["2026-11-23"]
+    assert arxiv.release().name == "2026-11-23" and "CC0" in arxiv.release().terms
+    files = arxiv.files("2026-11-23", "papers")
+    assert [file.name for file in files] == ["2026-09.jsonl", "2026-10.jsonl", "2026-11.jsonl"]
+    assert "from=2026-09-16&until=2026-09-30" in files[0].url and "until=2026-11-23" in files[2].url
+    assert [ids_of(arxiv, file) for file in files] == [[], ["0704.0001"], ["hep-th/9901001", "0704.0003"]]
+    assert arxiv.files("2026-11-02", "papers")[-1].url.endswith("from=2026-11-01&until=2026-11-02")
+    for name in ("2026-11-24", "newest", "2026-13-01"):
+        with pytest.raises(InputError, match="The newest is 2026-11-23"):
+            arxiv.release(name)
+
+
+def test_pages_become_lines_of_the_metadata_file(arxiv: Arxiv) -> None:
+    file = arxiv.files("2026-11-23", "papers")[1]
+    (line,) = lines_of(arxiv, file)
+    assert set(orjson.loads(line)) == set(preprint()) - {"submitter"}
+    (found,) = arxiv.records(file, [line])
+    assert found.raw == line and found.records == (
+        Paper(
+            "0704.0001",
+            title="Prompt diphoton & Schrödinger at 0704.0001",
+            abstract="A calculation with $x < 1$.",
+            year=2007,
+            venue="arXiv",
+            authors=("C. Balázs", "E. L. Berger Jr."),
+            fields_of_study=("Physics", "Computer Science"),
+            external_ids={"ArXiv": "0704.0001", "DOI": "10.1/a"},
+        ),
+    )
+
+
+def test_updates_are_what_changed_since_and_what_was_deleted(arxiv: Arxiv) -> None:
+    (update,) = arxiv.updates("2026-10-30", ["papers"])
+    assert (update.begin, update.end) == ("2026-10-30", "2026-11-23")
+    assert [ids_of(arxiv, file) for file in update.upserts] == [["0704.0001"], ["hep-th/9901001", "0704.0003"]]
+    assert [ids_of(arxiv, file) for file in update.deletions] == [["0704.0002"], ["0704.0004"]]
+    (found,) = arxiv.records(update.deletions[0], lines_of(arxiv, update.deletions[0]))
+    assert found.records == (Deletion("papers", "0704.0002"),)
+    names = [file.name for file in (*update.upserts, *update.deletions)]
+    assert names == ["2026-10.jsonl", "2026-11.jsonl", "deleted-2026-10.jsonl", "deleted-2026-11.jsonl"]
+    assert arxiv.updates("2026-11-23", ["papers"]) == [] == arxiv.updates("2026-10-01", ["others"])
+    with pytest.raises(InputError, match="no release 'last week'"):
+        arxiv.updates("last week", ["papers"])
+
+
+def test_a_busy_server_is_asked_again(arxiv: Arxiv, interface: Interface) -> None:
+    file = arxiv.files("2026-11-23", "papers")[2]
+    interface.failures = [send(503, Retry_After="0"), None, send(503)]
+    assert ids_of(arxiv, file) == ["hep-th/9901001", "0704.0003"]
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "message"),
+    [
+        (answer('<error code="badResumptionToken">expired</error>'), ChangedError, "where its list was left"),
+        (answer('<error code="badArgument">no</error>'), WebError, "badArgument"),
+        (answer("<Identify/>"), WebError, "something else than a list"),
+        (b'<!DOCTYPE x [<!ENTITY e "e"><!ENTITY f "&e;&e;">]><x>&f;</x>', WebError, "XML"),
+        (b"", WebError, "XML"),
+    ],
+)
+def test_what_else_it_may_answer(
+    arxiv: Arxiv, interface: Interface, body: bytes, error: type[WebError], message: str
+) -> None:
+    file = arxiv.files("2026-11-23", "papers")[2]
+    interface.failures = [None, *[send(body=body)] * (6 if "XML" in message else 1)]
+    with pytest.raises(error, match=message):
+        ids_of(arxiv, file)
+    assert ids_of(arxiv, file) == ["hep-th/9901001", "0704.0003"]
+
+
+def test_a_page_that_breaks_off_is_asked_for_again(arxiv: Arxiv, interface: Interface) -> None:
+    file = arxiv.files("2026-11-23", "papers")[2]
+    interface.failures = [send(body=b"<html>" * 99, most=50), None, send(body=b"<html><p>Sorry"), send(502)]
+    assert ids_of(arxiv, file) == ["hep-th/9901001", "0704.0003"]
+
+
+def test_a_list_that_does_not_go_on(arxiv: Arxiv, interface: Interface) -> None:
+    file = arxiv.files("2026-11-23", "papers")[2]
+    interface.last_token = "2026-11-01|2026-11-23|2"
+    with pytest.raises(ChangedError, match="does not go on"):
+        ids_of(arxiv, file)
+
+
+def test_a_metadata_file_on_this_machine(interface: Interface, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "arxiv-metadata-oai-snapshot.json"
+    path.write_bytes(b"".join(orjson.dumps(preprint(id=f"0704.100{one}")) + b"\n" for one in range(3)))
+    os.utime(path, (1793620800, 1793620800))  # 2026-11-02, noon
+    monkeypatch.setattr(Arxiv, "oai", f"{interface.server.url}/oai")
+    arxiv = Arxiv(Web(patience=0), str(path))
+    assert arxiv.releases() == ["2026-11-02"]
+    (file,) = arxiv.files("2026-11-02", "papers")
+    assert ids_of(arxiv, file) == ["0704.1000", "0704.1001", "0704.1002"]
+    (update,) = arxiv.updates("2026-11-02", ["papers"])
+    assert ids_of(arxiv, update.upserts[0]) == ["0704.0001"]  # it was gathered some days before
+    with pytest.raises(InputError, match="no release '2026-11-01'"):
+        arxiv.files("2026-11-01", "papers")
+
+
+def test_a_metadata_file_elsewhere(interface: Interface) -> None:
+    body = orjson.dumps(preprint()) + b"\n"
+    interface.server.answers = [send(body=body, Last_Modified="Mon, 02 Nov 2026 23:30:00 GMT")]
+    arxiv = Arxiv(Web(patience=0), f"{interface.server.url}/arxiv-metadata-oai-snapshot.json")
+    assert arxiv.releases() == ["2026-11-02"]
+    (file,) = arxiv.files("2026-11-02", "papers")
+    assert ids_of(arxiv, file) == ["0704.0001"]

@@ -1,0 +1,144 @@
+"""The snapshot of OpenAlex on a server, in its new form and in the one before June 2026."""
+
+import gzip
+from collections.abc import Iterator
+
+import orjson
+import pytest
+
+from citerec.corpus.releases.base import CORPORA, Dataset
+from citerec.corpus.releases.openalex import OpenAlex
+from citerec.corpus.releases.web import Web, WebError
+from citerec.errors import InputError
+from citerec.records import Deletion, Paper
+from tests.loopback import Site, send
+from tests.source_records import work
+
+DAYS = ("2026-01-03", "2026-06-24")
+NEW, OLD = "/data/jsonl/works", "/data/works"
+LISTED = "/?list-type=2&prefix=data%2Fmerged_ids%2Fworks%2F"
+S3 = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+
+
+def manifest(place: str, key: str, *days: str) -> bytes:
+    files = [
+        {
+            "url": f"s3://openalex{place}/updated_date={day}/part_0000.gz",
+            "meta": {"content_length": 100, "record_count": 2},
+        }
+        for day in reversed(days)
+    ]
+    return orjson.dumps({"date": "2026-06-26", key: files, "meta": {"content_length": 200}})
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    site = Site({f"{NEW}/manifest.json": manifest(NEW, "files", *DAYS)})
+    yield site
+    site.stop()
+
+
+@pytest.fixture
+def openalex(site: Site) -> OpenAlex:
+    return OpenAlex(Web(patience=0), f"{site.url}/")
+
+
+def test_it_is_registered() -> None:
+    assert CORPORA["openalex"] is OpenAlex and not OpenAlex.key
+
+
+def test_the_release_is_the_newest_partition(openalex: OpenAlex) -> None:
+    assert openalex.releases() == ["2026-06-24"]
+    release = openalex.release()
+    assert release.name == "2026-06-24" and "CC0" in release.terms
+    assert [(one.name, one.bytes) for one in release.datasets] == [("works", 200)]
+    assert isinstance(release.datasets[0], Dataset)
+    with pytest.raises(InputError, match=r"holds only 2026-06-24.*corpus update"):
+        openalex.release("2026-01-03")
+
+
+def test_files_in_order_of_their_days(openalex: OpenAlex, site: Site) -> None:
+    files = openalex.files("2026-06-24", "works")
+    assert [file.name for file in files] == [f"{day}-part_0000.gz" for day in DAYS]
+    assert files[0].url == f"{site.url}{NEW}/updated_date=2026-01-03/part_0000.gz"
+    assert (files[0].bytes, files[0].records, files[0].format) == (100, 2, "openalex")
+    assert openalex.files("2026-06-24", "authors") == []
+
+
+def test_updates_are_later_partitions_and_deleted_ids(openalex: OpenAlex, site: Site) -> None:
+    site.pages[f"{NEW}/deleted_ids.csv"] = b"work_id,deleted_date\nhttps://openalex.org/W9,2026-06-01\n"
+    (update,) = openalex.updates("2026-01-03", ["works"])
+    assert (update.begin, update.end, update.is_whole) == ("2026-01-03", "2026-06-24", False)
+    assert [file.name for file in update.upserts] == ["2026-06-24-part_0000.gz"]
+    assert [(file.name, file.format, file.bytes) for file in update.deletions] == [
+        ("deleted_ids.csv", "openalex-deleted", 56)
+    ]
+    assert openalex.updates("2026-06-24", ["works"]) == []
+    lines = site.pages[f"{NEW}/deleted_ids.csv"].splitlines(keepends=True)
+    (record,) = openalex.records(update.deletions[0], lines)
+    assert (record.number, record.raw, record.records) == (2, lines[1], (Deletion("papers", "W9"),))
+
+
+def test_without_a_list_of_deletions(openalex: OpenAlex, site: Site) -> None:
+    assert openalex.updates("2026-01-03", ["works"])[0].deletions == ()
+    site.pages[f"{NEW}/deleted_ids.csv.gz"] = gzip.compress(b"work_id,deleted_date\n")
+    assert openalex.updates("2026-01-03", ["works"])[0].deletions[0].name == "deleted_ids.csv.gz"
+
+
+def test_the_form_before_june_2026(openalex: OpenAlex, site: Site) -> None:
+    page = f"<ListBucketResult {S3}>%s<IsTruncated>true</IsTruncated></ListBucketResult>"
+    keys = "".join(
+        f"<Contents><Key>data/merged_ids/works/{day}.csv.gz</Key></Contents>" for day in ("2022-06-07", DAYS[1])
+    )
+    more = "<Contents><Key>data/merged_ids/works/2026-02-01.csv.gz</Key></Contents><Contents><Key>x</Key></Contents>"
+    site.pages = {
+        f"{OLD}/manifest": manifest(OLD, "entries", *DAYS),
+        LISTED: (page % f"{keys}<NextContinuationToken>a/b=</NextContinuationToken>").encode(),
+        f"{LISTED}&continuation-token=a%2Fb%3D": (page % more).encode(),
+    }
+    (update,) = openalex.updates(DAYS[0], ["works"])
+    assert [file.url for file in update.upserts] == [f"{site.url}{OLD}/updated_date=2026-06-24/part_0000.gz"]
+    assert [file.name for file in update.deletions] == ["merged-2026-02-01.csv.gz", "merged-2026-06-24.csv.gz"]
+    site.pages[LISTED] = b'<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>'
+    with pytest.raises(WebError, match="list of files"):
+        openalex.updates(DAYS[0], ["works"])
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"[]",
+        b"null",
+        b"{}",
+        b'{"files": []}',
+        b'{"files": [{}]}',
+        b'{"files": [{"url": 7}]}',
+        b'{"files": [{"url": "s3://openalex/data/works/part.gz"}]}',
+        b'{"files": [{"url": "https://elsewhere.example/updated_date=2026-01-01/part.gz"}]}',
+        b'{"files": [{"url": "s3://openalex/data/works/updated_date=2026-01-01/part.gz", "meta": [1]}]}',
+        b'{"files": [{"url": "s3://openalex/data/works/updated_date=2026-01-01/../part.gz"}]}',
+    ],
+)
+def test_a_manifest_of_another_form(openalex: OpenAlex, site: Site, answer: bytes) -> None:
+    site.pages[f"{NEW}/manifest.json"] = answer
+    with pytest.raises(WebError, match="another form"):
+        openalex.releases()
+
+
+def test_a_server_that_refuses(openalex: OpenAlex, site: Site) -> None:
+    site.pages = {}
+    with pytest.raises(WebError, match="404"):
+        openalex.releases()
+    site.pages = {f"{NEW}/manifest.json": send(500)}
+    with pytest.raises(WebError, match="500"):
+        openalex.releases()
+
+
+def test_records_say_their_language_and_keep_their_bytes(openalex: OpenAlex) -> None:
+    (file, *_) = openalex.files("2026-06-24", "works")
+    lines = [orjson.dumps(one) + b"\n" for one in (work(), work(is_paratext=True), work(id=1), work(language=7))]
+    records = list(openalex.records(file, [*lines, b"\n"]))
+    assert [record.raw for record in records] == lines
+    assert [record.language for record in records] == ["en", "en", None, None]
+    assert isinstance(records[0].records, tuple) and isinstance(records[0].records[0], Paper)
+    assert records[1].records == ()

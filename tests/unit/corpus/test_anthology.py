@@ -1,0 +1,77 @@
+"""The ACL Anthology's file, entry by entry."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from citerec.corpus.anthology import entries
+from citerec.corpus.bibtex import read_bibtex
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.references import acl_in
+from citerec.corpus.sources import READERS, recognise
+from citerec.records import Paper
+from tests.source_records import ENTRY, HEADER, VOLUME
+
+
+def test_an_entry_is_a_paper(tmp_path: Path) -> None:
+    path = tmp_path / "anthology+abstracts.bib.gz"
+    path.write_bytes(gzip.compress(f"{HEADER}{VOLUME}{ENTRY}".encode()))
+    assert recognise(path) == "acl-anthology"
+    (line,) = READERS["acl-anthology"](path)
+    assert line.number == 3 + VOLUME.count("\n")
+    assert line.record == Paper(
+        "garcia-etal-2020-probing",
+        title="Probing BERT for naïve & “other” parsers",
+        abstract="We probe 30% of the parsers, and find that $x^2$ helps—sometimes.",
+        year=2020,
+        venue="Proceedings of the 58th Annual Meeting of the Association for Computational Linguistics",
+        authors=("María García", "Bo Šimon"),
+        external_ids={"DOI": "10.18653/v1/2020.acl-main.1", "ACL": "2020.acl-main.1"},
+        bibtex=ENTRY.strip(),
+    )
+
+
+def test_it_reads_what_the_reader_of_bibtex_reads(tmp_path: Path) -> None:
+    other = ENTRY.replace("garcia-etal-2020-probing", "other").replace("2020.acl-main.1", "P19-1001")
+    path = tmp_path / "some.bib"
+    path.write_text(f"\n{ENTRY}\n{other}@article{{short, title={{One line}}}}\n", encoding="utf-8")
+    assert recognise(path) == "bibtex"
+    ours, theirs = ([line.record for line in read(path)] for read in (READERS["acl-anthology"], read_bibtex))
+    assert ours == theirs and len(ours) == 3
+
+
+def test_a_broken_entry_takes_no_other_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "a.bib"
+    broken = ENTRY.replace('mputational Linguistics",\n    month', "mputational Linguistics,\n    month")
+    unclosed = ENTRY[: ENTRY.index("    abstract")]
+    path.write_text(f"{HEADER}{ENTRY}{broken}{unclosed}{ENTRY}{unclosed}", encoding="utf-8")
+    records = [line.record for line in READERS["acl-anthology"](path)]
+    assert [isinstance(record, BadRecord) for record in records] == [False, True, True, False, True]
+
+
+def test_entries_are_given_as_soon_as_they_end() -> None:
+    taken = []
+
+    def lines() -> "list[bytes]":
+        for raw in f"{ENTRY}\n{ENTRY}".encode().splitlines(keepends=True):
+            taken.append(raw)
+            yield raw
+
+    number, raw = next(iter(entries(lines())))
+    assert (number, raw) == (1, ENTRY.encode()) and len(taken) == ENTRY.count("\n")
+
+
+@pytest.mark.parametrize(
+    ("address", "one"),
+    [
+        ("https://aclanthology.org/2020.acl-main.1/", "2020.acl-main.1"),
+        ("https://aclanthology.org/N19-1423.pdf", "N19-1423"),
+        ("https://www.aclweb.org/anthology/P/P19/P19-1001", "P19-1001"),
+        ("http://aclweb.org/anthology/2021.naacl-main.5v2.pdf", "2021.naacl-main.5"),
+        ("https://example.org/N19-1423", ""),
+        ("https://aclanthology.org/venues/acl/", ""),
+    ],
+)
+def test_ids_in_addresses(address: str, one: str) -> None:
+    assert acl_in(address) == one

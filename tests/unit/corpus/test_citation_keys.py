@@ -1,0 +1,49 @@
+import pytest
+
+from citerec.corpus.bibtex_writer import bibtex_entries, bibtex_entry
+from citerec.corpus.citation_keys import citation_key
+from citerec.errors import InputError
+from citerec.records import Paper
+
+PAPER = Paper("1", "On the Origin of Words", year=2005, venue="Journal of Word Studies", authors=("Ana de la Peña Jr",))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key"),
+    [
+        ("{auth}{year}{word}", "pena2005origin"),
+        ("{Auth}{shortyear}", "Pena05"),
+        ("{Auth}:{Word}-{venue}", "Pena:Origin-jws"),
+        ("lib/{word}", "lib/origin"),
+    ],
+)
+def test_keys_by_pattern(pattern: str, key: str) -> None:
+    assert citation_key(PAPER, pattern) == key
+
+
+def test_keys_that_are_taken_are_avoided_without_regard_to_case() -> None:
+    assert citation_key(PAPER, taken=["Pena2005Origin", "pena2005origina"]) == "pena2005originb"
+    assert citation_key(Paper("1"), "{venue}{word}") == "anonymous"
+
+
+@pytest.mark.parametrize("pattern", ["", "plain", "{author}", "{auth", "{auth:>9}", "{}", "{auth}, {year}", "{auth}\n"])
+def test_a_wrong_pattern_is_an_error_with_the_names_there_are(pattern: str) -> None:
+    with pytest.raises(InputError, match=r"pattern of citation keys .*\{auth\}, \{Auth\}, \{year\}"):
+        citation_key(PAPER, pattern)
+
+
+def test_an_entry_of_the_author_keeps_all_but_its_key() -> None:
+    entry = "@Article{ lee:97 ,\r\n  title = {Lee:97, lee:97}\r\n}"
+    paper = Paper("lee:97", "Lee", bibtex=entry)
+    assert bibtex_entry(paper, "lee:97") == entry
+    assert bibtex_entry(paper, "lee97a") == entry.replace("{ lee:97", "{ lee97a", 1)
+    assert bibtex_entry(PAPER, "k").startswith("@article{k,\n  author = {de la Pe{\\~n}a, Jr, Ana},\n")
+    with pytest.raises(InputError, match="is no citation key"):
+        bibtex_entry(paper, "two words")
+
+
+def test_made_keys_avoid_those_of_entries_that_come_later() -> None:
+    own = Paper("pena2005origin", "Own", bibtex="@book{pena2005origin, title={Own}}")
+    first, second = bibtex_entries([PAPER, own])
+    assert first.startswith("@article{pena2005origina,")
+    assert second == own.bibtex

@@ -1,0 +1,119 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citerec.corpus.csl import csl_items, is_csl, read_csl
+from citerec.corpus.json_lines import BadRecord
+from citerec.errors import SourceError
+from citerec.records import Paper
+
+ITEM: dict[str, Any] = {
+    "id": "http://zotero.org/users/1/items/ABC",
+    "type": "article-journal",
+    "title": 'A <i>study</i> of <span class="nocase">Things</span> &amp; words',
+    "container-title": "Journal of Things",
+    "author": [
+        {"family": "Vallée", "given": "Charles", "non-dropping-particle": "de la", "suffix": "Jr"},
+        {"literal": "The Group"},
+        {"family": "Beethoven", "dropping-particle": "van", "given": "Ludwig"},
+    ],
+    "issued": {"date-parts": [["2010", 5, 1]]},
+    "DOI": "https://doi.org/10.1000/xyz",
+    "PMID": 123,
+    "volume": "3",
+}
+
+
+def read(tmp_path: Path, value: Any) -> list[Paper | BadRecord]:
+    path = tmp_path / "library.json"
+    path.write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+    return [line.record for line in read_csl(path)]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("wrapped", [[ITEM], {"items": [ITEM]}, {"total": 1, "items": [ITEM]}])
+def test_an_item_with_its_traps(tmp_path: Path, wrapped: Any) -> None:
+    (paper,) = read(tmp_path, wrapped)
+    assert paper == Paper(
+        "http://zotero.org/users/1/items/ABC",
+        "A study of Things & words",
+        year=2010,
+        venue="Journal of Things",
+        authors=("Charles de la Vallée Jr", "The Group", "Ludwig van Beethoven"),
+        external_ids={"DOI": "10.1000/xyz", "PubMed": "123"},
+    )
+    assert is_csl(tmp_path / "library.json")
+
+
+@pytest.mark.parametrize(
+    ("issued", "year"),
+    [
+        ({"date-parts": [[2010]]}, 2010),
+        ({"date-parts": [["1999", "01"], ["2001"]]}, 1999),
+        ({"raw": "May 2005"}, 2005),
+        ({"literal": "in press"}, None),
+        ("2003-02-01", 2003),
+        ([{"year": "1998"}], 1998),
+        (1997, 1997),
+        (None, None),
+        ({"date-parts": [[]]}, None),
+    ],
+)
+def test_dates(tmp_path: Path, issued: Any, year: int | None) -> None:
+    (paper,) = read(tmp_path, [{**ITEM, "issued": issued}])
+    assert isinstance(paper, Paper)
+    assert paper.year == year
+
+
+def test_what_is_missing_or_of_another_type(tmp_path: Path) -> None:
+    text = '[\n{"title": ["Words", "x"], "author": ["Ann Lee"], "number": "arXiv:1706.03762", "publisher": "arXiv"},\n'
+    text += '5,\n\n{"title": {}},\n{"title": "T", "author": [1]}, {"id": 7, "title": "T"}, {"id": 8}]'
+    found = read(tmp_path, text)
+    path = tmp_path / "library.json"
+    assert [line.number for line in read_csl(path)] == [2, 3, 5, 6, 6, 6]
+    made, *_ = found
+    assert isinstance(made, Paper)
+    assert made.paper_id.startswith("leewords-")
+    assert (made.venue, dict(made.external_ids), made.authors) == ("arXiv", {"ArXiv": "1706.03762"}, ("Ann Lee",))
+    assert [record.reason for record in found if isinstance(record, BadRecord)] == [
+        "a int where a JSON object should be",
+        "title is a dict: {}",
+        "a name is a int: 1",
+        "neither title nor abstract: nothing to search",
+    ]
+    assert isinstance(found[4], Paper)
+    assert found[4].paper_id == "7"
+
+
+@pytest.mark.parametrize("text", ["", "{}", '[{"title": "x"}', '{"items": {}}', '[{"a": }]', '[] {"a": 1}'])
+def test_a_file_that_is_no_list_is_an_error(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SourceError):
+        read(tmp_path, text)
+
+
+def test_items_that_are_written(tmp_path: Path) -> None:
+    paper = Paper(
+        "9",
+        "Words",
+        year=2001,
+        venue="arXiv.org",
+        authors=("Ada de Lovelace Jr", "Plato", "Davis, Sammy"),
+        external_ids={"ArXiv": "1706.03762"},
+    )
+    (item,) = csl_items([paper])
+    assert item == {
+        "id": "lovelace2001words",
+        "type": "article",
+        "title": "Words",
+        "author": [
+            {"family": "de Lovelace", "given": "Ada", "suffix": "Jr"},
+            {"literal": "Plato"},
+            {"literal": "Davis, Sammy"},
+        ],
+        "publisher": "arXiv.org",
+        "issued": {"date-parts": [[2001]]},
+        "number": "arXiv:1706.03762",
+    }
+    types = [csl_items([Paper("1", "T", venue=venue)])[0]["type"] for venue in ("SIGIR", "Journal of X", None)]
+    assert types == ["paper-conference", "article-journal", "document"]

@@ -1,0 +1,315 @@
+"""Releases fetched from a server on loopback, cut to size, and brought up to date."""
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from citerec.corpus.fetch.cut import Cut
+from citerec.corpus.fetch.estimate import estimate
+from citerec.corpus.fetch.folder import FetchedCorpus
+from citerec.corpus.fetch.get import get_corpus, make_plan
+from citerec.corpus.fetch.part import Place
+from citerec.corpus.fetch.stage import Manner
+from citerec.corpus.fetch.update import find_updates, update_corpus
+from citerec.corpus.releases.web import WebError
+from citerec.corpus.sources import find_shards
+from citerec.errors import BuildError, InputError, SourceError
+from citerec.records import Filters
+from citerec.retrieve.dense.build import DenseOptions
+from citerec.retrieve.dense.manifest import DenseManifest
+from citerec.retrieve.index import BuildOptions, build_index
+from tests.corpus_server import FAULTS, KEY, S2agServer, State, cut_state, first_state, next_state, state_of
+
+ALONE = Manner(workers=1)
+STATE = first_state(600)
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("S2_API_KEY", KEY)
+
+
+@pytest.fixture
+def server() -> Iterator[S2agServer]:
+    with S2agServer() as server:
+        server.publish("2024-01-02", STATE)
+        yield server
+
+
+def get(server: S2agServer, out: Path, cut: Cut | None = None, manner: Manner = ALONE, **options: Any) -> FetchedCorpus:
+    datasets = options.pop("datasets", ())
+    return get_corpus(make_plan(Place("s2ag", server.url), out, options.get("release"), datasets, cut or Cut()), manner)
+
+
+def physics(paper: dict[str, Any]) -> bool:
+    return bool(paper["s2fieldsofstudy"][0]["category"] == "Physics" and paper["year"] >= 2000)
+
+
+PHYSICS = Cut(Filters(fields=("physics",), year_from=2000))
+
+
+def test_a_release_is_kept_as_it_is(server: S2agServer, tmp_path: Path) -> None:
+    made = get(server, tmp_path / "cs")
+    assert state_of(tmp_path / "cs") == cut_state(STATE)
+    assert made.papers == len(STATE["papers"])
+    assert FetchedCorpus.read(tmp_path / "cs") == made
+    assert {shard.format for shard in find_shards([tmp_path / "cs"])} == {
+        *("s2ag-papers", "s2ag-abstracts", "s2ag-tldrs", "s2ag-citations")
+    }
+    assert not list(tmp_path.glob(".cs.getting"))
+
+
+def test_only_what_is_asked_for_is_on_disk(server: S2agServer, tmp_path: Path) -> None:
+    get(server, tmp_path / "cs", PHYSICS)
+    assert state_of(tmp_path / "cs") == cut_state(STATE, physics)
+    get(server, tmp_path / "few", PHYSICS, datasets=["abstracts"])
+    expected = cut_state(STATE, physics)
+    assert state_of(tmp_path / "few") == {**expected, "tldrs": {}, "citations": {}}
+
+
+def test_given_vectors_are_kept_for_papers_that_stay_and_can_be_searched(tmp_path: Path) -> None:
+    name = "embeddings-specter_v2"
+    vectors = {key: {"corpusid": key, "model": "s", "vector": str([1.0, key % 7, 2.0])} for key in STATE["papers"]}
+    with S2agServer() as server:
+        server.publish("2024-01-02", {**STATE, name: vectors})
+        get(server, tmp_path / "cs", PHYSICS, datasets=["abstracts", name])
+    kept = [
+        orjson.loads(line)
+        for path in (tmp_path / "cs" / name).iterdir()
+        for line in gzip.decompress(path.read_bytes()).splitlines()
+    ]
+    papers = cut_state(STATE, physics)["papers"]
+    assert {one["corpusid"] for one in kept} == set(papers)
+    dense = DenseOptions("allenai/specter2_base", vectors=(tmp_path / "cs" / name,))
+    build_index([tmp_path / "cs"], tmp_path / "index", BuildOptions(dense=dense))
+    assert DenseManifest.read(tmp_path / "index" / "dense").count == len(papers)
+
+
+def test_nothing_is_lost_where_answers_fail_in_every_way(tmp_path: Path) -> None:
+    with S2agServer(shards=12, failing=0.4) as server:
+        server.publish("2024-01-02", STATE)
+        get(server, tmp_path / "cs", PHYSICS)
+        server.publish("2024-01-09", later := next_state(STATE, 5))
+        update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+        assert set(server.faults) == set(FAULTS)
+    assert state_of(tmp_path / "cs") == cut_state(later, physics)
+
+
+def test_links_that_have_expired_are_asked_for_anew(tmp_path: Path) -> None:
+    with S2agServer(lifetime=0.2, pause=0.05) as server:
+        server.publish("2024-01-02", STATE)
+        get(server, tmp_path / "cs")
+        listed = [path for path in server.asked if path.endswith("/dataset/papers")]
+    assert state_of(tmp_path / "cs") == cut_state(STATE)
+    assert len(listed) > 2
+
+
+def test_updates_give_what_the_last_release_holds(server: S2agServer, tmp_path: Path) -> None:
+    get(server, tmp_path / "cs", PHYSICS)
+    states = [STATE]
+    for number in range(3):
+        states.append(next_state(states[-1], number))
+        server.publish(f"2024-02-0{number + 1}", states[-1])
+    made = update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+    assert state_of(tmp_path / "cs") == cut_state(states[-1], physics)
+    assert [step.release for step in made.steps] == ["2024-01-02", "2024-02-01", "2024-02-02", "2024-02-03"]
+    assert find_updates(tmp_path / "cs", server.url).updates == ()
+    assert made.papers == len(state_of(tmp_path / "cs")["papers"])
+    kinds = [shard.path.parent.parent.name for shard in find_shards([tmp_path / "cs"])]
+    assert kinds == sorted(kinds, key=lambda kind: (kind != "cs", kind))
+
+
+def test_a_paper_that_is_not_of_the_cut_any_more_goes_with_all_that_is_about_it(
+    server: S2agServer, tmp_path: Path
+) -> None:
+    get(server, tmp_path / "cs", PHYSICS)
+    moved = next(key for key, paper in STATE["papers"].items() if physics(paper))
+    cited = any(one["citedcorpusid"] == moved and one["contexts"] for one in STATE["citations"].values())
+    paper = {**STATE["papers"][moved], "s2fieldsofstudy": [{"category": "Art", "source": "x"}]}
+    later: State = {**STATE, "papers": {**STATE["papers"], moved: paper}}
+    server.publish("2024-01-09", later)
+    made = update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+    assert state_of(tmp_path / "cs") == cut_state(later, physics)
+    assert made.steps[-1].left == 1
+    assert cited
+
+
+def test_papers_that_come_into_the_cut_without_an_abstract_are_counted(server: S2agServer, tmp_path: Path) -> None:
+    get(server, tmp_path / "cs", PHYSICS)
+    moved = next(key for key, paper in STATE["papers"].items() if not physics(paper) and paper["year"] > 2000)
+    paper = {**STATE["papers"][moved], "s2fieldsofstudy": [{"category": "Physics", "source": "x"}]}
+    server.publish("2024-01-09", {**STATE, "papers": {**STATE["papers"], moved: paper}})
+    assert update_corpus(find_updates(tmp_path / "cs", server.url), ALONE).steps[-1].without_text == 1
+
+
+def test_a_file_of_ids(server: S2agServer, tmp_path: Path) -> None:
+    (tmp_path / "ids").write_text("https://doi.org/10.1/1004\nARXIV:2101.01007v2\n1010\nCorpusId:1011\n10.1/none\n")
+    get(server, tmp_path / "cs", Cut(ids=tmp_path / "ids"))
+    assert sorted(state_of(tmp_path / "cs")["papers"]) == [1004, 1007, 1010, 1011]
+    server.publish("2024-01-09", later := next_state(STATE, 2))
+    update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+    ids = {1004, 1007, 1010, 1011}
+    assert state_of(tmp_path / "cs") == cut_state(later, lambda paper: paper["corpusid"] in ids)
+
+
+@pytest.mark.parametrize("hops", [1, 2])
+def test_the_neighbourhood_of_a_bibliography(server: S2agServer, tmp_path: Path, hops: int) -> None:
+    titled = STATE["papers"][1020]
+    (tmp_path / "my.bib").write_text(
+        "@article{a, title={Something}, doi={10.1/1003X}, year=2001}\n"
+        "@article{b, title={Else}, doi={https://doi.org/10.1/1004}}\n"
+        f"@article{{c, title={{{titled['title'].upper()}}}, year={titled['year'] + 1}, author={{Name20, A.}}}}\n"
+    )
+    told: list[str] = []
+    get(server, tmp_path / "cs", Cut(cited_by=tmp_path / "my.bib", hops=hops), Manner(workers=1, on_note=told.append))
+    near = {1004, 1020}
+    for _ in range(hops):
+        pairs = [(one["citingcorpusid"], one["citedcorpusid"]) for one in STATE["citations"].values()]
+        near |= {other for pair in pairs for one, other in (pair, pair[::-1]) if one in near and other is not None}
+        near.discard(None)
+    assert set(state_of(tmp_path / "cs")["papers"]) == near
+    assert told == [f"2 of 3 entries of {tmp_path / 'my.bib'} are papers of the corpus."]
+
+
+def test_processes_give_the_same_bytes(server: S2agServer, tmp_path: Path) -> None:
+    get(server, tmp_path / "one", PHYSICS)
+    get(server, tmp_path / "many", PHYSICS, Manner(workers=2))
+    one, many = ({path.name: path.read_bytes() for path in (tmp_path / name).rglob("*.*")} for name in ("one", "many"))
+    assert one == many
+
+
+def test_other_work_in_the_same_folder_is_refused(server: S2agServer, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/file").touch()
+    with pytest.raises(InputError, match="is no fetched corpus"):
+        get(server, tmp_path / "other")
+    get(server, tmp_path / "cs")
+    with pytest.raises(InputError, match="corpus update"):
+        get(server, tmp_path / "cs", PHYSICS)
+
+
+def test_a_stopped_fetch_goes_on_and_another_cut_is_refused(server: S2agServer, tmp_path: Path) -> None:
+    class StoppedError(Exception):
+        pass
+
+    def stop(doing: str, _done: float, _whole: float) -> None:
+        if doing == "fetching tldrs":
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        get(server, tmp_path / "cs", manner=Manner(workers=1, on_progress=stop))
+    server.publish("2024-01-09", next_state(STATE, 2))
+    with pytest.raises(InputError, match="was not finished"):
+        get(server, tmp_path / "cs", PHYSICS)
+    server.asked.clear()
+    assert get(server, tmp_path / "cs").release == "2024-01-02"
+    assert not any("/signed/2024-01-02/papers" in path for path in server.asked)
+    assert state_of(tmp_path / "cs") == cut_state(STATE)
+
+
+def test_bad_records_are_set_aside_and_too_many_stop_the_work(tmp_path: Path) -> None:
+    state = {
+        **STATE,
+        "papers": {**STATE["papers"], 1: {"corpusid": None, "title": "x"}, 2: {"corpusid": 2, "year": []}},
+    }
+    with S2agServer() as server:
+        server.publish("2024-01-02", state)
+        get(server, tmp_path / "cs")
+        quarantine = list(map(orjson.loads, (tmp_path / "cs/quarantine.jsonl").read_bytes().splitlines()))
+        assert sorted(row["reason"] for row in quarantine) == [
+            "corpusid is missing",
+            "year is not a whole number from 0: []",
+        ]
+        server.publish("2024-01-09", {**STATE, "abstracts": {key: {"id": key} for key in range(600)}})
+        with pytest.raises(BuildError, match=r"are bad.*abstracts/.*corpusid is missing"):
+            get(server, tmp_path / "new")
+
+
+def test_a_release_that_lacks_records_is_noticed(server: S2agServer, tmp_path: Path) -> None:
+    few = {name: dict(list(records.items())[:200]) for name, records in STATE.items()}
+    server.publish("2024-01-09", few)
+    plan = make_plan(Place("s2ag", server.url), tmp_path / "cs", None, (), Cut())
+    assert [line.split()[0] for line in estimate(plan).lacking] == ["papers", "abstracts", "tldrs", "citations"]
+    get(server, tmp_path / "old", release="2024-01-02")
+    told: list[str] = []
+    update_corpus(find_updates(tmp_path / "old", server.url), Manner(workers=1, on_note=told.append))
+    assert told == ["The update to 2024-01-09 removed 400 of 600 papers: is the release whole?"]
+
+
+def test_the_estimate_is_near(tmp_path: Path) -> None:
+    with S2agServer(shards=1) as server:  # small files in which papers are spread unevenly tell little
+        server.publish("2024-01-02", STATE)
+        plan = make_plan(Place("s2ag", server.url), tmp_path / "cs", None, (), PHYSICS)
+        found = estimate(plan)
+        made = get_corpus(plan, ALONE)
+    assert found.papers == made.papers
+    assert found.kept == pytest.approx(made.bytes, rel=0.3)
+    assert found.bytes == sum(part.bytes for part in made.parts)
+    assert found.lacking == ()
+
+
+@pytest.mark.parametrize(
+    ("cut", "message"),
+    [
+        (Cut(languages=("en",)), "does not say languages"),
+        (Cut(ids=Path("missing")), "cannot read missing"),
+        (Cut(cited_by=Path("missing.bib")), r"missing\.bib is no file"),
+        (Cut(Filters(fields=("Comptuer",))), "no paper of the release is of this cut"),
+    ],
+)
+def test_what_cannot_be_asked_for(server: S2agServer, tmp_path: Path, cut: Cut, message: str) -> None:
+    with pytest.raises((InputError, SourceError), match=message):
+        get(server, tmp_path / "cs", cut)
+    assert not list(tmp_path.iterdir()) or [path.name for path in tmp_path.iterdir()] == [".cs.lock"]
+
+
+def test_names_and_keys(server: S2agServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InputError, match="there is no release 2020"):
+        get(server, tmp_path / "cs", release="2020-01-01")
+    with pytest.raises(InputError, match="has no dataset 'authors'"):
+        get(server, tmp_path / "cs", datasets=["authors"])
+    monkeypatch.setenv("S2_API_KEY", "wrong")
+    with pytest.raises(InputError, match="refused the key"):
+        get(server, tmp_path / "cs")
+    monkeypatch.delenv("S2_API_KEY")
+    with pytest.raises(InputError, match=r"needs a key.*S2_API_KEY"):
+        get(server, tmp_path / "cs")
+
+
+def test_a_file_that_is_broken_on_the_server_ends_with_a_remedy(server: S2agServer, tmp_path: Path) -> None:
+    name = next(name for name in server.files if "/papers/" in name)
+    server.files[name] = server.files[name][:-50]
+    with pytest.raises(WebError, match=r"papers/.* came broken 6 times"):
+        get(server, tmp_path / "cs")
+    assert not (tmp_path / "cs").exists()
+
+
+def test_a_damaged_manifest(server: S2agServer, tmp_path: Path) -> None:
+    get(server, tmp_path / "cs")
+    for damaged in (
+        b'{"kind": "corpus"',
+        b'{"kind": "corpus", "version": 1}',
+        b'{"kind": "corpus", "version": 1, "base": 3}',
+    ):
+        (tmp_path / "cs/corpus.json").write_bytes(damaged)
+        with pytest.raises(InputError, match="damaged"):
+            FetchedCorpus.read(tmp_path / "cs")
+
+
+def test_the_same_bytes_each_time(server: S2agServer, tmp_path: Path) -> None:
+    get(server, tmp_path / "cs")
+    path = next((tmp_path / "cs/papers").iterdir())
+    with gzip.open(path) as lines:
+        assert all(b"corpusid" in line for line in lines)
+    assert path.read_bytes()[4:8] == bytes(4)  # gzip: no time
+
+
+def test_a_folder_whose_manifest_is_damaged_is_no_source(server: S2agServer, tmp_path: Path) -> None:
+    get(server, tmp_path / "cs")
+    (tmp_path / "cs/corpus.json").write_bytes(b'{"shards": [{"path": 3}]}')
+    with pytest.raises(SourceError, match=r"corpus\.json is damaged"):
+        find_shards([tmp_path / "cs"])

@@ -1,0 +1,58 @@
+"""Sets of ids, and the ids that people write."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from citerec.corpus.fetch.ids import Ids, loaded
+from citerec.corpus.references import asked, names_of
+from citerec.records import Paper
+
+IDS = st.one_of(
+    st.integers(0, 10**17).map(str),
+    st.integers(0, 10**10).map("W{}".format),
+    st.text("0123456789aW:/.", min_size=1, max_size=8),
+)
+
+
+@given(st.sets(IDS), st.sets(IDS))
+def test_ids_are_a_set_of_texts(tmp_path_factory: pytest.TempPathFactory, one: set[str], other: set[str]) -> None:
+    first, second = Ids(one), Ids(other)
+    assert len(first) == len(one)
+    assert set(first) == one
+    assert list(first) == list(Ids(sorted(one, reverse=True)))
+    assert set(first | second) == one | other
+    assert set(first & second) == one & other
+    assert set(first - second) == one - other
+    assert all((name in first) == (name in one) for name in one | other)
+    path: Path = tmp_path_factory.mktemp("ids") / "set"
+    first.save(path)
+    assert set(Ids.load(path)) == one
+    assert set(loaded(path) or ()) == one
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("12", "12"),
+        ("CorpusID: 12", "12"),
+        ("https://openalex.org/w123", "W123"),
+        ("DOI:10.1145/ABC", "doi:10.1145/abc"),
+        (" https://doi.org/10.1145/abc ", "doi:10.1145/abc"),
+        ("10.1145/abc", "doi:10.1145/abc"),
+        ("arXiv:1706.03762v5", "arxiv:1706.03762"),
+        ("https://arxiv.org/abs/hep-th/9901001", "arxiv:hep-th/9901001"),
+        ("10.48550/arXiv.1706.03762", "arxiv:1706.03762"),
+        ("ACL:P19-1001", "acl:p19-1001"),
+        ("https://aclanthology.org/2020.acl-main.1/", "acl:2020.acl-main.1"),
+    ],
+)
+def test_ids_as_people_write_them(written: str, meant: str) -> None:
+    assert meant in asked(written)
+
+
+def test_a_paper_has_several_ids() -> None:
+    paper = Paper("7", external_ids={"DOI": "10.1/X", "ArXiv": "1706.03762", "ACL": "P19-1001", "MAG": "3"})
+    assert names_of(paper) == {"7", "doi:10.1/x", "arxiv:1706.03762", "acl:p19-1001"}

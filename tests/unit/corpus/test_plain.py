@@ -1,0 +1,74 @@
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from citerec.corpus.csl import csl_items
+from citerec.corpus.plain import escaped, plain
+from citerec.corpus.s2ag import parse_paper
+from citerec.corpus.tabular import parse_paper as parse_row
+from citerec.groundwork.printable import one_line
+from citerec.records import Paper
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Research &amp; Development", "Research & Development"),
+        ("AT&T and R&D; more", "AT&T and R&D; more"),
+        ("H<sub>2</sub>O in <i>Vis-\\`{a}-Vis</i> tasks", "H2O in Vis-à-Vis tasks"),
+        ('<span class="nocase">Mixed Case</span>', "Mixed Case"),
+        ("<jats:p>One.</jats:p><jats:p>Two.</jats:p>", "One. Two."),
+        ("Machines and the<br/> Theorem", "Machines and the Theorem"),
+        ("How the <b> tag is used", "How the <b> tag is used"),
+        ("&lt;b&gt;bold&lt;/b&gt;", "<b>bold</b>"),
+        ("The <C,A>,T Framework for n<4", "The <C,A>,T Framework for n<4"),
+        ("Nystr\\\"{o}m & P\\'olya &amp; $\\alpha$-stable", "Nyström & Pólya & $\\alpha$-stable"),
+        ("A $\\mathcal{N}=4$ theory and $a<i>b</i>$", "A $\\mathcal{N}=4$ theory and $a<i>b</i>$"),
+        ("<math><mi>x</mi></math>", "<math><mi>x</mi></math>"),
+        ("{bs,hr,sr}WaC at 50% ~ now", "{bs,hr,sr}WaC at 50% ~ now"),
+        ("a\x1b  b", "a b"),
+    ],
+)
+def test_text_is_shown_as_text(text: str, shown: str) -> None:
+    assert plain(text) == shown
+
+
+def test_readers_of_records_show_text_and_leave_ids() -> None:
+    s2ag = parse_paper(
+        {
+            "corpusid": 1,
+            "title": "A &amp; <i>B</i>",
+            "venue": None,
+            "journal": {"name": "R&#38;D"},
+            "authors": [{"name": "S. M&uuml;ller"}],
+            "externalids": {"DOI": "10.1/a&amp;b"},
+        }
+    )
+    assert (s2ag.title, s2ag.venue, s2ag.authors) == ("A & B", "R&D", ("S. Müller",))
+    assert dict(s2ag.external_ids) == {"DOI": "10.1/a&amp;b"}
+    row = parse_row(
+        {"paper_id": "1", "title": 'na\\"{\\i}ve', "venue": "A &amp; B", "authors": ["S. M&uuml;ller", "S. Müller"]}
+    )
+    assert (row.title, row.venue, row.authors) == ("naïve", "A & B", ("S. Müller",))
+
+
+PIECES = st.sampled_from(
+    ["&amp;", "&lt;", "&#38;", "<i>", "</i>", "<br>", "<p ", ">", "\\alpha", "\\", "$", "{", "}", " ", "a", "é", "amp;"]
+)
+
+
+@given(st.lists(PIECES | st.text(max_size=3), max_size=12).map("".join))
+@example("$<i>\\x</i>$ \\y <b>z</b> &amp;lt;")
+def test_what_is_escaped_is_read_back(text: str) -> None:
+    assert plain(escaped(text)) == one_line(text)
+
+
+def test_plain_texts_are_written_as_they_are() -> None:
+    (item,) = csl_items([Paper("1", "Research & Development: a < b, $\\alpha$")])
+    assert item["title"] == "Research & Development: a < b, $\\alpha$"
+
+
+@pytest.mark.parametrize("name", ["textcolor", "href", "footnote"])
+def test_a_command_without_its_arguments_stays(name: str) -> None:
+    for text in (rf"Trees \{name}", rf"Trees \"\{name}"):
+        assert plain(text) == text

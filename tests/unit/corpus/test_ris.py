@@ -1,0 +1,212 @@
+import random
+import string
+import warnings
+from pathlib import Path
+
+import orjson
+import pytest
+import rispy
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from citerec.corpus.bibtex import read_bibtex
+from citerec.corpus.bibtex_writer import bibtex_entries
+from citerec.corpus.csl import csl_items, read_csl
+from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.ris import read_ris, ris_records
+from citerec.errors import SourceError
+from citerec.records import Paper
+
+LIBRARY = """Provider: A Publisher
+Content: text/plain; charset="UTF-8"
+
+TY  - JOUR
+ID  - my key
+AU  - Lovelace, Ada
+AU  - Babbage, C., Jr.
+TI  - Research &amp; <i>Development</i>
+  of machines
+T1  - Another title
+JO  - J. Mach.
+JF  - Journal of Machines
+PY  - 2010/05/01/
+Y1  - 2011///
+DO  - https://doi.org/10.1000/x;y
+AB  - First line
+IR - information retrieval, which is no tag
+ER  -
+
+ty  - conf
+a1  - The Group
+t1  - Small letters
+t2  - Proceedings of Things
+y1  - 2001
+er  -
+TY  - UNPB
+TI  - No end
+UR  - https://arxiv.org/abs/1706.03762v2
+UR  - http://dx.doi.org/10.1/z
+PB  - arXiv
+TY  - BOOK
+BT  - A book
+A2  - Editor, Ed
+ER  -
+"""
+
+
+def read(tmp_path: Path, text: str | bytes) -> list[Paper | BadRecord]:
+    path = tmp_path / "library.ris"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return [line.record for line in read_ris(path)]  # type: ignore[misc]
+
+
+def papers(tmp_path: Path, text: str | bytes) -> list[Paper]:
+    found = read(tmp_path, text)
+    assert not [record for record in found if isinstance(record, BadRecord)]
+    return found  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("bom", ["", "\ufeff"])
+def test_a_library_with_its_traps(tmp_path: Path, newline: str, bom: str) -> None:
+    journal, small, no_end, book = papers(tmp_path, bom + LIBRARY.replace("\n", newline))
+    assert (journal.paper_id, journal.title) == ("my_key", "Research & Development of machines")
+    assert journal.authors == ("Ada Lovelace", "C. Babbage Jr.")
+    assert (journal.venue, journal.year, dict(journal.external_ids)) == (
+        "Journal of Machines",
+        2010,
+        {"DOI": "10.1000/x;y"},
+    )
+    assert journal.abstract == "First line IR - information retrieval, which is no tag"
+    assert (small.title, small.authors, small.venue, small.year) == (
+        "Small letters",
+        ("The Group",),
+        "Proceedings of Things",
+        2001,
+    )
+    assert (no_end.paper_id, no_end.venue) == ("10.1/z", "arXiv")
+    assert dict(no_end.external_ids) == {"DOI": "10.1/z", "ArXiv": "1706.03762"}
+    assert (book.title, book.authors, book.venue) == ("A book", ("Ed Editor",), None)
+
+
+def test_ids_that_are_made_are_those_of_the_same_record_only(tmp_path: Path) -> None:
+    first, second, again = papers(
+        tmp_path,
+        "".join(f"TY  - GEN\nAU  - Lee, K\nTI  - Deep {x}\nPY  - 2001\nER  - \n" for x in ("one", "two", "one")),
+    )
+    assert first.paper_id.startswith("lee2001deep-")
+    assert first.paper_id == again.paper_id != second.paper_id
+
+
+def test_primary_authors_come_first_and_once(tmp_path: Path) -> None:
+    (paper,) = papers(tmp_path, "TY  - GEN\nTI  - a\nAU  - Lee, K\nAU  - Kim\nAU  - Kim\nA1  - Lee, K\nED  - Ed\n")
+    assert paper.authors == ("K Lee", "Kim", "Kim")
+
+
+def test_lines_that_are_no_record_are_set_aside_with_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.ris"
+    path.write_bytes(
+        b"TY  - GEN\nTI  - a\nER  - \nAU  - Lee\nER  - \nTY  - GEN\nPY  - 1999\nER  - \nTY  - GEN\nTI  - \xe9\n"
+    )
+    sound, *bad = read_ris(path)
+    assert isinstance(sound.record, Paper)
+    assert [(line.number, line.record.reason) for line in bad if isinstance(line.record, BadRecord)] == [
+        (4, "not RIS: a record must begin with a line TY - …"),
+        (6, "neither title nor abstract: nothing to search"),
+        (9, "not UTF-8"),
+    ]
+
+
+def test_a_file_of_another_format_is_one_bad_record(tmp_path: Path) -> None:
+    (bad,) = read(tmp_path, "FN Web of Science\nPT J\nAU Lee, K\nTI Words\nER\n")
+    assert isinstance(bad, BadRecord)
+    assert read(tmp_path, "") == []
+
+
+PAPER = Paper(
+    "1",
+    "Crème: a < b & $x^2$",
+    year=2001,
+    venue="SIGIR '01",
+    authors=("Ada Lovelace", "Charles de la Vallée Jr", "Plato"),
+    external_ids={"DOI": "10.1/a_b", "ArXiv": "1706.03762"},
+)
+
+
+def test_others_read_what_is_written() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (record,) = rispy.loads("\n".join(ris_records([PAPER])))
+    assert record == {
+        "type_of_reference": "CONF",
+        "id": "lovelace2001creme",
+        "authors": ["Lovelace, Ada", "de la Vallée, Charles, Jr", "Plato"],
+        "title": PAPER.title,
+        "secondary_title": PAPER.venue,
+        "year": "2001",
+        "doi": "10.1/a_b",
+        "urls": ["https://arxiv.org/abs/1706.03762"],
+    }
+
+
+@pytest.mark.parametrize(("venue", "kind"), [("arXiv", "UNPB"), ("Journal of X", "JOUR"), ("Somewhere", "GEN")])
+def test_types_of_records(venue: str, kind: str) -> None:
+    assert ris_records([Paper("1", "T", venue=venue)])[0].startswith(f"TY  - {kind}\n")
+
+
+SHOWN = st.text(alphabet=string.printable + "éñüßÅøıł题–—“”’Ω", max_size=30)
+NAMES = st.lists(SHOWN.filter(lambda name: not set(name) & set(",;")), max_size=3)
+DOIS = st.from_regex(r"\A10\.[0-9]{4}/[a-z0-9.;()-]{1,12}\Z")
+
+
+@given(SHOWN, NAMES, SHOWN, DOIS, st.integers(1500, 2099), st.booleans())
+@example("<i>x</i> &amp; \\alpha TY  - GEN", ["van Gogh", "A b C Jr", "<b>x</b>"], "ER  - ", "10.1000/a", 2001, True)
+def test_what_is_written_is_read_back_in_every_form(
+    tmp_path_factory: pytest.TempPathFactory,
+    title: str,
+    authors: list[str],
+    venue: str,
+    doi: str,
+    year: int,
+    preprint: bool,
+) -> None:
+    title, venue, *authors = (" ".join(text.split()) for text in ("T" + title, venue, *authors))
+    ids = {"DOI": doi} | ({"ArXiv": "1706.03762"} if preprint else {})
+    names = tuple(filter(None, authors))
+    paper = Paper("1", title, year=year, venue=venue or None, authors=names, external_ids=ids)
+    written = {
+        read_ris: "\n\n".join(ris_records([paper, PAPER])).encode(),
+        read_csl: orjson.dumps(csl_items([paper, PAPER])),
+        read_bibtex: "\n\n".join(bibtex_entries([paper, PAPER])).encode(),
+    }
+    for reader, text in written.items():
+        path = tmp_path_factory.getbasetemp() / "written"
+        path.write_bytes(text)
+        for given_paper, line in zip((paper, PAPER), reader(path), strict=True):
+            found = line.record
+            assert isinstance(found, Paper)
+            for field in ("title", "year", "venue", "authors", "external_ids"):
+                assert getattr(found, field) == getattr(given_paper, field), reader
+
+
+@given(st.integers(0, 2**32))
+def test_damaged_files_are_read_or_set_aside(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
+    draws = random.Random(seed)
+    for reader, sample in (
+        (read_ris, LIBRARY.encode()),
+        (read_csl, str(csl_items([PAPER] * 3)).replace("'", '"').encode()),
+    ):
+        data = bytearray(sample)
+        for _ in range(draws.randrange(1, 6)):
+            place = draws.randrange(len(data))
+            data[place : place + draws.randrange(9)] = draws.randbytes(draws.randrange(4)) + draws.choice(
+                (b"", b"\nTY  - ", b"[", b"\\u", b'"', b"\n")
+            )
+        path = tmp_path_factory.getbasetemp() / "damaged"
+        path.write_bytes(data)
+        try:
+            for line in reader(path):
+                assert isinstance(line.record, Paper | BadRecord)
+                repr(line.record).encode()
+        except SourceError:
+            assert reader is read_csl
