@@ -128,6 +128,8 @@ def nx_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def plain_ranx(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """ranx in plain Python, the same code as compiled: numba compiles its objects anew in every process, for 16 s."""
     import numba
+    import numba.typed.typeddict
+    import numba.typed.typedlist  # both first: what they define while compiling is off would never be compiled later
 
     def loaded() -> list[str]:
         return [name for name in sys.modules if name.partition(".")[0] == "ranx"]
