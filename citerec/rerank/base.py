@@ -163,6 +163,8 @@ def reranked(
     head, rest = candidates[: len(new)], candidates[len(new) :]
     kept = new if read is None else np.asarray(read, np.float64)
     ranked = replace(head, scores=new, signals={**head.signals, signal: kept}, reasons=tuple(reasons)).in_order()
+    if not rest:
+        return ranked
     below = ranked.scores[-1] - np.arange(1, len(rest) + 1)
     names = [*ranked.signals]
     return replace(

@@ -6,7 +6,7 @@ how much these say depends on how contexts and papers were chosen.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +37,7 @@ _SIGNALS = {
 }
 _RANKED = ("fused", "bm25", "citance", "citances", "dense")
 _BY_CITATIONS = ("cocited", "coupled")
+_CITING = frozenset({"citing papers", "citing papers rank"})
 
 
 class Feature(NamedTuple):
@@ -117,13 +118,19 @@ GROUPS: dict[str, tuple[str, ...]] = {
 """What an index, or a topic, may lack altogether: the features that are unknown then."""
 
 
-def features_of(topic: Topic, candidates: Candidates, uncited: "npt.NDArray[np.bool_] | None" = None) -> Floats:
+def features_of(
+    topic: Topic,
+    candidates: Candidates,
+    uncited: "npt.NDArray[np.bool_] | None" = None,
+    wanted: Collection[str] = FEATURES.keys(),
+) -> Floats:
     """The features of the candidates of one context, (candidates, len(FEATURES)); NaN where unknown.
 
     Args:
         topic: The topic.
         candidates: Best first.
         uncited: Which of them count as never cited, (candidates,); none by default.
+        wanted: The names of the features that are used; the others may be left unknown.
     """
     assert candidates.papers.columns is not None  # every open index has them
     papers = candidates.papers.columns(candidates.rows)
@@ -132,13 +139,15 @@ def features_of(topic: Topic, candidates: Candidates, uncited: "npt.NDArray[np.b
     columns |= _named("{} rank", _RANKED, _ranks(ranked)) | _named("{} share", _RANKED, _shares(ranked))
     columns["citance_2 share"] = _shares(candidates.signal("citance_2"), candidates.signal("citance"))
     columns["dense gap"] = _gaps(candidates.signal("dense"))
-    columns |= _of_papers(topic, papers) | _known_citations(topic, candidates, uncited)
+    columns |= _of_papers(topic, papers)
+    if not _CITING.isdisjoint(wanted):
+        columns |= _known_citations(topic, candidates, uncited)
     columns["has abstract"] = candidates.papers.has_abstract[candidates.rows]
     columns |= _of_title(topic, papers) | _of_names(topic, papers)
     columns |= _of_draft(topic, candidates, papers)
     table = np.empty((len(FEATURES), len(candidates)), np.float32)
     for place, name in enumerate(FEATURES):
-        table[place] = columns[name]
+        table[place] = columns.get(name, _UNKNOWN)
     return table.T
 
 
@@ -206,7 +215,7 @@ def _of_title(topic: Topic, papers: PaperColumns) -> dict[str, npt.ArrayLike]:
         "title around": share(among(words_of(topic.neighbours))),
         "title in citing title": share(among(words_of(topic.citing_title))) if topic.citing_title else _UNKNOWN,
         "title words shared": np.bincount(owners, in_sentence, titles),
-        "title words": np.diff(papers.word_begins),
+        "title words": papers.word_begins[1:] - papers.word_begins[:-1],
         "name in sentence": (papers.name_words > 0) & (names_found == papers.name_words),
         "sentence words": len(sentence),
         "section": _section(topic.context.section),

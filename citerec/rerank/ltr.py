@@ -141,7 +141,7 @@ class LtrReranker(Reranker):
         head = candidates[: self.depth]
         if not head:
             return candidates
-        features = features_of(topic, head)
+        features = features_of(topic, head, wanted=self.manifest.features)
         again = self._again * (head.signal("draft_times") > 0)
         reasons = self.reasons(features, again) if explain else ()
         return reranked(candidates, self.scores(features) + again, self.name, reasons=reasons)

@@ -206,7 +206,7 @@ def owners_of(begins: "NDArray[np.int64]") -> "NDArray[np.int64]":
     """For each value of some lists the place of its list, (values,)."""
     import numpy as np
 
-    return np.repeat(np.arange(len(begins) - 1), np.diff(begins))
+    return np.repeat(np.arange(len(begins) - 1), begins[1:] - begins[:-1])
 
 
 def lists_of(begins: "NDArray[np.int64]", values: "NDArray[np.uint64]", rows: "Rows") -> "Lists":

@@ -47,9 +47,10 @@ class DraftRetriever(Retriever):
         import numpy as np
 
         check_asked(topic, k)
-        rows = np.array(list(self._mentions(topic)[0]), np.int64)
+        # All score the same, so their order is that of the rows.
+        rows = np.array(sorted(self._mentions(topic)[0]), np.int64)
         ones = np.ones(len(rows))
-        return Candidates(self._rows, rows, ones, {self.name: ones}).in_order()
+        return Candidates(self._rows, rows, ones, {self.name: ones})
 
     def signals(self, topic: Topic, rows: "Rows", filters: Filters) -> Mapping[str, "Floats"]:
         """What candidates have to do with what the draft cites; none if it cites nothing that the index has.

@@ -197,7 +197,7 @@ def rows_of(sorted_ids: "NDArray[np.bytes_]", ids: Iterable[str]) -> "NDArray[np
     import numpy as np
 
     encoded = [paper_id.encode() for paper_id in ids]
-    if not len(sorted_ids):
+    if not encoded or not len(sorted_ids):
         return np.full(len(encoded), -1, dtype=np.int64)
     width = sorted_ids.dtype.itemsize
     fits = np.array([len(key) <= width for key in encoded], dtype=bool)

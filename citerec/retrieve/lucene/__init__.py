@@ -125,19 +125,20 @@ class LuceneRetriever(Retriever):
             raise FilterError(f"no order is called {sort!r}", f"Orders are: {', '.join(SORTS)}.")
         self._check_length(topic)
         weigh_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
+        depth = max(_DEPTH, k) if weigh_citances else k
+        engine = self._engine if sort == "relevance" else None
+        scored = engine and engine.search(topic, depth, filters)  # raises QueryError as below
         with java_failures("searching", SearchError):
-            words = self._parsers.papers(topic)
+            words = self._parsers.papers(topic) if engine is None else None
             cited_so = self._parsers.citances(topic) if weigh_citances else None
-            if words is None and cited_so is None:
+            if scored is None and words is None and cited_so is None:
                 raise QueryError(
                     f"no word to search for in {topic.text[:60]!r}",
                     "Write a sentence with content words: stop words and punctuation are not searched.",
                 )
             words = words and filtered(words, filters, known_year=sort == "oldest")
             cited_so = cited_so and filtered(cited_so, filters, citances=True)
-        depth = max(_DEPTH, k) if weigh_citances else k
-        if self._engine is not None and words is not None and sort == "relevance":
-            scored = self._engine.search(topic, depth, filters)
+        if scored is not None:
             papers = _Hits(scored.rows, scored.scores)
         else:
             papers = self._papers.best(words, depth, sort)
