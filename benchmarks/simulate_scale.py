@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster_model import HOUR, Conditions, Stage, StageResult, simulate
+from cluster_model import Conditions, Stage, StageResult, simulate
 
 MACHINES = "1,2,4,8,16,32,64,128,256"
 BEGIN, END = "<!-- simulated scale: written by benchmarks/simulate_scale.py -->", "<!-- end of simulated scale -->"
