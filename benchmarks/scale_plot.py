@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 # Colours of Okabe and Ito, which colour-blind readers can tell apart.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#000000")
+# Stages have colours of their own (Paul Tol's): the same colour would suggest the same thing in both halves.
+STAGES = ("#332288", "#88CCEE", "#44AA99", "#DDCC77", "#CC6677", "#AA4499")
 STYLE: Any = {
     "svg.hashsalt": "citerec",  # the same bytes for the same figures
     "font.size": 10,
@@ -48,7 +50,10 @@ def _hours(axes: "Axes", found: Mapping[str, Any]) -> None:
     )
     for (name, scenario), colour in zip(found.items(), COLOURS, strict=False):
         hours = [row["hours"] for row in scenario["machines"]]
-        axes.plot(counts, [one["mean"] for one in hours], color=colour, marker="o", markersize=3.5, label=name)
+        # Failures and parts are variants of one system: dashed, so that lines below them show.
+        style = "--" if name.startswith("cpu-") else "-"
+        means = [one["mean"] for one in hours]
+        axes.plot(counts, means, color=colour, linestyle=style, marker="o", markersize=3.5, label=name)
         axes.fill_between(
             counts, [one["low"] for one in hours], [one["high"] for one in hours], color=colour, alpha=0.2, linewidth=0
         )
@@ -65,7 +70,7 @@ def _hours(axes: "Axes", found: Mapping[str, Any]) -> None:
 def _shares(axes: "Axes", rows: list[Mapping[str, Any]]) -> None:
     places = [str(row["machines"]) for row in rows]
     below = [0.0] * len(rows)
-    for name, colour in zip(rows[0]["stages"], COLOURS, strict=False):
+    for name, colour in zip(rows[0]["stages"], STAGES, strict=False):
         shares = [row["stages"][name]["hours"] / row["hours"]["mean"] for row in rows]
         axes.bar(places, shares, bottom=below, color=colour, width=0.85, label=name)
         below = [before + share for before, share in zip(below, shares, strict=True)]

@@ -13,7 +13,6 @@ bytes. The driver and the nodes of databases do not die in this model; machines 
 import argparse
 import json
 import statistics
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -102,6 +101,10 @@ INPUTS: dict[str, Input] = {
     "price": assumed(0.10, "for an hour of a machine", "no vendor's price: put in yours; the driver too"),
     "gpu_price": assumed(1.00, "for an hour of a machine with a GPU", "no vendor's price: put in yours"),
     "node_price": assumed(0.40, "for an hour of a node", "paid while its stage lasts"),
+}
+
+MAY_BE_ZERO = {"gpu", "one_driver", "deaths", "detect", "replace", "spread", "slow_share"} | {
+    name for name in INPUTS if "price" in name
 }
 
 SCENARIOS: dict[str, tuple[str, dict[str, float]]] = {
@@ -260,9 +263,9 @@ def table(found: Mapping[str, Any], seeds: int) -> str:
     for row in found[first]["machines"]:
         cells = [f"{_number(one['hours'])} {one['held_back_by']}" for one in row["stages"].values()]
         lines.append(f"| {row['machines']} | {' | '.join(cells)} |")
-    counts = [row["machines"] for row in found[first]["machines"]]
-    lines += ["", "All scenarios, hours (cost):\n", f"| scenario | what it is | {' | '.join(map(str, counts))} |"]
-    lines.append("|---|---|" + "---:|" * len(counts))
+    columns = [str(row["machines"]) for row in found[first]["machines"]]
+    lines += ["", "All scenarios, hours (cost):\n", f"| scenario | what it is | {' | '.join(columns)} |"]
+    lines.append("|---|---|" + "---:|" * len(columns))
     for name, scenario in found.items():
         cells = [f"{_number(row['hours']['mean'])} ({_number(row['cost']['mean'])})" for row in scenario["machines"]]
         lines.append(f"| `{name}` | {SCENARIOS[name][0]} | {' | '.join(cells)} |")
@@ -290,28 +293,44 @@ def write_page(page: Path, text: str) -> None:
     page.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
 
 
-def changes_of(settings: Sequence[str]) -> dict[str, float]:
-    """The values of `--set NAME=VALUE`; ends the command where one is wrong."""
-    changes = {}
-    for setting in settings:
-        name, _, value = setting.partition("=")
-        if name not in INPUTS:
-            sys.exit(f"--set {setting}: there is no input {name!r}; --inputs lists them")
-        try:
-            changes[name] = float(value)
-        except ValueError:
-            sys.exit(f"--set {setting}: {value!r} is not a number; write {name}={INPUTS[name].value:g}")
-    return changes
+def positive(text: str) -> int:
+    """A number on the command line."""
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a whole number above 0")
+    return int(text)
+
+
+def counts(text: str) -> list[int]:
+    return [positive(one) for one in text.split(",")]
+
+
+def setting(text: str) -> tuple[str, float]:
+    """NAME=VALUE of `--set`."""
+    name, _, value = text.partition("=")
+    if name not in INPUTS:
+        raise argparse.ArgumentTypeError(f"there is no input {name!r}; --inputs lists them")
+    try:
+        number = float(value)
+    except ValueError:
+        example = f"{name}={INPUTS[name].value:g}"
+        raise argparse.ArgumentTypeError(f"{value!r} is not a number; write {example}") from None
+    if not (0 < number < float("inf") or (number == 0 and name in MAY_BE_ZERO)):
+        raise argparse.ArgumentTypeError(f"{name} must be {'0 or ' * (name in MAY_BE_ZERO)}above 0")
+    return name, number
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", type=Path, metavar="FOLDER", help="where JSON and plot are written")
-    parser.add_argument("--machines", default=MACHINES, help="numbers of machines (default: %(default)s)")
-    parser.add_argument("--seeds", type=int, default=20, help="runs of each (default: %(default)s)")
+    parser.add_argument("--machines", type=counts, default=MACHINES, help="numbers of machines (default: %(default)s)")
+    parser.add_argument("--seeds", type=positive, default=20, help="runs of each (default: %(default)s)")
     parser.add_argument("--scenario", action="append", choices=SCENARIOS, help="only this one; may be repeated")
-    parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="another value of an input")
-    parser.add_argument("--sensitivity", type=int, metavar="N", help="half and twice each assumption, on N machines")
+    parser.add_argument(
+        "--set", type=setting, action="append", default=[], metavar="NAME=VALUE", help="another value of an input"
+    )
+    parser.add_argument(
+        "--sensitivity", type=positive, metavar="N", help="half and twice each assumption, on N machines"
+    )
     parser.add_argument("--inputs", action="store_true", help="only list the inputs")
     parser.add_argument("--docs", type=Path, metavar="PAGE", help="write tables into this page, the plot beside it")
     arguments = parser.parse_args()
@@ -320,12 +339,12 @@ def main() -> None:
         return
     if arguments.work is None:
         parser.error("--work FOLDER is missing")
-    changes, counts = changes_of(arguments.set), [int(count) for count in arguments.machines.split(",")]
+    changes = dict(arguments.set)
     found: dict[str, Any] = {}
     for name in arguments.scenario or SCENARIOS:
         changed = SCENARIOS[name][1] | changes
         rows = []
-        for count in counts:
+        for count in arguments.machines:
             rows.append(repeated(changed, count, arguments.seeds))
             print(f"{name}, {count} machines: {_range(rows[-1]['hours'])} hours", flush=True)
         stages = pipeline(values(changed))
