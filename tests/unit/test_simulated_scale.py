@@ -1,4 +1,4 @@
-"""The model of many machines: the sum of measured rates for one, shards conserved, and the command that writes the page."""
+"""The model of many machines: the sum of measured rates for one, no shard lost, and the command that writes the page."""
 
 import gzip
 import importlib
