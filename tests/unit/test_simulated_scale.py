@@ -1,4 +1,4 @@
-"""The model of many machines: the sum of measured rates for one, no shard lost, and the command that writes the page."""
+"""The model of many machines: one takes the sum of measured rates, no shard is lost; the command writes the page."""
 
 import gzip
 import importlib
