@@ -261,7 +261,7 @@ def table(found: Mapping[str, Any], seeds: int) -> str:
     lines += ["", f"Hours of its stages, and what holds each back:\n\n| machines | {' | '.join(names)} |"]
     lines.append("|---:|" + "---:|" * len(names))
     for row in found[first]["machines"]:
-        cells = [f"{_number(one['hours'])} {one['held_back_by']}" for one in row["stages"].values()]
+        cells = [f"{_number(one['hours'])}, {one['held_back_by']}" for one in row["stages"].values()]
         lines.append(f"| {row['machines']} | {' | '.join(cells)} |")
     columns = [str(row["machines"]) for row in found[first]["machines"]]
     lines += ["", "All scenarios, hours (cost):\n", f"| scenario | what it is | {' | '.join(columns)} |"]
