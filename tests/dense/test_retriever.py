@@ -190,6 +190,21 @@ def test_the_query_is_sentence_and_neighbours_and_citing_paper(encoded: Path, mo
     np.testing.assert_allclose(alone.prepare([known]), encoder.encode([known.text]), atol=1e-5)
 
 
+def test_the_query_moves_towards_what_the_draft_cites_nearby(encoded: Path) -> None:
+    plain = replace(QUERIES[0], cited_before=())
+    papers = [paper.paper_id for paper in TEXTS[5:12]]
+    drafted = replace(plain, cited_before=(*papers, papers[0], "a paper that the index lacks"))
+    unmoved = replace(plain, cited_before=("a paper that the index lacks",))
+    retriever = DenseRetriever(encoded, DenseSettings(cited=0.25), matching)
+    sentence = DenseRetriever(encoded, DenseSettings(cited=0), matching).prepare([drafted])[0]
+    vectors = retriever.prepare([plain, drafted, unmoved])
+    np.testing.assert_allclose(vectors[[0, 2]], [sentence, sentence], atol=1e-6)
+    cited = retriever.vectors.values[retriever.vectors.rows(papers)].astype(np.float32)
+    mean = cited[np.argsort(-(cited @ sentence))[:3]].mean(axis=0)
+    expected = sentence + 0.25 * mean / np.linalg.norm(mean)
+    np.testing.assert_allclose(vectors[1], expected / np.linalg.norm(expected), atol=1e-5)
+
+
 def test_another_model_under_the_name_is_refused(encoded: Path, tmp_path: Path, model: str, store_of: StoreOf) -> None:
     wide = str(write_tiny_scibert(tmp_path / "wide", ["graph kernel"], hidden=48))
     path = write_arrays(tmp_path / "given", np.array([paper.paper_id for paper in TEXTS]), unit_vectors(60, D))

@@ -50,6 +50,7 @@ _STEP = 60
 # Lists: if fewer rows than this pass, and fewer than a hundredth, all of them are scored with their own vectors.
 _FEW = 20_000
 _WIDEST = 16
+_NEAREST_CITED = 3
 
 
 class SearchSettings(PartSettings):
@@ -71,6 +72,13 @@ class DenseSettings(SearchSettings):
         ge=0,
         le=1000,
         description="weight of the citing paper's own vector, if it is known, against 1 for the sentences",
+    )
+    cited: float = Field(
+        default=0.5,
+        ge=0,
+        le=1000,
+        description="weight of what the draft cites already, against 1 for the sentences: the mean of the three of "
+        "these papers that are nearest to them",
     )
     backend: BackendName | None = Field(
         default=None,
@@ -153,7 +161,8 @@ class DenseRetriever(Retriever):
     def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
         """The vectors of some topics, (topics, dimension), each of length one.
 
-        The citing paper's own vector, or the encoding of its title if it has none, is added with its weight.
+        The citing paper's own vector, or the encoding of its title if it has none, is added with its weight, and so
+        is what the draft cites already.
 
         Raises:
             ModelError: The model cannot be loaded.
@@ -165,7 +174,7 @@ class DenseRetriever(Retriever):
         texts = [topic.passage if dense.neighbours else topic.text for topic in topics]
         encoder: Encoder = self.encoder()
         if not dense.citing:
-            return encoder.encode(texts)
+            return self._with_cited(encoder.encode(texts), topics)
         rows = self.vectors.rows([topic.citing_id or "" for topic in topics])
         titled = [at for at, topic in enumerate(topics) if rows[at] < 0 and topic.citing_title]
         encoded = encoder.encode([*texts, *(topics[at].citing_title for at in titled)])
@@ -173,7 +182,20 @@ class DenseRetriever(Retriever):
         citing = np.zeros_like(vectors)
         citing[rows >= 0] = self.vectors.values[rows[rows >= 0]]
         citing[titled] = titles
-        return _normalised(vectors + np.float32(dense.citing) * citing)
+        return self._with_cited(_normalised(vectors + np.float32(dense.citing) * citing), topics)
+
+    def _with_cited(self, vectors: "NDArray[np.float32]", topics: Sequence[Topic]) -> "NDArray[np.float32]":
+        """The vectors of topics, moved towards the papers that their drafts cite and that are nearest to them."""
+        if not self.settings.cited:
+            return vectors
+        for at, topic in enumerate(topics):
+            rows = self.vectors.rows(sorted(set(topic.cited_before or ())))
+            cited = self.vectors.values[rows[rows >= 0]].astype("float32")
+            if len(cited):
+                nearest = (-(cited @ vectors[at])).argsort(kind="stable")[:_NEAREST_CITED]
+                mean = _normalised(cited[nearest].mean(axis=0, keepdims=True))
+                vectors[at] = _normalised(vectors[at : at + 1] + self.settings.cited * mean)[0]
+        return vectors
 
     def search(
         self,

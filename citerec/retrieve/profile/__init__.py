@@ -92,7 +92,7 @@ class ProfileRetriever(Retriever):
 
     def __init__(self, index: "OpenIndex", settings: ProfileSettings | None = None) -> None:
         self.settings = settings or ProfileSettings()
-        dense = DenseSettings(neighbours=self.settings.neighbours, citing=self.settings.citing)
+        dense = DenseSettings(neighbours=self.settings.neighbours, citing=self.settings.citing, cited=0)
         self._dense = DenseRetriever.open(index, dense)
         self._words = index.lucene
         vectors = self._dense.vectors
