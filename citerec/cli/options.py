@@ -160,6 +160,12 @@ def filters_of(options: Mapping[str, Any]) -> "Filters":
 seed = number("--seed", 0, "Seed of all random choices.", least=0)
 resamples = number("--resamples", 1000, "Bootstrap samples of the intervals.", least=100)
 workers = number("--workers", None, "Processes that read.  [default: one for each processor]")
+on = click.option(
+    "--on",
+    metavar="ray|ADDRESS",
+    help="Where the work is done, if not in processes of this machine: ray, a Ray of this machine; ray://HOST:PORT or "
+    "HOST:PORT, a Ray cluster (docs/cluster.md). --workers is then how many tasks run at once.",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 

@@ -15,7 +15,7 @@ from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, place_of
 from citerec.errors import BuildError
 from citerec.groundwork.limits import REMEDY, too_many_bad
-from citerec.groundwork.processes import outcomes_of
+from citerec.groundwork.executors import outcomes_of
 from citerec.groundwork.progress import Progress
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 

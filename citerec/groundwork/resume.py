@@ -16,7 +16,7 @@ import orjson
 
 from citerec.errors import InputError
 from citerec.groundwork.hashing import digest_of, file_digest, identity
-from citerec.groundwork.processes import outcomes_of
+from citerec.groundwork.executors import outcomes_of
 from citerec.groundwork.writing import alone, remove, write_json
 from citerec.version import __version__
 

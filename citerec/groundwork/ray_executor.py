@@ -1,0 +1,227 @@
+"""The executor on Ray: one task for each item, which Ray gives to another process when the first one dies.
+
+Ray Data was considered. It moves blocks of rows between operators, and decides itself how they are cut and written;
+here each shard has one output file and one receipt, and the rows stay inside the task. Tasks of Ray Core say just that.
+"""
+
+import contextlib
+import os
+import platform
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from citerec.errors import InputError, ServiceError
+from citerec.groundwork.executors import Work
+from citerec.groundwork.processes import ProcessDiedError, available_processors, portable
+from citerec.version import __version__
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+LOCAL = "ray"
+_CLIENT = "ray://"
+_RETRIES = 3  # of one item, after the process or the machine that worked on it died
+_AHEAD = 4  # outcomes of a task that wait for the reader; then the task waits
+_STORE_BYTES = 256 << 20  # of a local Ray: outcomes are small
+_PATIENCE = 5.0  # seconds until an address counts as dead
+_LONGEST = 40  # characters of a folder below which Ray can name its sockets: a system allows 107 in all
+_MADE, _FAILED, _END = range(3)
+
+
+@contextlib.contextmanager
+def ray_executor(place: str, workers: int | None = None) -> Iterator["RayExecutor"]:
+    """Connects to Ray, or starts one for this block; errors as for `executor_on`. A Ray that the caller opened stays.
+
+    Args:
+        place: `ray`, `ray://HOST:PORT`, or `HOST:PORT`.
+        workers: How many items are worked on at once; by default as many as the cluster has processors.
+    """
+    ray = _imported()
+    with contextlib.ExitStack() as stack:
+        if not ray.is_initialized():
+            _connect(ray, place, workers, stack)
+            stack.callback(ray.shutdown)
+        executor = RayExecutor(ray, workers, through_client=place.startswith(_CLIENT))
+        _check_versions(ray, place)
+        yield executor
+
+
+class RayExecutor:
+    """Work as tasks of Ray; see `Executor`. A task runs in the folder of the command, if its machine has one of it."""
+
+    def __init__(self, ray: Any, workers: int | None, *, through_client: bool) -> None:
+        self._ray, self._workers, self._through_client = ray, workers, through_client
+
+    def outcomes(
+        self, work: Work[Item, Outcome], items: Sequence[Item], *, gpus: float = 0
+    ) -> Generator[tuple[int, Outcome]]:
+        """As `Executor.outcomes`."""
+        given = (work, items, self._workers, gpus, str(Path.cwd()))
+        try:
+            yield from self._relayed(given) if self._through_client else _outcomes(self._ray, *given)
+        except self._ray.exceptions.RayError as error:
+            raise ProcessDiedError(
+                f"Ray could not finish the work ({_first_line(error)})",
+                "Was there too little memory, or did the cluster end? Run again: it continues where it stopped.",
+            ) from error
+
+    def _relayed(self, given: tuple[Any, ...]) -> Generator[tuple[int, Any]]:
+        """Through Ray Client, which has no generators of tasks: an actor on the cluster asks for the outcomes."""
+        relay = self._ray.remote(num_cpus=0)(_Relay).remote(*given)
+        try:
+            while (come := self._ray.get(relay.come.remote()))[0] != _END:
+                if come[0] == _FAILED:
+                    raise come[1]
+                yield come[1]
+        finally:
+            with contextlib.suppress(Exception):  # the connection may be gone
+                self._ray.kill(relay)
+
+
+class _Relay:
+    """Holds the outcomes of some work on the cluster, for a driver that is not part of it."""
+
+    def __init__(self, *given: Any) -> None:
+        import ray
+
+        self._outcomes = _outcomes(ray, *given)
+
+    def come(self) -> tuple[int, Any]:
+        """The next outcome, waiting for it; an error of the work; or the end."""
+        import ray
+
+        try:
+            return next(((_MADE, outcome) for outcome in self._outcomes), (_END, None))
+        except ray.exceptions.RayError:
+            raise
+        except Exception as error:
+            return _FAILED, portable(error)
+
+
+def _outcomes(
+    ray: Any, work: Work[Any, Any], items: Sequence[Any], workers: int | None, gpus: float, folder: str
+) -> Generator[tuple[int, Any]]:
+    """Starts a task for each item, no more than are wanted at once, and yields what they yield."""
+    task = ray.remote(
+        num_returns="streaming",
+        max_retries=_RETRIES,
+        max_calls=0,  # a process stays for the next item, with GPUs too: it has loaded its model
+        num_gpus=gpus if ray.cluster_resources().get("GPU") else 0,
+        scheduling_strategy="SPREAD",
+        _generator_backpressure_num_objects=_AHEAD,
+    )(_each)
+    remaining = enumerate(items)
+    running: dict[Any, int] = {}
+    try:
+        while True:
+            wanted = workers or max(1, int(ray.cluster_resources().get("CPU", 1)))  # a cluster may grow
+            while len(running) < wanted and (given := next(remaining, None)):
+                running[task.remote(work, given[1], folder)] = given[0]
+            if not running:
+                return
+            for stream in ray.wait(list(running))[0]:
+                come = next(stream, None)
+                if come is None:
+                    del running[stream]
+                    continue
+                kind, value = ray.get(come)
+                if kind == _FAILED:
+                    raise value
+                yield running[stream], value
+    finally:
+        for stream in running:
+            with contextlib.suppress(Exception):  # it may have ended meanwhile
+                ray.cancel(stream, force=True)
+
+
+def _each(work: Callable[[Any], Any], item: Any, folder: str) -> Iterator[tuple[int, Any]]:
+    """A task. An error of the work is an outcome: Ray's own errors are about its processes then."""
+    with contextlib.suppress(OSError):  # a machine of a cluster may not have it
+        os.chdir(folder)
+    try:
+        for outcome in work(item):
+            yield _MADE, outcome
+    except Exception as error:
+        yield _FAILED, portable(error)
+
+
+def _imported() -> Any:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns of a change to come
+    try:
+        import ray
+    except ImportError as error:
+        raise InputError("Ray is not installed", "pip install 'citerec[ray]'") from error
+    return ray
+
+
+def _connect(ray: Any, place: str, workers: int | None, stack: contextlib.ExitStack) -> None:
+    """Starts a Ray of this machine, or connects to a cluster."""
+    quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
+    if place == LOCAL:
+        folder = _short_folder()
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        ray.init(
+            "local",
+            num_cpus=workers or available_processors(),
+            include_dashboard=False,
+            object_store_memory=_STORE_BYTES,
+            _temp_dir=folder,
+            **quiet,
+        )
+        return
+    _check_address(place)
+    try:
+        ray.init(place, **quiet)
+    except Exception as error:  # of gRPC, of Ray, of its client: each has its own
+        raise ServiceError(
+            f"cannot use the Ray cluster at {place} ({_first_line(error)})",
+            f"It needs Python {platform.python_version()}, Ray {ray.__version__} and citerec {__version__} everywhere.",
+        ) from error
+
+
+def _short_folder() -> str:
+    """A new folder for Ray's logs and sockets."""
+    given = tempfile.gettempdir()
+    return tempfile.mkdtemp(prefix="citerec-ray-", dir=given if len(given) <= _LONGEST - 20 else "/tmp")
+
+
+def _check_address(place: str) -> None:
+    """Raises a ServiceError unless somebody listens at an address: Ray itself would try for minutes."""
+    host, _, port = place.removeprefix(_CLIENT).rpartition(":")
+    if not host or not port.isdecimal():
+        raise ServiceError(
+            f"--on {place} is no address of Ray", "Give ray, ray://HOST:PORT (Ray Client), or HOST:PORT of a cluster."
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()
+    except (OSError, OverflowError) as error:
+        raise ServiceError(
+            f"no Ray cluster answers at {place} ({error})", "Start one: ray start --head. Ray Client listens at 10001."
+        ) from error
+
+
+def _check_versions(ray: Any, place: str) -> None:
+    """Raises a ServiceError unless the cluster has this version of citerec."""
+    try:
+        theirs = ray.get(ray.remote(_version).remote())
+    except ray.exceptions.RayError as error:
+        theirs = f"none ({_first_line(error)})"
+    if theirs != __version__:
+        raise ServiceError(
+            f"the Ray cluster at {place} has citerec {theirs}, and this is {__version__}",
+            "Install the same version, with the same extras, on all its machines.",
+        )
+
+
+def _version() -> str:
+    """A task: the version of citerec where it runs."""
+    return __version__
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
