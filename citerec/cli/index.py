@@ -14,6 +14,7 @@ from citerec.cli.options import (
     json_option,
     max_bad,
     number,
+    on,
     one_of,
     path_option,
     with_options,
@@ -239,25 +240,35 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
 )
 @with_options(_vector_options)
 @max_bad("unusable given vectors")
-def encode(path: Path | None, retriever: str, **options: Any) -> None:
+@number(
+    "--workers",
+    None,
+    "Processes that encode at once, each with its share of the processors.  [default: 1 here, which uses all; one for "
+    "each processor, or GPU, with --on]",
+)
+@on
+def encode(path: Path | None, retriever: str, workers: int | None, on: str | None, **options: Any) -> None:
     """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
     With the vectors it makes scores of words (bm25s), which speed up the search for many contexts.
     What is there is kept until the new folder is complete. Texts that the same model has encoded
-    before are not encoded again. Repeat the command to resume an interrupted run.
+    before are not encoded again. Repeat the command to resume an interrupted run, with any --on.
     """
+    from citerec.groundwork.executors import HERE, executor_on
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.base import RETRIEVERS
     from citerec.retrieve.bm25s.build import renew_scores
     from citerec.retrieve.index import DENSE
     from citerec.retrieve.manifest import find_index
 
+    if on and options["vectors"]:
+        raise click.UsageError("--on is about encoding: leave it out with --vectors.")
     found = find_index(path)
     part = RETRIEVERS[retriever]
     dense = _dense_options(options, wanted=True)
     assert dense is not None
-    with progress_bar() as on_progress:
-        told = part.encode(found, dense, on_progress)
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+        told = part.encode(found, dense, on_progress, executor or HERE)
         scores = renew_scores(found, on_progress) if retriever == DENSE else None
     if told:
         say(told)

@@ -38,6 +38,9 @@ class Executor(Protocol):
 Parallelism: TypeAlias = Executor | int | None
 """An executor; or how many processes of this machine, None for as many as processors."""
 
+HERE = 1
+"""This process: for work that uses all processors, or the GPU, by itself."""
+
 
 def outcomes_of(
     work: Work[Item, Outcome], items: Sequence[Item], workers: Parallelism, *, gpus: float = 0

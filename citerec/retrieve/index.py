@@ -16,18 +16,13 @@ from citerec.corpus.sources import REMOVED, Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, place_of
 from citerec.errors import SourceError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import Journal
 from citerec.records import Deletion
 from citerec.retrieve.columns import write_columns
-from citerec.retrieve.dense.build import (
-    DenseOptions,
-    OpenEncoder,
-    TextEncoder,
-    build_dense,
-    encode_changed,
-    renewal,
-)
+from citerec.retrieve.dense.build import build_dense, encode_changed, renewal
+from citerec.retrieve.dense.encode import DenseOptions, OpenEncoder, TextEncoder
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.dense.update import Updated, update_dense
 from citerec.retrieve.fill import Run, check_lucene, manifest_of, write_lucene
@@ -180,6 +175,7 @@ def encode_index(
     *,
     name: str = DENSE,
     open_encoder: OpenEncoder = TextEncoder.open,
+    parallelism: Parallelism = HERE,
 ) -> DenseManifest:
     """Makes the vectors of an existing index. Vectors that it already has are kept until the new ones are complete.
 
@@ -191,6 +187,7 @@ def encode_index(
         on_progress: Called as the work goes on.
         name: The folder of the vectors in the index.
         open_encoder: Opens the encoder.
+        parallelism: Where papers are encoded.
 
     Raises:
         IndexUnusableError: There is no index.
@@ -212,6 +209,7 @@ def encode_index(
                 options,
                 previous=index / name,
                 open_encoder=open_encoder,
+                parallelism=parallelism,
                 on_progress=on_progress,
             )
 
