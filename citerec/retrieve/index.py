@@ -16,6 +16,7 @@ from citerec.corpus.sources import REMOVED, Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, place_of
 from citerec.errors import SourceError
+from citerec.groundwork.executors import Parallelism
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import Journal
 from citerec.records import Deletion
@@ -47,10 +48,12 @@ _LOOKED_UP = 1000
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How to read and build: `format_name` None to recognise the format, `workers` None for one per processor.
+    """How to read and build.
 
     Attributes:
+        format_name: Format of the files; None to recognise it.
         max_bad: Share of bad records above which the build stops.
+        workers: Processes that read, by default one for each processor; or an executor.
         citances: Files of contexts whose sentences become citances of the papers they cite.
         abstract_field: Whether abstracts are a field of their own too, so that `lucene.weights.abstract` can be used.
             An index that is added to keeps what it has.
@@ -60,7 +63,7 @@ class BuildOptions:
 
     format_name: str | None = None
     max_bad: float = 0.05
-    workers: int | None = None
+    workers: Parallelism = None
     citances: tuple[Path, ...] = ()
     abstract_field: bool = False
     dense: DenseOptions | None = None
