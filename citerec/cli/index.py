@@ -8,8 +8,10 @@ import click
 from citerec.cli.console import note, print_json, say
 from citerec.cli.index_told import tell, tell_changed, tell_old_vectors, tell_scores, tell_vectors
 from citerec.cli.options import (
+    ADDRESS,
     PATH,
     PartsOption,
+    address_option,
     index_option,
     json_option,
     max_bad,
@@ -54,7 +56,8 @@ _build_options = [
     ),
     max_bad("unreadable records"),
     workers,
-    path_option(
+    on,
+    address_option(
         "--citances",
         multiple=True,
         metavar="FILE",
@@ -99,7 +102,7 @@ def index() -> None:
 
 
 @index.command(epilog="Example: citerec index build ../shared/data/acm --out indexes/acm")
-@click.argument("sources", nargs=-1, required=True, type=PATH)
+@click.argument("sources", nargs=-1, required=True, type=ADDRESS)
 @path_option("--out", required=True, help="The index directory to make, or to replace.")
 @with_options(_build_options)
 @click.option(
@@ -115,14 +118,18 @@ def index() -> None:
     "fusion need it.",
 )
 @with_options(_vector_options)
-def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> None:
+def build(
+    sources: tuple[Path, ...], out: Path, engine: str, workers: int | None, on: str | None, **options: Any
+) -> None:
     """Read SOURCES and build an index of their papers.
 
     A source is a folder of Semantic Scholar shards (papers/, abstracts/, tldrs/, citations/; plain or
-    gzip), a bibliography (BibTeX, RIS, or CSL-JSON as Zotero and pandoc write it), JSON Lines or CSV.
+    gzip), a bibliography (BibTeX, RIS, or CSL-JSON as Zotero and pandoc write it), JSON Lines or CSV;
+    also at an address such as s3://bucket/papers.
     An index that is already at --out is kept until the new one is ready. Repeat the command to resume
     an interrupted build.
     """
+    from citerec.groundwork.executors import executor_on
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.bm25s.build import renew_scores
     from citerec.retrieve.index import DENSE, BuildOptions, build_index
@@ -130,8 +137,8 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
 
     dense = _dense_options(options, wanted=engine == "faiss")
     before = _papers_before(out)
-    with progress_bar() as on_progress:
-        manifest = build_index(sources, out, BuildOptions(**options, dense=dense), on_progress)
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+        manifest = build_index(sources, out, BuildOptions(**options, workers=executor, dense=dense), on_progress)
         scores = renew_scores(out, on_progress) if dense else None
         on_progress("preparing Java", 0, 1)
         make_archive(out)
@@ -145,11 +152,13 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
 
 
 @index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
-@click.argument("sources", nargs=-1, type=PATH)
+@click.argument("sources", nargs=-1, type=ADDRESS)
 @index_option("The index to add to")
 @with_options(_build_options)
 @with_options(_vector_options)
-def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
+def add(
+    sources: tuple[Path, ...], index_path: Path | None, workers: int | None, on: str | None, **options: Any
+) -> None:
     """Add the papers of SOURCES to an index, or update them.
 
     Papers are matched by id; of two records the later one counts. The result is that of a build
@@ -159,6 +168,7 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     """
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
+    from citerec.groundwork.executors import executor_on
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import DENSE, BuildOptions, add_to_index
     from citerec.retrieve.manifest import find_index
@@ -166,8 +176,8 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     path = find_index(index_path)
     dense = _dense_options(options, wanted=bool(_given_names()), before=path / DENSE)
     _change(path)
-    with progress_bar() as on_progress:
-        manifest = add_to_index(sources, path, BuildOptions(**options, dense=dense), on_progress)
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+        manifest = add_to_index(sources, path, BuildOptions(**options, workers=executor, dense=dense), on_progress)
     tell_changed(path, manifest)
 
 
@@ -176,13 +186,17 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
 @index_option("The index to bring up to date")
 @max_bad("unreadable records")
 @workers
-def update(folders: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
+@on
+def update(
+    folders: tuple[Path, ...], index_path: Path | None, workers: int | None, on: str | None, **options: Any
+) -> None:
     """Bring an index up to date with the updates of the corpus that it was built from.
 
     FOLDER is that corpus; it may be left out. Files that the index has read already are not read
     again. What changed is replaced, and what was deleted is removed. It takes time in proportion to
     what changed. New and changed papers are encoded as by `index add`.
     """
+    from citerec.groundwork.executors import executor_on
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import BuildOptions, update_index
     from citerec.retrieve.manifest import Manifest, find_index
@@ -190,8 +204,8 @@ def update(folders: tuple[Path, ...], index_path: Path | None, **options: Any) -
     path = find_index(index_path)
     before = Manifest.read(path)
     _change(path)
-    with progress_bar() as on_progress:
-        after = update_index(folders, path, BuildOptions(**options), on_progress)
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+        after = update_index(folders, path, BuildOptions(**options, workers=executor), on_progress)
     if len(after.sources) == len(before.sources):
         say(f"{path} is up to date: there is nothing new to read.")
         return

@@ -15,6 +15,21 @@ Option = Callable[[Any], Any]
 PATH = click.Path(path_type=Path)
 
 
+class _Address(click.ParamType[Path]):
+    """A path, or an address of fsspec such as `s3://bucket/key`."""
+
+    name = "path|address"
+
+    def convert(self, value: Any, _param: click.Parameter | None, _context: click.Context | None) -> Path:
+        """The path, or what is used like one."""
+        from citerec.groundwork.addresses import path_of
+
+        return path_of(value)
+
+
+ADDRESS = _Address()
+
+
 class PartsOption(click.Option):
     """An option whose help lists the registered parts. They are looked up only when the help is shown.
 
@@ -51,6 +66,11 @@ class Share(click.FloatRange):
 def path_option(*names: str, help: str, **attributes: Any) -> Option:
     """An option that takes a path."""
     return click.option(*names, type=PATH, help=help, **attributes)
+
+
+def address_option(*names: str, help: str, **attributes: Any) -> Option:
+    """An option that takes a path or an address."""
+    return click.option(*names, type=ADDRESS, help=help, **attributes)
 
 
 def number(name: str, default: int | None, help: str, *, least: int = 1, **attributes: Any) -> Option:
@@ -165,6 +185,11 @@ on = click.option(
     metavar="ray|ADDRESS",
     help="Where the work is done, if not in processes of this machine: ray, a Ray of this machine; ray://HOST:PORT or "
     "HOST:PORT, a Ray cluster (docs/cluster.md). --workers is then how many tasks run at once.",
+)
+work_option = address_option(
+    "--work",
+    help="Where the results of shards are kept: a folder, or an address that all machines of a cluster reach.  "
+    "[default: beside --out]",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 

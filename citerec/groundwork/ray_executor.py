@@ -7,8 +7,10 @@ here each shard has one output file and one receipt, and the rows stay inside th
 import contextlib
 import os
 import platform
+import re
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator, Sequence
 from pathlib import Path
@@ -45,7 +47,7 @@ def ray_executor(place: str, workers: int | None = None) -> Iterator["RayExecuto
         if not ray.is_initialized():
             _connect(ray, place, workers, stack)
             stack.callback(ray.shutdown)
-        executor = RayExecutor(ray, workers, through_client=place.startswith(_CLIENT))
+        executor = RayExecutor(ray, workers)
         _check_versions(ray, place)
         yield executor
 
@@ -53,8 +55,10 @@ def ray_executor(place: str, workers: int | None = None) -> Iterator["RayExecuto
 class RayExecutor:
     """Work as tasks of Ray; see `Executor`. A task runs in the folder of the command, if its machine has one of it."""
 
-    def __init__(self, ray: Any, workers: int | None, *, through_client: bool) -> None:
-        self._ray, self._workers, self._through_client = ray, workers, through_client
+    def __init__(self, ray: Any, workers: int | None) -> None:
+        from ray.util.client import ray as client
+
+        self._ray, self._workers, self._through_client = ray, workers, client.is_connected()  # type: ignore[no-untyped-call]
 
     def outcomes(
         self, work: Work[Item, Outcome], items: Sequence[Item], *, gpus: float = 0
@@ -65,7 +69,7 @@ class RayExecutor:
             yield from self._relayed(given) if self._through_client else _outcomes(self._ray, *given)
         except self._ray.exceptions.RayError as error:
             raise ProcessDiedError(
-                f"Ray could not finish the work ({_first_line(error)})",
+                f"Ray could not finish the work ({_reason(error)})",
                 "Was there too little memory, or did the cluster end? Run again: it continues where it stopped.",
             ) from error
 
@@ -146,12 +150,19 @@ def _each(work: Callable[[Any], Any], item: Any, folder: str) -> Iterator[tuple[
         for outcome in work(item):
             yield _MADE, outcome
     except Exception as error:
+        if not Path(folder).is_dir():
+            error = InputError(
+                f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}",
+                "The machines of a cluster share a disk, or inputs and --work are addresses: s3://… (docs/cluster.md).",
+            )
         yield _FAILED, portable(error)
 
 
 def _imported() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns of a change to come
+    if Path("~/.ray/auth_token").expanduser().exists():  # `ray start` uses it, but those who connect must be told to
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         import ray
     except ImportError as error:
@@ -165,23 +176,39 @@ def _connect(ray: Any, place: str, workers: int | None, stack: contextlib.ExitSt
     if place == LOCAL:
         folder = _short_folder()
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        ray.init(
-            "local",
-            num_cpus=workers or available_processors(),
-            include_dashboard=False,
-            object_store_memory=_STORE_BYTES,
-            _temp_dir=folder,
-            **quiet,
-        )
+        with _silence():
+            ray.init(
+                "local",
+                num_cpus=workers or available_processors(),
+                include_dashboard=False,
+                object_store_memory=_STORE_BYTES,
+                _temp_dir=folder,
+                **quiet,
+            )
         return
     _check_address(place)
     try:
-        ray.init(place, **quiet)
+        with _silence():
+            ray.init(place, **quiet)
     except Exception as error:  # of gRPC, of Ray, of its client: each has its own
         raise ServiceError(
-            f"cannot use the Ray cluster at {place} ({_first_line(error)})",
+            f"cannot use the Ray cluster at {place} ({_reason(error)})",
             f"It needs Python {platform.python_version()}, Ray {ray.__version__} and citerec {__version__} everywhere.",
         ) from error
+
+
+@contextlib.contextmanager
+def _silence() -> Iterator[None]:
+    """Keeps what Ray's C++ parts write to stderr from the user: its errors are raised as well."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+            yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def _short_folder() -> str:
@@ -210,7 +237,7 @@ def _check_versions(ray: Any, place: str) -> None:
     try:
         theirs = ray.get(ray.remote(_version).remote())
     except ray.exceptions.RayError as error:
-        theirs = f"none ({_first_line(error)})"
+        theirs = f"none ({_reason(error)})"
     if theirs != __version__:
         raise ServiceError(
             f"the Ray cluster at {place} has citerec {theirs}, and this is {__version__}",
@@ -223,5 +250,9 @@ def _version() -> str:
     return __version__
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def _reason(error: BaseException) -> str:
+    """One line of an error of Ray, whose texts hold tracebacks: the error that the last of them ends with."""
+    while isinstance(error, ConnectionError) and error.__cause__:
+        error = error.__cause__
+    lines = [line for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    return next((line for line in reversed(lines) if re.match(r"[\w.]+(Error|Exception): ", line)), lines[0])
