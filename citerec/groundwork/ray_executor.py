@@ -5,14 +5,16 @@ here each shard has one output file and one receipt, and the rows stay inside th
 """
 
 import contextlib
+import itertools
 import os
 import platform
+import queue
 import re
 import shutil
 import socket
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,33 +68,52 @@ class RayExecutor:
         """As `Executor.outcomes`."""
         given = (work, items, self._workers, gpus, str(Path.cwd()))
         try:
-            yield from self._relayed(given) if self._through_client else _outcomes(self._ray, *given)
+            yield from self._relayed(*given) if self._through_client else _outcomes(self._ray, *given)
         except self._ray.exceptions.RayError as error:
             raise ProcessDiedError(
                 f"Ray could not finish the work ({_reason(error)})",
                 "Was there too little memory, or did the cluster end? Run again: it continues where it stopped.",
             ) from error
 
-    def _relayed(self, given: tuple[Any, ...]) -> Generator[tuple[int, Any]]:
-        """Through Ray Client, which has no generators of tasks: an actor on the cluster asks for the outcomes."""
-        relay = self._ray.remote(num_cpus=0)(_Relay).remote(*given)
+    def _relayed(self, work: Work[Any, Any], items: Sequence[Any], *settings: Any) -> Generator[tuple[int, Any]]:
+        """Through Ray Client, which has no generators of tasks: an actor on the cluster asks for the outcomes.
+
+        It gets the items one by one, when it wants them: all together they may be larger than memory.
+        """
+        ray, remaining = self._ray, iter(items)
+        relay = ray.remote(num_cpus=0, max_concurrency=2)(_Relay).remote(work, len(items), *settings)
         try:
-            while (come := self._ray.get(relay.come.remote()))[0] != _END:
-                if come[0] == _FAILED:
-                    raise come[1]
-                yield come[1]
+            coming, giving = relay.come.remote(), [relay.give.remote(item) for item in itertools.islice(remaining, 1)]
+            while True:
+                ready = ray.wait([coming, *giving])[0]
+                if coming not in ready:
+                    giving = [relay.give.remote(item) for item in itertools.islice(remaining, 1)]
+                    continue
+                kind, value = ray.get(coming)
+                if kind == _END:
+                    return
+                if kind == _FAILED:
+                    raise value
+                yield value
+                coming = relay.come.remote()
         finally:
             with contextlib.suppress(Exception):  # the connection may be gone
-                self._ray.kill(relay)
+                ray.kill(relay)
 
 
 class _Relay:
     """Holds the outcomes of some work on the cluster, for a driver that is not part of it."""
 
-    def __init__(self, *given: Any) -> None:
+    def __init__(self, work: Work[Any, Any], count: int, *settings: Any) -> None:
         import ray
 
-        self._outcomes = _outcomes(ray, *given)
+        self._items: queue.Queue[Any] = queue.Queue(1)
+        items = (self._items.get() for _ in range(count))
+        self._outcomes = _outcomes(ray, work, items, *settings)
+
+    def give(self, item: Any) -> None:
+        """Takes the next item, when there is room for it."""
+        self._items.put(item)
 
     def come(self) -> tuple[int, Any]:
         """The next outcome, waiting for it; an error of the work; or the end."""
@@ -107,7 +128,7 @@ class _Relay:
 
 
 def _outcomes(
-    ray: Any, work: Work[Any, Any], items: Sequence[Any], workers: int | None, gpus: float, folder: str
+    ray: Any, work: Work[Any, Any], items: Iterable[Any], workers: int | None, gpus: float, folder: str
 ) -> Generator[tuple[int, Any]]:
     """Starts a task for each item, no more than are wanted at once, and yields what they yield."""
     task = ray.remote(
