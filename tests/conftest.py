@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from filelock import FileLock
@@ -25,6 +26,9 @@ settings.register_profile(
     "citerec", deadline=None, suppress_health_check=list(HealthCheck), derandomize="CITEREC_CI" in os.environ
 )
 settings.load_profile("citerec")
+
+if TYPE_CHECKING:
+    from citerec.groundwork.executors import Executor
 
 # A shell starts background jobs deaf to Ctrl-C, and their children inherit that: tests of Ctrl-C need the default.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -43,6 +47,16 @@ def shared() -> Path:
     if os.environ.get("CI") == "true":
         pytest.fail(f"CI has no {SHARED}")
     pytest.skip(f"needs real data in {SHARED}")
+
+
+@pytest.fixture(scope="session")
+def ray_here() -> Iterator["Executor"]:
+    """A Ray of this machine with two workers, for all tests of a process: it takes seconds to start."""
+    pytest.importorskip("ray")
+    from citerec.groundwork.ray_executor import ray_executor
+
+    with ray_executor("ray", 2) as executor:
+        yield executor
 
 
 def base_of_run(factory: pytest.TempPathFactory) -> Path:

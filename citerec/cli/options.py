@@ -15,7 +15,7 @@ Option = Callable[[Any], Any]
 PATH = click.Path(path_type=Path)
 
 
-class _Address(click.ParamType[Path]):
+class _Address(click.Path):
     """A path, or an address of fsspec such as `s3://bucket/key`."""
 
     name = "path|address"

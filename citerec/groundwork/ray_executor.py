@@ -11,12 +11,16 @@ import platform
 import queue
 import re
 import shutil
+import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
+
+import psutil
 
 from citerec.errors import InputError, ServiceError
 from citerec.groundwork.executors import Work
@@ -32,7 +36,8 @@ _RETRIES = 3  # of one item, after the process or the machine that worked on it 
 _AHEAD = 4  # outcomes of a task that wait for the reader; then the task waits
 _STORE_BYTES = 256 << 20  # of a local Ray: outcomes are small
 _PATIENCE = 5.0  # seconds until an address counts as dead
-_LONGEST = 40  # characters of a folder below which Ray can name its sockets: a system allows 107 in all
+_FOLDER = "citerec-ray-"
+_LONGEST = 20  # characters of the folder for temporary files: a socket's name has 107 at most, of which Ray needs 60
 _MADE, _FAILED, _END = range(3)
 
 
@@ -49,6 +54,7 @@ def ray_executor(place: str, workers: int | None = None) -> Iterator["RayExecuto
         if not ray.is_initialized():
             _connect(ray, place, workers, stack)
             stack.callback(ray.shutdown)
+            stack.enter_context(_ended_by_sigterm())
         executor = RayExecutor(ray, workers)
         _check_versions(ray, place)
         yield executor
@@ -233,9 +239,27 @@ def _silence() -> Iterator[None]:
 
 
 def _short_folder() -> str:
-    """A new folder for Ray's logs and sockets."""
-    given = tempfile.gettempdir()
-    return tempfile.mkdtemp(prefix="citerec-ray-", dir=given if len(given) <= _LONGEST - 20 else "/tmp")
+    """A new folder for Ray's logs and sockets, named by this process. Folders of processes that were killed go."""
+    given = Path(tempfile.gettempdir())
+    place = given if len(str(given)) <= _LONGEST else Path("/tmp")
+    for folder in place.glob(f"{_FOLDER}*"):
+        owner = folder.name.removeprefix(_FOLDER).partition("-")[0]
+        if owner.isdecimal() and not psutil.pid_exists(int(owner)):
+            shutil.rmtree(folder, ignore_errors=True)
+    return tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=place)
+
+
+@contextlib.contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends this process in order, so that its Ray ends too. Ray's own handler prints addresses of functions."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _check_address(place: str) -> None:
