@@ -52,7 +52,6 @@ def shared() -> Path:
 @pytest.fixture(scope="session")
 def ray_here() -> Iterator["Executor"]:
     """A Ray of this machine with two workers, for all tests of a process: it takes seconds to start."""
-    pytest.importorskip("ray")
     from citerec.groundwork.ray_executor import ray_executor
 
     with ray_executor("ray", 2) as executor:
