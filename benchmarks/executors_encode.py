@@ -2,8 +2,8 @@
 
 Run it with `python benchmarks/executors_encode.py [--papers 4096] [--backend onnx] [--rounds 2] [--kill]`. Papers of
 data/acm are indexed, and then encoded by all-MiniLM-L6-v2 with `citerec index encode`: here, and with `--on ray`, in
-turns, so that whatever else the machine does meets both. With `--kill`, a worker of Ray gets a SIGKILL when a third of
-the papers have a vector. Then `citerec eval` measures bm25, dense and hybrid on data/acm dev: here, and with
+turns, so that whatever else the machine does meets both. With `--kill`, a worker of Ray gets a SIGKILL when the first
+thousand papers have a vector. Then `citerec eval` measures bm25, dense and hybrid on data/acm dev: here, and with
 `--on ray`. Wall time is that of the whole command; processor time is that of it and all processes below it, sampled
 four times a second, so what a process did in its last quarter is missed.
 """
@@ -72,13 +72,14 @@ def timed(command: list[object], watch: Callable[[psutil.Process], None] = lambd
 
 
 class Killer:
-    """Kills one worker of Ray when a part of the vectors in a folder is finished."""
+    """Kills one worker of Ray when the first part of the vectors of an index is finished."""
 
     def __init__(self, index: Path) -> None:
         self._journal = index.with_name(f".{index.name}.making-dense") / "journal.json"
         self.killed = 0
 
-    def __call__(self, process: psutil.Process) -> None:
+    def watch(self, process: psutil.Process) -> None:
+        """Kills one of the workers below a process, if it is time."""
         first, ahead = (read_json(self._journal) or {}).get("parts") or (0, [])
         if self.killed or first + len(ahead) < 1:
             return
@@ -108,7 +109,7 @@ def encode(work: Path, arguments: argparse.Namespace) -> None:
             shutil.copytree(work / "bare", index)
             killer = Killer(index) if "killed" in name else None
             command = ["index", "encode", index, "--backend", arguments.backend, *more]
-            wall, processor = timed(command, killer or (lambda _: None))
+            wall, processor = timed(command, killer.watch if killer else (lambda _: None))
             if killer and not killer.killed:
                 sys.exit("no worker was killed: give more --papers")
             if whole is None:

@@ -188,6 +188,7 @@ def _each(work: Callable[[Any], Any], item: Any, folder: str) -> Iterator[tuple[
 def _imported() -> Any:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns of a change to come
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # or it prints about dead processes, on standard output
     if Path("~/.ray/auth_token").expanduser().exists():  # `ray start` uses it, but those who connect must be told to
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:

@@ -91,10 +91,10 @@ def build_on(folder: Path, store: Any, options: DenseOptions, parallelism: Paral
     build_dense(folder, store, store.fingerprint(), PAPERS, options, parallelism=parallelism, **given)
 
 
-def test_all_executors_write_the_same_bytes(tmp_path: Path, store_of: StoreOf, static: str, ray_here: Executor) -> None:
+def test_all_executors_write_the_same_bytes(tmp_path: Path, store_of: StoreOf, static: str, on_ray: Executor) -> None:
     store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
     build(tmp_path / "here", store, options)
-    places: dict[str, Parallelism] = {"processes": 2, "ray": ray_here}
+    places: dict[str, Parallelism] = {"processes": 2, "ray": on_ray}
     for name, parallelism in places.items():
         build_on(tmp_path / name, store, options, parallelism)
         assert files(tmp_path / name) == files(tmp_path / "here"), name
@@ -108,7 +108,7 @@ def test_the_order_of_parts_makes_no_difference(tmp_path: Path, store_of: StoreO
 
 
 def test_what_was_begun_in_one_place_goes_on_in_another(
-    tmp_path: Path, store_of: StoreOf, static: str, ray_here: Executor
+    tmp_path: Path, store_of: StoreOf, static: str, on_ray: Executor
 ) -> None:
     store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
     build(tmp_path / "whole", store, options)
@@ -123,7 +123,7 @@ def test_what_was_begun_in_one_place_goes_on_in_another(
         if doing == "encoding":
             told.append(done)
 
-    for name, first, second in (("local", HERE, ray_here), ("ray", ray_here, HERE), ("last", Backwards(3), HERE)):
+    for name, first, second in (("local", HERE, on_ray), ("ray", on_ray, HERE), ("last", Backwards(3), HERE)):
         with pytest.raises(StoppedError):
             build_on(tmp_path / name, store, options, first, on_progress=stop)
         told.clear()
@@ -142,7 +142,7 @@ def test_a_part_is_read_once_and_what_is_known_is_taken_over(tmp_path: Path, sto
     np.testing.assert_array_equal(whole.values[whole.rows(ids)], old.values[old.rows(ids)])
 
 
-def test_a_killed_worker_of_ray_is_replaced(tmp_path: Path, store_of: StoreOf, static: str, ray_here: Executor) -> None:
+def test_a_killed_worker_of_ray_is_replaced(tmp_path: Path, store_of: StoreOf, static: str, on_ray: Executor) -> None:
     slow = Path(static).parent / "slow"
     slow.mkdir(exist_ok=True)
     store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
@@ -163,7 +163,7 @@ def test_a_killed_worker_of_ray_is_replaced(tmp_path: Path, store_of: StoreOf, s
     thread = threading.Thread(target=kill)
     thread.start()
     try:
-        build_on(tmp_path / "ray", store, options, ray_here, open_encoder=open_slowly)
+        build_on(tmp_path / "ray", store, options, on_ray, open_encoder=open_slowly)
     finally:
         thread.join()
     workers = {int(note.name) for note in slow.iterdir() if note.name != "go"}
@@ -174,10 +174,10 @@ def test_a_killed_worker_of_ray_is_replaced(tmp_path: Path, store_of: StoreOf, s
 
 
 def test_another_model_on_another_machine_is_refused(
-    tmp_path: Path, store_of: StoreOf, static: str, ray_here: Executor
+    tmp_path: Path, store_of: StoreOf, static: str, on_ray: Executor
 ) -> None:
     store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
-    for place in (2, ray_here):
+    for place in (2, on_ray):
         with pytest.raises(ModelError, match="is another one than here"):
             build_on(tmp_path / "dense", store, options, place, open_encoder=open_another)
 

@@ -29,12 +29,12 @@ def files(results: Results, out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-def test_systems_on_an_executor_have_the_same_figures(tmp_path: Path, demo_index: Path, ray_here: Executor) -> None:
+def test_systems_on_an_executor_have_the_same_figures(tmp_path: Path, demo_index: Path, on_ray: Executor) -> None:
     recipe = tmp_path / "few-words.toml"
     recipe.write_text("[lucene.bm25]\nk1 = 2.0\n", encoding="utf-8")
     systems: dict[str, System] = {"bm25": "bm25", "function": few, "other": str(recipe)}
     told: list[tuple[str, float, float]] = []
-    there = measured(systems, demo_index, parallelism=ray_here, on_progress=lambda *now: told.append(now))
+    there = measured(systems, demo_index, parallelism=on_ray, on_progress=lambda *now: told.append(now))
     here = measured(systems, demo_index)
     assert files(there, tmp_path / "there") == files(here, tmp_path / "here")
     assert list(there.systems) == list(systems)
@@ -49,9 +49,9 @@ def test_systems_on_an_executor_have_the_same_figures(tmp_path: Path, demo_index
 
 
 def test_an_index_that_a_worker_finds_replaced_is_refused(
-    demo_index: Path, ray_here: Executor, monkeypatch: pytest.MonkeyPatch
+    demo_index: Path, on_ray: Executor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = Conditions.elsewhere
     monkeypatch.setattr(Conditions, "elsewhere", lambda self: replace(elsewhere(self), fingerprint="another"))
     with pytest.raises(IndexUnusableError, match="was replaced"):
-        measured({"bm25": "bm25"}, demo_index, parallelism=ray_here)
+        measured({"bm25": "bm25"}, demo_index, parallelism=on_ray)
