@@ -1,6 +1,6 @@
 """Encoding and eval on Ray beside one process, on one machine: what Ray costs there, and that it gives the same bytes.
 
-Run it with `python benchmarks/executors_encode.py [--papers 4096] [--backend onnx] [--rounds 2] [--kill]`. Papers of
+Run it with `python benchmarks/executors_encode.py [--papers 4096] [--backend onnx] [--max-tokens 192] [--rounds 2] [--kill]`. Papers of
 data/acm are indexed, and then encoded by all-MiniLM-L6-v2 with `citerec index encode`: here, and with `--on ray`, in
 turns, so that whatever else the machine does meets both. With `--kill`, a worker of Ray gets a SIGKILL when the first
 thousand papers have a vector. Then `citerec eval` measures bm25, dense and hybrid on data/acm dev: here, and with
@@ -108,7 +108,8 @@ def encode(work: Path, arguments: argparse.Namespace) -> None:
             shutil.rmtree(index, ignore_errors=True)
             shutil.copytree(work / "bare", index)
             killer = Killer(index) if "killed" in name else None
-            command = ["index", "encode", index, "--backend", arguments.backend, *more]
+            model = ["--backend", arguments.backend, "--max-tokens", arguments.max_tokens]
+            command = ["index", "encode", index, *model, *more]
             wall, processor = timed(command, killer.watch if killer else (lambda _: None))
             if killer and not killer.killed:
                 sys.exit("no worker was killed: give more --papers")
@@ -142,6 +143,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--papers", type=int, default=4096)
     parser.add_argument("--backend", default="onnx")
+    parser.add_argument("--max-tokens", type=int, default=192)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--kill", action="store_true")
     arguments = parser.parse_args()
@@ -149,7 +151,10 @@ def main() -> None:
         work = Path(folder)
         first_papers(work / "papers", arguments.papers)
         timed(["index", "build", work / "papers", "--out", work / "bare"])
-        print(f"{arguments.papers:,} papers, {arguments.backend}, {os.cpu_count()} processors\n", flush=True)
+        print(
+            f"{arguments.papers:,} papers, {arguments.backend}, {arguments.max_tokens} tokens, {os.cpu_count()} processors\n",
+            flush=True,
+        )
         encode(work, arguments)
         measure(work, arguments)
 

@@ -24,7 +24,7 @@ from tests.dense.conftest import WORDS, StoreOf, build, papers_of
 from tests.tiny_models import write_tiny_static
 
 PAPERS = 90
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 240
 
 
 class StoppedError(Exception):
