@@ -51,7 +51,7 @@ def test_addresses_are_used_like_paths(s3: str) -> None:
     assert [line for _, line, _ in raw_lines(folder / "b.jsonl.gz")] == [b"three\n"]
     with pytest.raises(SourceError, match=r"there is nothing at s3://citerec/like/\*.bib"):
         expanded([path_of(f"{s3}/like/*.bib")])
-    with pytest.raises(SourceError, match="cannot read s3://citerec/like/c"):
+    with pytest.raises(SourceError, match=r"cannot read s3://citerec/like/c"):
         list(raw_lines(folder / "c"))
 
 
@@ -65,7 +65,7 @@ def test_shards_of_papers_are_found(s3: str) -> None:
         ("/found/abstracts/a.jsonl", "s2ag-abstracts"),
     ]
     assert [shard.format for shard in find_shards([path_of(f"{s3}/found/papers/p*.jsonl")])] == ["jsonl", "jsonl"]
-    with pytest.raises(SourceError, match="s3://citerec/missing does not exist"):
+    with pytest.raises(SourceError, match=r"s3://citerec/missing does not exist"):
         find_shards([path_of(f"{s3}/missing")])
 
 
@@ -115,7 +115,7 @@ def test_nobody_answers(silent_port: int, s3: str, monkeypatch: pytest.MonkeyPat
     s3fs.S3FileSystem.clear_instance_cache()
     began = time.monotonic()
     try:
-        with pytest.raises(ServiceError, match="cannot reach s3://citerec/x: .*Are the credentials") as raised:
+        with pytest.raises(ServiceError, match=r"cannot reach s3://citerec/x: .*Are the credentials") as raised:
             expanded([path_of(f"{s3}/x")])
     finally:
         s3fs.S3FileSystem.clear_instance_cache()
