@@ -12,6 +12,7 @@ from typing import Any, Self
 import orjson
 
 from citerec.errors import InputError
+from citerec.groundwork.addresses import path_of
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Paper
@@ -179,21 +180,21 @@ class Index:
 
 def _with_citances(options: BuildOptions | None, citances: Sequence[str | Path]) -> BuildOptions:
     options = options or BuildOptions()
-    return dataclasses.replace(options, citances=(*options.citances, *map(Path, citances)))
+    return dataclasses.replace(options, citances=(*options.citances, *map(path_of, citances)))
 
 
 @contextmanager
 def _as_files(papers: Papers) -> Iterator[list[Path]]:
     """The given files, or a temporary file with the given papers."""
     if isinstance(papers, str | Path):
-        yield [Path(papers)]
+        yield [path_of(papers)]
         return
     given = iter(papers)
     first = next(given, None)
     if first is None:
         raise InputError("there are no papers", "Give files, folders, or papers.")
     if not isinstance(first, Paper):
-        yield [Path(str(first)), *(Path(str(path)) for path in given)]
+        yield [path_of(str(path)) for path in itertools.chain([first], given)]
         return
     with tempfile.TemporaryDirectory(prefix="citerec-") as folder:
         path = Path(folder) / "papers.jsonl"

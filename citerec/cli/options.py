@@ -18,7 +18,9 @@ PATH = click.Path(path_type=Path)
 class _Address(click.Path):
     """A path, or an address of fsspec such as `s3://bucket/key`."""
 
-    name = "path|address"
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "path|address"
 
     def convert(self, value: Any, _param: click.Parameter | None, _context: click.Context | None) -> Path:
         """The path, or what is used like one."""

@@ -51,7 +51,7 @@ def ray_executor(place: str, workers: int | None = None) -> Iterator["RayExecuto
     """
     ray = _imported()
     with contextlib.ExitStack() as stack:
-        if not ray.is_initialized():
+        if not (place == LOCAL and ray.is_initialized()):
             _connect(ray, place, workers, stack)
             stack.callback(ray.shutdown)
             stack.enter_context(_ended_by_sigterm())

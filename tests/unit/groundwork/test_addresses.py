@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from citerec.corpus.json_lines import raw_lines
-from citerec.corpus.sources import find_shards
+from citerec.corpus.sources import READERS, find_shards
 from citerec.errors import InputError, ServiceError, SourceError
 from citerec.groundwork.addresses import client_failures, expanded, is_address, path_of
 from citerec.groundwork.hashing import identity
 from citerec.groundwork.resume import Step, run_stage
 from citerec.groundwork.writing import write_json, writing_file
+from citerec.records import Paper
 
 PAPER = b'{"paper_id": "1", "title": "A title", "authors": [], "year": 2001}\n'
 
@@ -51,7 +52,7 @@ def test_addresses_are_used_like_paths(s3: str) -> None:
     assert [line for _, line, _ in raw_lines(folder / "b.jsonl.gz")] == [b"three\n"]
     with pytest.raises(SourceError, match=r"there is nothing at s3://citerec/like/\*.bib"):
         expanded([path_of(f"{s3}/like/*.bib")])
-    with pytest.raises(SourceError, match="cannot read s3://citerec/like/c"):
+    with pytest.raises(SourceError, match=r"cannot read s3://citerec/like/c"):
         list(raw_lines(folder / "c"))
 
 
@@ -65,8 +66,32 @@ def test_shards_of_papers_are_found(s3: str) -> None:
         ("/found/abstracts/a.jsonl", "s2ag-abstracts"),
     ]
     assert [shard.format for shard in find_shards([path_of(f"{s3}/found/papers/p*.jsonl")])] == ["jsonl", "jsonl"]
-    with pytest.raises(SourceError, match="s3://citerec/missing does not exist"):
+    with pytest.raises(SourceError, match=r"s3://citerec/missing does not exist"):
         find_shards([path_of(f"{s3}/missing")])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.bib", "@article{one, title = {A title}, author = {Ann Other}, year = 2001}"),
+        ("a.ris", "TY  - JOUR\nTI  - A title\nAU  - Other, Ann\nPY  - 2001\nER  - \n"),
+        ("a.csv", "paper_id,title,year\n1,A title,2001\n"),
+        ("a.json", '[{"id": "one", "type": "article-journal", "title": "A title"}]'),
+        ("a.jsonl", PAPER.decode()),
+    ],
+)
+def test_every_format_is_read_at_an_address(name: str, text: str, s3: str, tmp_path: Path) -> None:
+    places = [tmp_path / name, path_of(f"{s3}/formats/{name}")]
+    for place in places:
+        place.write_bytes(text.encode())
+    here, there = (
+        [(shard.format, line) for shard in find_shards([place]) for line in READERS[shard.format](shard.path)]
+        for place in places
+    )
+    assert [line.record for _, line in here if isinstance(line.record, Paper)]
+    assert [(form, line.number, line.record) for form, line in here] == [
+        (form, line.number, line.record) for form, line in there
+    ]
 
 
 def test_the_identity_of_a_file_changes_with_its_content(s3: str) -> None:
@@ -115,7 +140,7 @@ def test_nobody_answers(silent_port: int, s3: str, monkeypatch: pytest.MonkeyPat
     s3fs.S3FileSystem.clear_instance_cache()
     began = time.monotonic()
     try:
-        with pytest.raises(ServiceError, match="cannot reach s3://citerec/x: .*Are the credentials") as raised:
+        with pytest.raises(ServiceError, match=r"cannot reach s3://citerec/x: .*Are the credentials") as raised:
             expanded([path_of(f"{s3}/x")])
     finally:
         s3fs.S3FileSystem.clear_instance_cache()

@@ -73,7 +73,7 @@ def test_what_died_on_ray_is_done_again(ray_here: Any, tmp_path: Path) -> None:
 
 
 def test_what_always_dies_ends_in_one_error(ray_here: Any, tmp_path: Path) -> None:
-    with executor_on("ray", 1) as executor, pytest.raises(ProcessDiedError, match="Ray could not finish the work"):
+    with executor_on("ray", 1) as executor, pytest.raises(ProcessDiedError, match=r"Ray could not finish the work"):
         list(outcomes_of(functools.partial(deadly, tmp_path, 100), [1], executor))
     assert len(list(tmp_path.iterdir())) == 4  # once, and three times again
 
@@ -94,19 +94,19 @@ def test_gpus_are_asked_for_only_where_there_are_some(ray_here: Any) -> None:
 
 def test_another_version_on_the_cluster_is_refused(ray_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_executor, "__version__", "0.0.0")
-    with pytest.raises(ServiceError, match="at ray has citerec .*, and this is 0.0.0"), executor_on("ray"):
+    with pytest.raises(ServiceError, match=r"at ray has citerec .*, and this is 0.0.0"), executor_on("ray"):
         pass
 
 
 @pytest.mark.parametrize("place", ["ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port"])
 def test_no_address(place: str) -> None:
-    with pytest.raises(ServiceError, match="is no address of Ray. Give ray, ray://HOST:PORT"):
+    with pytest.raises(ServiceError, match=r"is no address of Ray. Give ray, ray://HOST:PORT"):
         ray_executor._check_address(place)
 
 
 @pytest.mark.parametrize("scheme", ["ray://", ""])
 def test_nobody_answers(silent_port: int, scheme: str) -> None:
-    with pytest.raises(ServiceError, match="no Ray cluster answers at .*Start one: ray start --head"):
+    with pytest.raises(ServiceError, match=r"no Ray cluster answers at .*Start one: ray start --head"):
         ray_executor._check_address(f"{scheme}127.0.0.1:{silent_port}")
 
 
