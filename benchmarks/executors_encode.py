@@ -1,6 +1,6 @@
 """Encoding and eval on Ray beside one process, on one machine: what Ray costs there, and that it gives the same bytes.
 
-Run it with `python benchmarks/executors_encode.py [--papers 4096] [--backend onnx] [--max-tokens 192] [--rounds 2] [--kill]`. Papers of
+Run it with `python benchmarks/executors_encode.py [--papers 4096] [--backend onnx] [--rounds 2] [--kill]`. Papers of
 data/acm are indexed, and then encoded by all-MiniLM-L6-v2 with `citerec index encode`: here, and with `--on ray`, in
 turns, so that whatever else the machine does meets both. With `--kill`, a worker of Ray gets a SIGKILL when the first
 thousand papers have a vector. Then `citerec eval` measures bm25, dense and hybrid on data/acm dev: here, and with

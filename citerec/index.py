@@ -13,6 +13,7 @@ import orjson
 
 from citerec.errors import InputError
 from citerec.groundwork.addresses import path_of
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Paper
@@ -133,13 +134,21 @@ class Index:
                 ids = stack.enter_context(_as_lines(ids))
             self.manifest = remove_papers(ids, self.path, on_progress=on_progress)
 
-    def encode(self, model: str = "all-MiniLM-L6-v2", *, on_progress: Progress = no_progress, **options: Any) -> None:
+    def encode(
+        self,
+        model: str = "all-MiniLM-L6-v2",
+        *,
+        parallelism: Parallelism = HERE,
+        on_progress: Progress = no_progress,
+        **options: Any,
+    ) -> None:
         """Makes a vector of each paper, so that it is found by meaning too, and `bm25s`, which speeds up many searches.
 
         An interrupted run is resumed.
 
         Args:
             model: The encoder of the papers, and later of the queries: a folder, or a name.
+            parallelism: An executor, or a number of processes (docs/cluster.md).
             on_progress: Called as the work goes on.
             options: Further attributes of `citerec.retrieve.dense.build.DenseOptions`, such as `backend="onnx-int8"`.
 
@@ -151,7 +160,7 @@ class Index:
         known = {field.name for field in dataclasses.fields(DenseOptions)} - {"model"}
         if unknown := sorted(options.keys() - known):
             raise InputError(f"encode has no option {unknown[0]!r}", f"Options are: {', '.join(sorted(known))}.")
-        encode_index(self.path, DenseOptions(model, **options), on_progress)
+        encode_index(self.path, DenseOptions(model, **options), on_progress, parallelism=parallelism)
         renew_scores(self.path, on_progress)
 
     def recommender(self, system: str | Path | Recipe | None = None) -> Recommender:

@@ -257,8 +257,8 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
 @number(
     "--workers",
     None,
-    "Processes that encode at once, each with its share of the processors.  [default: 1 here, which uses all; one for "
-    "each processor, or GPU, with --on]",
+    "Processes that encode at once. Here each has its share of the processors; with --on each has one, or a GPU.  "
+    "[default: 1 here; with --on one for each processor]",
 )
 @on
 def encode(path: Path | None, retriever: str, workers: int | None, on: str | None, **options: Any) -> None:
