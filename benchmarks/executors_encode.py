@@ -151,10 +151,8 @@ def main() -> None:
         work = Path(folder)
         first_papers(work / "papers", arguments.papers)
         timed(["index", "build", work / "papers", "--out", work / "bare"])
-        print(
-            f"{arguments.papers:,} papers, {arguments.backend}, {arguments.max_tokens} tokens, {os.cpu_count()} processors\n",
-            flush=True,
-        )
+        what = f"{arguments.backend}, {arguments.max_tokens} tokens, {os.cpu_count()} processors"
+        print(f"{arguments.papers:,} papers, {what}\n", flush=True)
         encode(work, arguments)
         measure(work, arguments)
 
