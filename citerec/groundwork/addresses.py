@@ -6,6 +6,7 @@ form. Credentials come from the environment, as fsspec's packages look for them.
 
 import contextlib
 import os
+import re
 import urllib.parse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from citerec.errors import InputError, ServiceError, SourceError
 
 _CLIENTS = ("botocore", "aiobotocore", "aiohttp", "google", "gcsfs", "azure", "requests")
 """Packages whose errors are not OSErrors."""
+_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 # What other machines write must be seen at once: no lists of folders are kept. Dozens of results are read at once.
 _OPTIONS: dict[str, Any] = {"use_listings_cache": False, "default_block_size": 8 << 20}
 
@@ -29,6 +31,10 @@ def path_of(given: str | os.PathLike[str]) -> Path:
     scheme, is_given, rest = text.partition("://")
     if not is_given:
         return cast("Path", given) if is_address(given) else Path(given)
+    if _PASSWORD.match(text, len(scheme)):
+        raise InputError(
+            f"an address {scheme}:// holds a password", "Give it in the environment instead: addresses are printed."
+        )
     if scheme == "file":
         return Path(urllib.parse.unquote(rest))
     try:
@@ -86,4 +92,5 @@ def client_failures() -> Iterator[None]:
     except Exception as error:
         if isinstance(error, OSError) or type(error).__module__.partition(".")[0] not in _CLIENTS:
             raise
-        raise OSError((str(error).strip().splitlines() or [type(error).__name__])[0]) from error
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise OSError(_PASSWORD.sub("://…@", line)) from error

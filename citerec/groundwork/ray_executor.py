@@ -126,11 +126,13 @@ class _Relay:
         import ray
 
         try:
-            return next(((_MADE, outcome) for outcome in self._outcomes), (_END, None))
+            for outcome in self._outcomes:
+                return _MADE, outcome
         except ray.exceptions.RayError:
             raise
         except Exception as error:
             return _FAILED, portable(error)
+        return _END, None
 
 
 def _outcomes(
@@ -155,14 +157,13 @@ def _outcomes(
             if not running:
                 return
             for stream in ray.wait(list(running))[0]:
-                come = next(stream, None)
-                if come is None:
-                    del running[stream]
-                    continue
-                kind, value = ray.get(come)
-                if kind == _FAILED:
-                    raise value
-                yield running[stream], value
+                number = running.pop(stream)
+                if come := next(stream, None):
+                    running[stream] = number  # now the last: all tasks have their turn
+                    kind, value = ray.get(come)
+                    if kind == _FAILED:
+                        raise value
+                    yield number, value
     finally:
         for stream in running:
             with contextlib.suppress(Exception):  # it may have ended meanwhile

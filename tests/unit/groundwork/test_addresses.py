@@ -153,11 +153,19 @@ def test_other_errors_stay_as_they_are() -> None:
         raise ZeroDivisionError
 
 
+def test_passwords_in_errors_of_clients_are_left_out() -> None:
+    from botocore.exceptions import EndpointConnectionError
+
+    with pytest.raises(OSError, match=r'URL: "http://…@host/x"$'), client_failures():
+        raise EndpointConnectionError(endpoint_url="http://me:secret@host/x")
+
+
 @pytest.mark.parametrize(
     ("address", "missing", "message"),
     [
         ("s3://b/k", "upath", r"s3://b/k: the package for s3:// is not installed. pip install 'citerec\[addresses\]'"),
         ("gs://b/k", "gcsfs", "gs://b/k: the package for gs:// is not installed. .*gcsfs"),
+        ("ftp://me:secret@host/k", None, "^an address ftp:// holds a password. Give it in the environment"),
         ("none://b/k", None, "there are no addresses none://. Try s3://, gs:// or a path"),
     ],
 )

@@ -3,6 +3,7 @@
 import functools
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -85,6 +86,13 @@ def test_who_stops_listening_ends_the_work(ray_here: Any, tmp_path: Path) -> Non
         outcomes.close()
         assert list(outcomes_of(counted_down, [1], executor))  # there is room for other work
     assert not list(tmp_path.iterdir())
+
+
+def test_a_machine_without_the_folder_of_the_command_is_named(tmp_path: Path) -> None:
+    """As on a cluster that shares no disk."""
+    *_, (_, error) = ray_executor._each(refused, 7, str(tmp_path / "elsewhere"))
+    assert isinstance(error, InputError)
+    assert f"7 is refused. This happened on {socket.gethostname()}, which has no {tmp_path / 'elsewhere'}" in str(error)
 
 
 def test_gpus_are_asked_for_only_where_there_are_some(ray_here: Any) -> None:
