@@ -5,6 +5,7 @@ here each shard has one output file and one receipt, and the rows stay inside th
 """
 
 import contextlib
+import ctypes
 import itertools
 import os
 import platform
@@ -39,6 +40,8 @@ _PATIENCE = 5.0  # seconds until an address counts as dead
 _FOLDER = "citerec-ray-"
 _LONGEST = 20  # characters of the folder for temporary files: a socket's name has 107 at most, of which Ray needs 60
 _MADE, _FAILED, _END = range(3)
+_FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+_SIGACTION_BYTES = 1024  # more than any system's `struct sigaction`, which is copied as it is
 
 
 @contextlib.contextmanager
@@ -52,12 +55,37 @@ def ray_executor(place: str, workers: int | None = None) -> Iterator["RayExecuto
     ray = _imported()
     with contextlib.ExitStack() as stack:
         if not (place == LOCAL and ray.is_initialized()):
-            _connect(ray, place, workers, stack)
-            stack.callback(ray.shutdown)
+            with _faults_handled_as_before():
+                _connect(ray, place, workers, stack)
+            stack.callback(_shut_down, ray)
             stack.enter_context(_ended_by_sigterm())
         executor = RayExecutor(ray, workers)
         _check_versions(ray, place)
         yield executor
+
+
+def _shut_down(ray: Any) -> None:
+    with _faults_handled_as_before():
+        ray.shutdown()
+
+
+@contextlib.contextmanager
+def _faults_handled_as_before() -> Iterator[None]:
+    """Puts back what handled faults of memory: Ray replaces it when it starts, and removes it when it ends.
+
+    A Java machine in this process uses such faults for its own work, and would die of the next one.
+    """
+    if not hasattr(libc := ctypes.CDLL(None), "sigaction"):
+        yield
+        return
+    before = {number: ctypes.create_string_buffer(_SIGACTION_BYTES) for number in _FAULTS}
+    for number, action in before.items():
+        libc.sigaction(number, None, action)
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            libc.sigaction(number, action, None)
 
 
 class RayExecutor:
