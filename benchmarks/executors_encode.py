@@ -11,7 +11,6 @@ four times a second, so what a process did in its last quarter is missed.
 import argparse
 import contextlib
 import gzip
-import json
 import os
 import shutil
 import signal
@@ -123,7 +122,7 @@ def encode(work: Path, arguments: argparse.Namespace) -> None:
 
 
 def measure(work: Path, arguments: argparse.Namespace) -> None:
-    known = {str(json.loads(line)["corpusid"]) for line in lines(work / "papers" / "papers")}
+    known = {orjson.loads(line)["corpusid"] for line in lines(work / "papers" / "papers")}
     contexts = work / "contexts.jsonl"
     with contexts.open("wb") as out:
         for line in (DATA / "acm" / "contexts-dev.jsonl").open("rb"):
