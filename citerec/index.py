@@ -12,6 +12,8 @@ from typing import Any, Self
 import orjson
 
 from citerec.errors import InputError
+from citerec.groundwork.addresses import path_of
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Paper
@@ -132,13 +134,21 @@ class Index:
                 ids = stack.enter_context(_as_lines(ids))
             self.manifest = remove_papers(ids, self.path, on_progress=on_progress)
 
-    def encode(self, model: str = "all-MiniLM-L6-v2", *, on_progress: Progress = no_progress, **options: Any) -> None:
+    def encode(
+        self,
+        model: str = "all-MiniLM-L6-v2",
+        *,
+        parallelism: Parallelism = HERE,
+        on_progress: Progress = no_progress,
+        **options: Any,
+    ) -> None:
         """Makes a vector of each paper, so that it is found by meaning too, and `bm25s`, which speeds up many searches.
 
         An interrupted run is resumed.
 
         Args:
             model: The encoder of the papers, and later of the queries: a folder, or a name.
+            parallelism: An executor, or a number of processes (docs/cluster.md).
             on_progress: Called as the work goes on.
             options: Further attributes of `citerec.retrieve.dense.build.DenseOptions`, such as `backend="onnx-int8"`.
 
@@ -150,7 +160,7 @@ class Index:
         known = {field.name for field in dataclasses.fields(DenseOptions)} - {"model"}
         if unknown := sorted(options.keys() - known):
             raise InputError(f"encode has no option {unknown[0]!r}", f"Options are: {', '.join(sorted(known))}.")
-        encode_index(self.path, DenseOptions(model, **options), on_progress)
+        encode_index(self.path, DenseOptions(model, **options), on_progress, parallelism=parallelism)
         renew_scores(self.path, on_progress)
 
     def recommender(self, system: str | Path | Recipe | None = None) -> Recommender:
@@ -179,21 +189,21 @@ class Index:
 
 def _with_citances(options: BuildOptions | None, citances: Sequence[str | Path]) -> BuildOptions:
     options = options or BuildOptions()
-    return dataclasses.replace(options, citances=(*options.citances, *map(Path, citances)))
+    return dataclasses.replace(options, citances=(*options.citances, *map(path_of, citances)))
 
 
 @contextmanager
 def _as_files(papers: Papers) -> Iterator[list[Path]]:
     """The given files, or a temporary file with the given papers."""
     if isinstance(papers, str | Path):
-        yield [Path(papers)]
+        yield [path_of(papers)]
         return
     given = iter(papers)
     first = next(given, None)
     if first is None:
         raise InputError("there are no papers", "Give files, folders, or papers.")
     if not isinstance(first, Paper):
-        yield [Path(str(first)), *(Path(str(path)) for path in given)]
+        yield [path_of(str(path)) for path in itertools.chain([first], given)]
         return
     with tempfile.TemporaryDirectory(prefix="citerec-") as folder:
         path = Path(folder) / "papers.jsonl"

@@ -4,6 +4,7 @@ import gzip
 import importlib
 import io
 import json
+import logging
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -194,3 +196,44 @@ def s2ag_paper(corpusid: object, title: str | None, **fields: object) -> dict[st
     """A record of S2AG's `papers`, null where nothing is said."""
     names = ("externalids", "url", "authors", "venue", "year", "citationcount", "s2fieldsofstudy", "journal")
     return {"corpusid": corpusid, "title": title, **dict.fromkeys(names), **fields}
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """A bucket on a real server of S3's protocol, in memory: its address. Everything started later finds it."""
+    import s3fs
+    from moto.server import ThreadedMotoServer
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            environment.setenv(name, "for-tests")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        environment.delenv("AWS_PROFILE", raising=False)
+        s3fs.S3FileSystem().mkdir("citerec")
+        yield "s3://citerec"
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def ray_here(s3: str) -> Iterator[Any]:
+    """A Ray that lasts as long as the tests, so that `--on ray` in this process need not start one each time."""
+    from citerec.groundwork.ray_executor import ray_executor
+
+    with ray_executor("ray", 2):
+        import ray
+
+        yield ray
+
+
+@pytest.fixture
+def on_ray(ray_here: Any) -> Iterator[Any]:
+    """The executor of that Ray, for two tasks at once."""
+    from citerec.groundwork.executors import executor_on
+
+    with executor_on("ray", 2) as executor:
+        yield executor

@@ -1,10 +1,18 @@
 """Models small enough to train in a test, of SciBERT's shape: its layers and proportions, a vocabulary of their own."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import Whitespace
 from transformers import BertConfig, BertModel, BertTokenizerFast, set_seed
+
+from citerec.models.static import TABLE, WEIGHTS
 
 
 def write_tiny_scibert(folder: Path, texts: Iterable[str], hidden: int = 32) -> Path:
@@ -29,6 +37,20 @@ def write_tiny_scibert(folder: Path, texts: Iterable[str], hidden: int = 32) -> 
     )
     set_seed(1)
     BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def write_tiny_static(folder: Path, texts: Iterable[str], width: int = 32) -> Path:
+    """A static encoder in the form of sentence-transformers: it opens quickly, as it needs no torch."""
+    folder.mkdir(parents=True)
+    words = sorted({word for text in texts for word in _words(text)})
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, **{word: at for at, word in enumerate(words, 1)}}, "[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    table = np.random.default_rng(1).standard_normal((len(words) + 1, width)).astype(np.float32)
+    save_file({TABLE: table}, folder / WEIGHTS)
+    module = {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.StaticEmbedding"}
+    (folder / "modules.json").write_text(json.dumps([module]), encoding="utf-8")
     return folder
 
 

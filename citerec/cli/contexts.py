@@ -6,7 +6,18 @@ from typing import Any
 import click
 
 from citerec.cli.console import note_set_aside, output, say, show_counts
-from citerec.cli.options import PATH, Option, path_option, reading, seed, with_options
+from citerec.cli.options import (
+    ADDRESS,
+    PATH,
+    Option,
+    address_option,
+    on,
+    path_option,
+    reading,
+    seed,
+    with_options,
+    work_option,
+)
 from citerec.groundwork.tables import counted
 
 
@@ -57,8 +68,8 @@ def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
 
 
 @contexts.command(epilog="Example: citerec contexts extract ../shared/data/acm/s2orc --out contexts.jsonl")
-@click.argument("sources", nargs=-1, required=True, type=PATH)
-@path_option("--out", required=True, help="The file to write, JSON Lines.")
+@click.argument("sources", nargs=-1, required=True, type=ADDRESS)
+@address_option("--out", required=True, help="The file to write, JSON Lines.")
 @click.option(
     "--single/--groups",
     default=True,
@@ -66,25 +77,34 @@ def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
     "share its marker.",
 )
 @with_options(reading("unreadable texts"))
+@on
+@work_option
 def extract(
-    sources: tuple[Path, ...], out: Path, single: bool, split: str, max_bad: float, workers: int | None
+    sources: tuple[Path, ...],
+    out: Path,
+    single: bool,
+    split: str,
+    workers: int | None,
+    on: str | None,
+    **options: Any,
 ) -> None:
     """Extract contexts from the full texts of SOURCES: usable sentences with <REF> for a citation.
 
-    A source is a folder of S2ORC shards, v1 or v2, or one shard. Repeat the command to resume
-    an interrupted run.
+    A source is a folder of S2ORC shards, v1 or v2, or one shard; also at an address such as
+    s3://bucket/s2orc. Repeat the command to resume an interrupted run, with another --on too.
     """
     from citerec.contexts.extract import Rules
     from citerec.contexts.extract_shards import extract_shards
+    from citerec.groundwork.executors import executor_on
     from citerec.groundwork.progress_bar import progress_bar
 
-    with progress_bar() as on_progress:
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
         extracted = extract_shards(
             sources,
             out,
             Rules(single=single, split=split),
-            max_bad=max_bad,
-            workers=workers,
+            workers=executor,
+            **options,
             on_progress=lambda done, whole: on_progress("reading", done, whole),
         )
     seen = f"{extracted.texts:,} texts, {extracted.sentences:,} sentences that cite"

@@ -6,7 +6,17 @@ from typing import Any
 import click
 
 from citerec.cli.console import note, output
-from citerec.cli.options import PATH, index_option, one_of, path_option, reading, seed, with_options
+from citerec.cli.options import (
+    PATH,
+    address_option,
+    index_option,
+    on,
+    one_of,
+    reading,
+    seed,
+    with_options,
+    work_option,
+)
 from citerec.cli.review import review
 from citerec.groundwork.places import DIAGNOSTICS
 from citerec.groundwork.tables import counted
@@ -126,10 +136,10 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     epilog="Example: citerec diagnostics build --papers s2ag/papers --citations s2ag/citations "
     "--s2orc s2ag/s2orc --out mine"
 )
-@path_option("--papers", multiple=True, required=True, help="S2AG's papers; may be repeated.")
-@path_option("--s2orc", multiple=True, help="S2ORC full texts, v1 or v2; may be repeated.")
-@path_option("--from", "from_contexts", metavar="FILE", help="Contexts instead of full texts.")
-@path_option("--citations", multiple=True, help="S2AG's citations, which have intents; may be repeated.")
+@address_option("--papers", multiple=True, required=True, help="S2AG's papers; may be repeated.")
+@address_option("--s2orc", multiple=True, help="S2ORC full texts, v1 or v2; may be repeated.")
+@address_option("--from", "from_contexts", metavar="FILE", help="Contexts instead of full texts.")
+@address_option("--citations", multiple=True, help="S2AG's citations, which have intents; may be repeated.")
 @with_options(_labelling)
 @seed
 @click.option(
@@ -160,6 +170,8 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     help="Keep papers, texts and contexts in a database, such as mongodb://HOST/DATABASE; by default in a file.",
 )
 @with_options(reading("unreadable records"))
+@on
+@work_option
 def build(
     papers: tuple[Path, ...],
     s2orc: tuple[Path, ...],
@@ -169,18 +181,24 @@ def build(
     quotas: tuple[str, ...],
     groups: bool,
     spacy_model: str | None,
+    workers: int | None,
+    on: str | None,
     **options: Any,
 ) -> None:
     """Build a diagnostic set from papers and full texts.
 
     Cited papers are sampled by field, years and citation count; usable sentences that cite them are
     taken from the full texts; each class of each cell gets its share, and no cited paper is used
-    twice. The datasheet lists every step. Repeat the command to resume an interrupted run.
+    twice. The datasheet lists every step. Papers, texts and citations may be at addresses such as
+    s3://bucket/papers. Repeat the command to resume an interrupted run, with another --on too.
     """
+    from dataclasses import replace
+
     from citerec.cli.sets import show_built
     from citerec.diagnostics.build.build import build_set
     from citerec.diagnostics.build.options import BuildOptions, Sources
     from citerec.diagnostics.sets import SET, place_for, reviews_of
+    from citerec.groundwork.executors import executor_on
     from citerec.groundwork.progress_bar import progress_bar
 
     if bool(s2orc) == bool(from_contexts):
@@ -192,8 +210,8 @@ def build(
     settings = BuildOptions(quota=quota, per_class=per_class, single=not groups, model=model, **options)
     texts = (from_contexts,) if from_contexts else s2orc
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
-    with progress_bar() as on_progress:
-        manifest = build_set(place, sources, settings, on_progress)
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+        manifest = build_set(place, sources, replace(settings, workers=executor), on_progress)
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
     if reviews_of(place).is_dir():
         note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")

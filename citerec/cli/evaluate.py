@@ -7,7 +7,7 @@ import click
 
 from citerec.cli.console import note
 from citerec.cli.eval_text import named_file
-from citerec.cli.options import PATH, json_option, one_of, path_option, refuse_without, system_option
+from citerec.cli.options import PATH, json_option, number, on, one_of, path_option, refuse_without, system_option
 
 if TYPE_CHECKING:
     from citerec.evaluation.systems import System
@@ -56,6 +56,12 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, default=0, help="Seed of the intervals and tests.")
 @click.option("--resamples", type=int, default=1000, help="Bootstrap samples of the intervals.")
 @click.option("--threads", type=int, default=2, help="Contexts searched at once.")
+@number(
+    "--workers",
+    None,
+    "Systems measured at once, each in a process of its own.  [default: 1; one for each processor with --on]",
+)
+@on
 @json_option
 def evaluate(
     identifiers: tuple[str, ...],
@@ -65,16 +71,20 @@ def evaluate(
     runs: tuple[str, ...],
     metrics: str,
     out: Path | None,
+    workers: int | None,
+    on: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Measure systems class by class, with intervals, tests and cost.
 
     Without options, the default system of recommend is measured on every family of the demo set.
-    Several systems and runs are measured together and compared.
+    Several systems and runs are measured together and compared. With --on, each machine of a cluster
+    needs the index at the same path.
     """
     from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
+    from citerec.groundwork.executors import HERE, executor_on
     from citerec.groundwork.progress_bar import progress_bar
 
     what, families = _what(identifiers, set_name, contexts)
@@ -92,11 +102,12 @@ def evaluate(
         from citerec.evaluation.files import RESULTS
 
         RESULTS.check_place(out)
-    with progress_bar() as on_progress:
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
         results = measured(
             named or None,
             what,
             families=families,
+            parallelism=executor or HERE,
             metrics=[name.strip() for name in metrics.split(",") if name.strip()],
             on_progress=on_progress,
             **options,

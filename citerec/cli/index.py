@@ -8,12 +8,15 @@ import click
 from citerec.cli.console import note, print_json, say
 from citerec.cli.index_told import tell, tell_changed, tell_old_vectors, tell_scores, tell_vectors
 from citerec.cli.options import (
+    ADDRESS,
     PATH,
     PartsOption,
+    address_option,
     index_option,
     json_option,
     max_bad,
     number,
+    on,
     one_of,
     path_option,
     with_options,
@@ -53,7 +56,8 @@ _build_options = [
     ),
     max_bad("unreadable records"),
     workers,
-    path_option(
+    on,
+    address_option(
         "--citances",
         multiple=True,
         metavar="FILE",
@@ -98,7 +102,7 @@ def index() -> None:
 
 
 @index.command(epilog="Example: citerec index build ../shared/data/acm --out indexes/acm")
-@click.argument("sources", nargs=-1, required=True, type=PATH)
+@click.argument("sources", nargs=-1, required=True, type=ADDRESS)
 @path_option("--out", required=True, help="The index directory to make, or to replace.")
 @with_options(_build_options)
 @click.option(
@@ -114,14 +118,18 @@ def index() -> None:
     "fusion need it.",
 )
 @with_options(_vector_options)
-def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> None:
+def build(
+    sources: tuple[Path, ...], out: Path, engine: str, workers: int | None, on: str | None, **options: Any
+) -> None:
     """Read SOURCES and build an index of their papers.
 
     A source is a folder of Semantic Scholar shards (papers/, abstracts/, tldrs/, citations/; plain or
-    gzip), a bibliography (BibTeX, RIS, or CSL-JSON as Zotero and pandoc write it), JSON Lines or CSV.
+    gzip), a bibliography (BibTeX, RIS, or CSL-JSON as Zotero and pandoc write it), JSON Lines or CSV;
+    also at an address such as s3://bucket/papers.
     An index that is already at --out is kept until the new one is ready. Repeat the command to resume
     an interrupted build.
     """
+    from citerec.groundwork.executors import executor_on
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.bm25s.build import renew_scores
     from citerec.retrieve.index import DENSE, BuildOptions, build_index
@@ -129,8 +137,8 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
 
     dense = _dense_options(options, wanted=engine == "faiss")
     before = _papers_before(out)
-    with progress_bar() as on_progress:
-        manifest = build_index(sources, out, BuildOptions(**options, dense=dense), on_progress)
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+        manifest = build_index(sources, out, BuildOptions(**options, workers=executor, dense=dense), on_progress)
         scores = renew_scores(out, on_progress) if dense else None
         on_progress("preparing Java", 0, 1)
         make_archive(out)
@@ -144,11 +152,13 @@ def build(sources: tuple[Path, ...], out: Path, engine: str, **options: Any) -> 
 
 
 @index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
-@click.argument("sources", nargs=-1, type=PATH)
+@click.argument("sources", nargs=-1, type=ADDRESS)
 @index_option("The index to add to")
 @with_options(_build_options)
 @with_options(_vector_options)
-def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
+def add(
+    sources: tuple[Path, ...], index_path: Path | None, workers: int | None, on: str | None, **options: Any
+) -> None:
     """Add the papers of SOURCES to an index, or update them.
 
     Papers are matched by id; of two records the later one counts. The result is that of a build
@@ -158,6 +168,7 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     """
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
+    from citerec.groundwork.executors import executor_on
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import DENSE, BuildOptions, add_to_index
     from citerec.retrieve.manifest import find_index
@@ -165,8 +176,8 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
     path = find_index(index_path)
     dense = _dense_options(options, wanted=bool(_given_names()), before=path / DENSE)
     _change(path)
-    with progress_bar() as on_progress:
-        manifest = add_to_index(sources, path, BuildOptions(**options, dense=dense), on_progress)
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+        manifest = add_to_index(sources, path, BuildOptions(**options, workers=executor, dense=dense), on_progress)
     tell_changed(path, manifest)
 
 
@@ -175,13 +186,17 @@ def add(sources: tuple[Path, ...], index_path: Path | None, **options: Any) -> N
 @index_option("The index to bring up to date")
 @max_bad("unreadable records")
 @workers
-def update(folders: tuple[Path, ...], index_path: Path | None, **options: Any) -> None:
+@on
+def update(
+    folders: tuple[Path, ...], index_path: Path | None, workers: int | None, on: str | None, **options: Any
+) -> None:
     """Bring an index up to date with the updates of the corpus that it was built from.
 
     FOLDER is that corpus; it may be left out. Files that the index has read already are not read
     again. What changed is replaced, and what was deleted is removed. It takes time in proportion to
     what changed. New and changed papers are encoded as by `index add`.
     """
+    from citerec.groundwork.executors import executor_on
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.index import BuildOptions, update_index
     from citerec.retrieve.manifest import Manifest, find_index
@@ -189,8 +204,8 @@ def update(folders: tuple[Path, ...], index_path: Path | None, **options: Any) -
     path = find_index(index_path)
     before = Manifest.read(path)
     _change(path)
-    with progress_bar() as on_progress:
-        after = update_index(folders, path, BuildOptions(**options), on_progress)
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+        after = update_index(folders, path, BuildOptions(**options, workers=executor), on_progress)
     if len(after.sources) == len(before.sources):
         say(f"{path} is up to date: there is nothing new to read.")
         return
@@ -239,25 +254,35 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
 )
 @with_options(_vector_options)
 @max_bad("unusable given vectors")
-def encode(path: Path | None, retriever: str, **options: Any) -> None:
+@number(
+    "--workers",
+    None,
+    "Processes that encode at once. Here each has its share of the processors; with --on each has one, or a GPU.  "
+    "[default: 1 here; with --on one for each processor]",
+)
+@on
+def encode(path: Path | None, retriever: str, workers: int | None, on: str | None, **options: Any) -> None:
     """Make the vectors of an existing index, for dense retrieval, or what another retriever searches.
 
     With the vectors it makes scores of words (bm25s), which speed up the search for many contexts.
     What is there is kept until the new folder is complete. Texts that the same model has encoded
-    before are not encoded again. Repeat the command to resume an interrupted run.
+    before are not encoded again. Repeat the command to resume an interrupted run, with any --on.
     """
+    from citerec.groundwork.executors import HERE, executor_on
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.base import RETRIEVERS
     from citerec.retrieve.bm25s.build import renew_scores
     from citerec.retrieve.index import DENSE
     from citerec.retrieve.manifest import find_index
 
+    if on and options["vectors"]:
+        raise click.UsageError("--on is about encoding: leave it out with --vectors.")
     found = find_index(path)
     part = RETRIEVERS[retriever]
     dense = _dense_options(options, wanted=True)
     assert dense is not None
-    with progress_bar() as on_progress:
-        told = part.encode(found, dense, on_progress)
+    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+        told = part.encode(found, dense, on_progress, executor or HERE)
         scores = renew_scores(found, on_progress) if retriever == DENSE else None
     if told:
         say(told)

@@ -15,6 +15,23 @@ Option = Callable[[Any], Any]
 PATH = click.Path(path_type=Path)
 
 
+class _Address(click.Path):
+    """A path, or an address of fsspec such as `s3://bucket/key`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.name = "path|address"
+
+    def convert(self, value: Any, _param: click.Parameter | None, _context: click.Context | None) -> Path:
+        """The path, or what is used like one."""
+        from citerec.groundwork.addresses import path_of
+
+        return path_of(value)
+
+
+ADDRESS = _Address()
+
+
 class PartsOption(click.Option):
     """An option whose help lists the registered parts. They are looked up only when the help is shown.
 
@@ -51,6 +68,11 @@ class Share(click.FloatRange):
 def path_option(*names: str, help: str, **attributes: Any) -> Option:
     """An option that takes a path."""
     return click.option(*names, type=PATH, help=help, **attributes)
+
+
+def address_option(*names: str, help: str, **attributes: Any) -> Option:
+    """An option that takes a path or an address."""
+    return click.option(*names, type=ADDRESS, help=help, **attributes)
 
 
 def number(name: str, default: int | None, help: str, *, least: int = 1, **attributes: Any) -> Option:
@@ -160,6 +182,17 @@ def filters_of(options: Mapping[str, Any]) -> "Filters":
 seed = number("--seed", 0, "Seed of all random choices.", least=0)
 resamples = number("--resamples", 1000, "Bootstrap samples of the intervals.", least=100)
 workers = number("--workers", None, "Processes that read.  [default: one for each processor]")
+on = click.option(
+    "--on",
+    metavar="ray|ADDRESS",
+    help="Where the work is done, if not in processes of this machine: ray, a Ray of this machine; ray://HOST:PORT or "
+    "HOST:PORT, a Ray cluster (docs/cluster.md). --workers is then how many tasks run at once.",
+)
+work_option = address_option(
+    "--work",
+    help="Where the results of shards are kept: a folder, or an address that all machines of a cluster reach.  "
+    "[default: beside --out]",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from citerec.cli.learning import dev_options, pop
-from citerec.cli.options import index_option, number, path_option, seed, with_options
+from citerec.cli.options import index_option, number, on, path_option, seed, with_options
 
 
 @click.command(
@@ -38,16 +38,31 @@ from citerec.cli.options import index_option, number, path_option, seed, with_op
 @number("--limit", 8000, "Contexts to learn from, at most; sampled by the seed.")
 @number("--rounds", 500, "Trees, at most.")
 @number("--threads", 2, "Contexts searched at once.")
+@number(
+    "--workers",
+    None,
+    "Processes that search at once, each with the index open.  [default: 1; one for each processor with --on]",
+)
+@on
 @seed
 def ltr(
-    index_path: Path | None, out: Path | None, *, also: tuple[tuple[Path, Path], ...], portable: bool, **options: Any
+    index_path: Path | None,
+    out: Path | None,
+    *,
+    also: tuple[tuple[Path, Path], ...],
+    portable: bool,
+    workers: int | None,
+    on: str | None,
+    **options: Any,
 ) -> None:
     """Train the ranker of `hybrid+ltr`: LambdaMART over every retriever's signals of a candidate.
 
     It learns from a file of contexts or, without one, from the citing sentences of the index. Leak rules apply: neither
-    the citing paper's own sentences nor newer ones support a candidate.
+    the citing paper's own sentences nor newer ones support a candidate. With --on, candidates are searched for
+    on a cluster, whose machines need the index at the same path; the trees are learnt here.
     """
     from citerec.cli.tables import show_ranker
+    from citerec.groundwork.executors import HERE, executor_on
     from citerec.groundwork.progress_bar import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.train.groups import Choice
@@ -80,5 +95,6 @@ def ltr(
             ),
             *further,
         ]
-        manifest = train_ltr(sources, place, ranker, on_progress)
+        executor = stack.enter_context(executor_on(on, workers))
+        manifest = train_ltr(sources, place, ranker, on_progress, executor or HERE)
     show_ranker(place, manifest)

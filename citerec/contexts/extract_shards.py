@@ -22,6 +22,8 @@ from citerec.corpus.result_lines import (
     writing_records,
 )
 from citerec.errors import InputError
+from citerec.groundwork.addresses import is_address
+from citerec.groundwork.executors import Parallelism
 from citerec.groundwork.resume import Step, alone_in
 from citerec.groundwork.writing import beside, write_failures
 
@@ -52,20 +54,22 @@ def extract_shards(
     out: Path,
     rules: Rules,
     *,
+    work: Path | None = None,
     max_bad: float = 0.05,
-    workers: int | None = None,
+    workers: Parallelism = None,
     on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
 ) -> Extracted:
     """Writes the contexts of all full texts of some shards. An interrupted run is resumed by the next call.
 
-    The result of each shard is kept in `.OUT.work` beside the file, so a second run repeats nothing.
+    The result of each shard is kept in `work`, so a second run repeats nothing. All of these can be at addresses.
 
     Args:
         sources: Folders of S2ORC shards, or shards; v1 or v2.
         out: The file to write, JSON Lines.
         rules: Which sentences make contexts.
+        work: Where the results of shards are kept; by default in `.OUT.work` beside the file.
         max_bad: Share of bad texts above which nothing is written.
-        workers: Processes; by default one for each processor.
+        workers: Processes, by default one for each processor; or an executor.
         on_progress: Called with the bytes of shards done, and the bytes of all.
 
     Raises:
@@ -76,9 +80,9 @@ def extract_shards(
         raise InputError(f"{out} is a folder", "Give a file: --out contexts.jsonl")
     splitter(rules.split)  # a missing model is an error before any work
     shards = find_texts(sources)
-    if out.exists() and any(out.samefile(shard) for shard in shards):
+    if out.exists() and any(_is_same(out, shard) for shard in shards):
         raise InputError(f"{out} is one of the sources", "Give another --out.")
-    work = beside(out, "work")
+    work = work or beside(out, "work")
     with alone_in(work, f"another process is writing {out}"), write_failures(out):
         parameters = {"single": rules.single, "split": rules.split, "split_is": splitter_identity(rules.split)}
         made = run_over_texts(
@@ -93,6 +97,10 @@ def extract_shards(
         outcomes=dict(made.outcomes.most_common()),
         quarantine=quarantine if (quarantine := quarantine_of(out)).exists() else None,
     )
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    return one == other or (not (is_address(one) or is_address(other)) and one.samefile(other))
 
 
 def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -16,9 +16,12 @@ from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
 from citerec.errors import BuildError
+from citerec.groundwork.addresses import path_of
+from citerec.groundwork.executors import Parallelism
 from citerec.groundwork.hashing import digest_of
 from citerec.groundwork.limits import too_many_bad
 from citerec.groundwork.resume import Result, Step, run_stage
+from citerec.groundwork.writing import write_json
 
 TEXT = b"\x02"
 """Begins a line of a result with the place of a text."""
@@ -56,7 +59,7 @@ def repeated(results: Sequence[Result]) -> dict[str, list[int]]:
 def write_repeated(lost: Mapping[str, list[int]], folder: Path) -> Path:
     """Writes the result of `repeated` to a file named by its digest; `lost_lines` reads it in other processes."""
     path = folder / f"repeated-{digest_of(lost)}"
-    path.write_bytes(orjson.dumps(lost))
+    write_json(path, lost)
     return path.resolve()
 
 
@@ -86,7 +89,7 @@ def run_over_texts(
     parameters: Mapping[str, Any],
     *,
     max_bad: float,
-    workers: int | None,
+    workers: Parallelism,
     on_progress: Callable[[float, float], None],
 ) -> OfTexts:
     """Runs a step over shards of S2ORC; its parameter `repeated` is for `lost_lines`.
@@ -123,7 +126,7 @@ def lost_lines(path: str, shard: Path) -> frozenset[int]:
 
 @functools.cache
 def _lost(path: str) -> dict[str, list[int]]:
-    return dict(orjson.loads(Path(path).read_bytes()))
+    return dict(orjson.loads(path_of(path).read_bytes()))
 
 
 def _texts(path: Path, number: int) -> Iterator[tuple[str, int, int]]:

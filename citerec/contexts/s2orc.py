@@ -14,6 +14,7 @@ import orjson
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_id
 from citerec.errors import SourceError
+from citerec.groundwork.addresses import expanded
 from citerec.groundwork.printable import printable
 
 _LONGEST_OFFSET = 18  # digits
@@ -87,7 +88,7 @@ def find_texts(paths: Sequence[Path]) -> list[Path]:
         SourceError: A path is missing, holds no shards, or holds both versions.
     """
     found: list[Path] = []
-    for path in paths:
+    for path in expanded(paths):
         if not path.exists():
             raise SourceError(f"{path} does not exist", "Give a folder of S2ORC shards, or one of them.")
         if path.is_file():

@@ -14,8 +14,8 @@ from citerec.corpus.ledger import Ledger, ShardCounts, ledger_of
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, place_of
 from citerec.errors import BuildError
+from citerec.groundwork.executors import Parallelism, outcomes_of
 from citerec.groundwork.limits import REMEDY, too_many_bad
-from citerec.groundwork.processes import outcomes_of
 from citerec.groundwork.progress import Progress
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 
@@ -41,7 +41,7 @@ class _Batch:
 
 
 def ingest(
-    shards: list[Shard], store: PaperStore, *, first: int, max_bad: float, workers: int | None, on_progress: Progress
+    shards: list[Shard], store: PaperStore, *, first: int, max_bad: float, workers: Parallelism, on_progress: Progress
 ) -> None:
     """Reads shards into a store, and applies their deletions. Shards that are already finished are skipped.
 
@@ -50,7 +50,7 @@ def ingest(
         store: The store to write to.
         first: Number of the first of these shards.
         max_bad: Share of bad records, 0 to 1, above which the work stops, as for `too_many_bad`.
-        workers: Processes that read; by default as many as there are processors.
+        workers: Processes that read, by default as many as there are processors; or an executor.
         on_progress: Called with bytes read.
 
     Raises:
@@ -63,8 +63,9 @@ def ingest(
     sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
     done = {number: sizes[number] if number in finished else 0 for number in sizes}
     tally = {number: counts for number, counts in finished.items() if number in sizes}
-    small = sum(sizes[number] for number, _ in todo) < _SMALL_BYTES
-    reading = outcomes_of(functools.partial(_batches, encode=store.encode), todo, 1 if small else workers)
+    if isinstance(workers, int | None) and sum(sizes[number] for number, _ in todo) < _SMALL_BYTES:
+        workers = 1
+    reading = outcomes_of(functools.partial(_batches, encode=store.encode), todo, workers)
     unwritten: list[Any] = []
     with contextlib.closing(reading) as batches:
         for _, batch in batches:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import orjson
 
 from citerec.errors import BuildError, SourceError
+from citerec.groundwork.addresses import client_failures
 from citerec.groundwork.printable import one_line
 from citerec.records import Record
 
@@ -78,7 +79,8 @@ def raw_lines(path: Path, *, blank_too: bool = False) -> Iterator[tuple[int, byt
 def read_failures(path: Path) -> Iterator[None]:
     """Raises SourceError if a file cannot be read, or its gzip stream is broken."""
     try:
-        yield
+        with client_failures():
+            yield
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SourceError(
             f"{path}: the gzip stream is broken ({error})".replace("\n", " "),

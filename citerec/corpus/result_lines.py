@@ -31,7 +31,7 @@ def writing_lines(path: Path) -> Iterator[Write]:
 
 def reading_lines(path: Path) -> Iterator[bytes]:
     """The lines of such a file, without their ends."""
-    with gzip.open(path, "rb") as file:
+    with path.open("rb") as raw, gzip.open(raw, "rb") as file:
         for line in file:
             yield line.rstrip(b"\n")
 

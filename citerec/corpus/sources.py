@@ -17,6 +17,7 @@ from citerec.corpus.ids_file import read_removed
 from citerec.corpus.json_lines import Line, parsed, raw_lines, read_json_lines
 from citerec.corpus.ris import read_ris
 from citerec.errors import SourceError
+from citerec.groundwork.addresses import expanded
 from citerec.records import Paper
 
 REMOVED = "removed"
@@ -70,8 +71,8 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
     Raises:
         SourceError: A path is missing, or has nothing that citerec reads.
     """
-    shards = [shard for source in sources for shard in _shards_of(source, format_name)]
-    shards += [Shard(_contexts_file(path), "contexts") for path in citances]
+    shards = [shard for source in expanded(sources) for shard in _shards_of(source, format_name)]
+    shards += [Shard(_contexts_file(path), "contexts") for path in expanded(citances)]
     seen: set[Path] = set()
     for shard in shards:
         if (resolved := shard.path.resolve()) in seen:

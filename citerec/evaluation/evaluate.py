@@ -24,8 +24,9 @@ from citerec.evaluation.reliability import Reliability, fitted_on, reliabilities
 from citerec.evaluation.results import Results
 from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Floats
-from citerec.evaluation.systems import Answered, Conditions, System, answer, check, learnt_by, named, replaced
+from citerec.evaluation.systems import Answered, Conditions, System, answers, check, learnt_by, named, replaced
 from citerec.evaluation.topics import Topics, select_topics
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.progress_bar import progress_bar
 from citerec.recommend import Recommender
@@ -78,6 +79,7 @@ def evaluate(
     *,
     index: Any = None,
     families: str | Sequence[str] = (),
+    parallelism: Parallelism = HERE,
     on_progress: Progress | None = None,
     **options: Any,
 ) -> Results:
@@ -94,6 +96,8 @@ def evaluate(
         index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
             the only one.
         families: Only these families, and contexts that have a class in one of them.
+        parallelism: An executor, or a number of processes, if several systems named by recipes are to be measured at
+            once. They have less time each then: the report says so beside their cost.
         on_progress: Called as the work goes on; by default a bar on standard error, where that is a terminal or a
             notebook.
         options: The attributes of `Options`.
@@ -104,7 +108,8 @@ def evaluate(
     """
     if on_progress is None:
         with progress_bar() as shown:
-            return evaluate(systems, contexts, index=index, families=families, on_progress=shown, **options)
+            given_too: dict[str, Any] = {"families": families, "parallelism": parallelism, **options}
+            return evaluate(systems, contexts, index=index, on_progress=shown, **given_too)
     chosen = _options(options)
     families = (families,) if isinstance(families, str) else families
     if chosen.missing not in MISSING:
@@ -158,10 +163,9 @@ def evaluate(
         conditions = Conditions(
             path, manifest.fingerprint, size_of(path), store.years, rules, k, chosen.threads, on_progress
         )
-        evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen, overlap)
-        # Runs first, to report their errors before other systems search for minutes.
-        for name in sorted(given, key=lambda name: not isinstance(given[name], Path | Mapping)):
-            answered = answer(name, given[name], topics, conditions)
+        at_once = parallelism != HERE and sum(isinstance(system, str) for system in given.values()) > 1
+        evaluation = _Evaluation(tuple(given), topics, material, metrics, rules, k, years, chosen, overlap, at_once)
+        for name, answered in answers(given, topics, conditions, parallelism):
             on_progress(f"scoring {name}", 0, 1)
             evaluation.add(name, answered)
             on_progress(f"scoring {name}", 1, 1)
@@ -194,6 +198,7 @@ class _Evaluation:
     years: Years
     options: Options
     overlap: Overlap
+    at_once: bool
 
     def __post_init__(self) -> None:
         contexts = self.topics.contexts
@@ -254,6 +259,8 @@ class _Evaluation:
         notes = [*self.material.notes, *self.overlap.notes(left_out=left_out)]
         if self.material.corpus_fingerprint not in (None, manifest.fingerprint):
             notes.append("The set was made for another corpus than this index: bounds and missing papers may differ.")
+        if self.at_once:
+            notes.append("Several systems were measured at once: alone, each would take less time.")
         notes += [f"{name}: {remark}" for name in self.names for remark in self._remarks[name]]
         facts = {
             "contexts": len(contexts),

@@ -1,9 +1,11 @@
 """The systems that can be measured: built-in ones by name, functions, run files, runs in memory."""
 
+import contextlib
+import functools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -13,8 +15,10 @@ from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import IndexUnusableError, InputError, SystemFailedError
 from citerec.evaluation.cost import Cost, Meter
 from citerec.evaluation.rank import Rules
-from citerec.evaluation.run import PooledRun, YearsOf, collect_run, read_run
+from citerec.evaluation.run import PooledRun, Years, YearsOf, collect_run, read_run
 from citerec.evaluation.topics import Topics
+from citerec.groundwork.executors import HERE, Parallelism, outcomes_of
+from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
 from citerec.retrieve.candidates import Candidate
@@ -30,6 +34,10 @@ Scores = Mapping[str, Mapping[str, float]]
 
 System = str | Path | Recommender | Function | Scores
 """A built-in system or recipe by name, a run file, a recommender, a function, or a run in memory."""
+
+
+def _no_years(_paper_ids: Iterable[str]) -> Years:
+    return {}
 
 
 _WARM_UP = 50
@@ -48,7 +56,11 @@ class Conditions:
     rules: Rules
     k: int
     threads: int
-    on_progress: Callable[[str, float, float], None]
+    on_progress: Progress
+
+    def elsewhere(self) -> "Conditions":
+        """The same for another process, which opens the index itself and tells of no progress."""
+        return replace(self, years_of=_no_years, on_progress=no_progress)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,29 @@ class Answered:
     fitted_on: frozenset[str] = frozenset()
 
 
+def answers(
+    systems: Mapping[str, System], topics: Topics, conditions: Conditions, parallelism: Parallelism = HERE
+) -> Iterator[tuple[str, Answered]]:
+    """Lets systems answer all topics; yields each with its name as it is done. Errors as for `answer`.
+
+    Runs come first, so that their errors are told before other systems search for minutes. On an executor, each system
+    named by a recipe is a task; all others are done here.
+    """
+    there = [(name, one) for name, one in systems.items() if isinstance(one, str) and parallelism != HERE]
+    here = systems.keys() - dict(there).keys()
+    in_order = filter(here.__contains__, systems)
+    for name in sorted(in_order, key=lambda name: not isinstance(systems[name], Path | Mapping)):
+        yield name, answer(name, systems[name], topics, conditions)
+    if not there:
+        return
+    conditions.on_progress("systems", 0, len(there))
+    work = functools.partial(_of_recipe, topics, conditions.elsewhere())
+    with contextlib.closing(outcomes_of(work, there, parallelism)) as outcomes:
+        for done, (number, answered) in enumerate(outcomes, 1):
+            yield there[number][0], answered
+            conditions.on_progress("systems", done, len(there))
+
+
 def answer(name: str, system: System, topics: Topics, conditions: Conditions) -> Answered:
     """Lets a system answer all topics.
 
@@ -80,10 +115,7 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
         case Mapping():
             return Answered(_of_mapping(name, system, topics, conditions.years_of), "run")
         case str():
-            with Recommender.open(conditions.index, system) as recommender:
-                if recommender.manifest.fingerprint != conditions.fingerprint:
-                    raise replaced(conditions.index)
-                return _of_recommender(name, recommender, topics, conditions)
+            return next(_of_recipe(topics, conditions, (name, system)))
         case Recommender():
             return _of_recommender(name, system, topics, conditions)
     if callable(system):
@@ -105,6 +137,16 @@ def learnt_by(system: System, index: Path) -> Learnt:
         return learnt_by_system(index, Recipe.load(system))
     learnt = getattr(system, "learnt", NOTHING)
     return learnt if isinstance(learnt, Learnt) else NOTHING
+
+
+def _of_recipe(topics: Topics, conditions: Conditions, named: tuple[str, str]) -> Iterator[Answered]:
+    """The answers of a system that is named by a recipe: a task, which opens the index where it runs."""
+    name, system = named
+    with Recommender.open(conditions.index, system) as recommender:
+        if recommender.manifest.fingerprint != conditions.fingerprint:
+            raise replaced(conditions.index)
+        here = replace(conditions, years_of=recommender.store.years)
+        yield _of_recommender(name, recommender, topics, here)
 
 
 def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditions: Conditions) -> Answered:

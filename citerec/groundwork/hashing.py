@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from citerec.groundwork.addresses import is_address
+
 
 def digest_of(value: Any) -> str:
     """A short digest of a JSON value; the order of keys makes no difference."""
@@ -19,9 +21,10 @@ def file_digest(path: Path, algorithm: str = "sha256") -> str:
 
 
 def identity(path: Path) -> list[Any]:
-    """Tells whether a file is still the one that was read: path, size, time of change."""
-    status = path.stat()
-    return [str(path.resolve()), status.st_size, status.st_mtime_ns]
+    """Tells whether a file is still the one that was read: path, size, time of change; at an address its ETag."""
+    status: Any = path.stat()
+    facts = status.as_info() if is_address(path) else {}
+    return [str(path.resolve()), status.st_size, facts.get("ETag") or facts.get("etag") or status.st_mtime_ns]
 
 
 def hash_sample(seed: int, *names: str, between: str = "\0") -> int:

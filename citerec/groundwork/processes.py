@@ -13,7 +13,7 @@ import pickle
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -136,23 +136,6 @@ class Workers:
             ) from None
 
 
-def outcomes_of(
-    work: Callable[[Item], Iterable[Outcome]], items: Sequence[Item], workers: int | None
-) -> Generator[tuple[int, Outcome]]:
-    """As `Workers.outcomes`; None for as many processes as processors. If 1 is enough, works in this process.
-
-    Raises:
-        ProcessDiedError: A process died.
-        Exception: Whatever the work raises.
-    """
-    wanted = min(workers or available_processors(), len(items))
-    if wanted <= 1:
-        yield from ((number, outcome) for number, item in enumerate(items) for outcome in work(item))
-        return
-    with Workers(wanted) as processes:
-        yield from processes.outcomes(work, items)
-
-
 def in_processes(
     work: Callable[[Item], Outcome], items: Sequence[Item], workers: int | None, on_progress: Callable[[int], None]
 ) -> list[Outcome]:
@@ -204,12 +187,12 @@ def _serve(pipe: Connection) -> None:
                 for outcome in work(item):
                     pipe.send((_MADE, outcome))
             except Exception as error:
-                pipe.send((_FAILED, _portable(error)))
+                pipe.send((_FAILED, portable(error)))
             else:
                 pipe.send((_DONE, None))
 
 
-def _portable(error: Exception) -> Exception:
+def portable(error: Exception) -> Exception:
     """An error that can be pickled, with its traceback as a note."""
     error.add_note(traceback.format_exc())
     try:

@@ -15,9 +15,10 @@ from typing import Any
 import orjson
 
 from citerec.errors import InputError
+from citerec.groundwork.addresses import client_failures, is_address
+from citerec.groundwork.executors import Parallelism, outcomes_of
 from citerec.groundwork.hashing import digest_of, file_digest, identity
-from citerec.groundwork.processes import outcomes_of
-from citerec.groundwork.writing import alone, remove, write_json
+from citerec.groundwork.writing import alone, remove, write_json, writing_file
 from citerec.version import __version__
 
 JOURNAL = "journal.json"
@@ -88,7 +89,13 @@ class Result:
 
 @contextlib.contextmanager
 def alone_in(work: Path, busy: str) -> Iterator[None]:
-    """Allows one process at a time in a folder of results, as `alone`; InputError if it cannot be written."""
+    """Allows one process at a time in a folder of results, as `alone`; InputError if it cannot be written.
+
+    There are no locks at addresses. Two processes do the same work twice there, and write the same bytes.
+    """
+    if is_address(work):
+        yield
+        return
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(alone(work / "lock", busy))
@@ -97,13 +104,14 @@ def alone_in(work: Path, busy: str) -> Iterator[None]:
         yield
 
 
+@client_failures()
 def run_stage(
     folder: Path,
     shards: Sequence[Path],
     step: Step,
     parameters: Mapping[str, Any],
     *,
-    workers: int | None = None,
+    workers: Parallelism = None,
     on_progress: Callable[[float, float], None] = lambda _done, _whole: None,
 ) -> list[Result]:
     """The results for some shards, in their order. Those that are already in the folder are taken from there.
@@ -116,14 +124,16 @@ def run_stage(
         shards: The shards.
         step: What to do with each.
         parameters: What the result depends on besides the shard, as JSON values.
-        workers: Processes; by default as many as processors.
+        workers: Processes, by default as many as processors; or an executor.
         on_progress: Called with bytes of shards done, and bytes of all.
 
     Raises:
         BuildError: A process died.
         CiterecError: The work raised it.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    if not is_address(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        folder = folder.absolute()  # a task of a cluster may run elsewhere
     sizes = [shard.stat().st_size for shard in shards]
     names = [_name(shard, step, parameters) for shard in shards]
     results: dict[int, Result] = {}
@@ -151,10 +161,9 @@ def _name(shard: Path, step: Step, parameters: Mapping[str, Any]) -> str:
 def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Path, str]) -> Iterator[Mapping[str, Any]]:
     """Does a shard's work; the receipt, written last, makes the result valid."""
     shard, name = task
-    partial = folder / f"{name}.partial"
-    counts = work(shard, partial, parameters)
-    checksum = file_digest(partial)
-    partial.replace(folder / name)
+    with writing_file(folder / name) as partial:
+        counts = work(shard, partial, parameters)
+        checksum = file_digest(partial)
     write_json(folder / f"{name}.json", {"shard": shard.name, "checksum": checksum, "counts": counts})
     yield counts
 

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import orjson
 from filelock import FileLock, Timeout
 
 from citerec.errors import BuildError
+from citerec.groundwork.addresses import client_failures, is_address
 
 _TRIES = 100
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2  # of Linux: linux/fcntl.h, linux/fs.h
@@ -101,8 +103,15 @@ def remove(folder: Path) -> None:
 def writing_file(path: Path) -> Iterator[Path]:
     """Yields a path to write to, which replaces the file at the end; if anything fails, the old file is kept.
 
-    Anything but a regular file, such as a pipe, is written to directly. A link is followed.
+    Anything but a regular file, such as a pipe, is written to directly. A link is followed. What is at an address is
+    written here first, and sent whole.
     """
+    if is_address(path):
+        with tempfile.TemporaryDirectory(prefix="citerec-") as folder:
+            yield (partial := Path(folder) / path.name)
+            with client_failures(), partial.open("rb") as source, path.open("wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+        return
     path = path.resolve()
     if path.exists() and not path.is_file():
         yield path

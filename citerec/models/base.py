@@ -104,12 +104,14 @@ class Backend:
         order: Its place among the backends: the lowest number comes first.
         same_as: The backend whose vectors these are, within rounding: it may encode the queries for papers that the
             other has encoded.
+        on_gpu: Whether it uses a GPU if there is one.
     """
 
     name: str
     open: Callable[[str, str | None], Opened]
     order: int = 1000
     same_as: str | None = None
+    on_gpu: bool = False
 
 
 ENCODERS: Registry[Backend] = Registry("encoder backend", "citerec.models", order=lambda backend: backend.order)

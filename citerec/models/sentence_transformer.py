@@ -118,4 +118,4 @@ def _open(name: str, device: str | None) -> Opened:
     return Opened(model_identity(find_model(name)), Reading.of(name, model), TorchNetwork(model))
 
 
-ENCODERS.register(Backend("torch", _open, order=10))
+ENCODERS.register(Backend("torch", _open, order=10, on_gpu=True))

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, QueryError, SettingsError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.registry import Registry
 from citerec.records import NO_FILTERS, Filters, Match
@@ -74,13 +75,16 @@ class Retriever(ABC):
         """
 
     @classmethod
-    def encode(cls, _index: Path, _options: "DenseOptions", _on_progress: Progress) -> str:
+    def encode(
+        cls, _index: Path, _options: "DenseOptions", _on_progress: Progress, _parallelism: Parallelism = HERE
+    ) -> str:
         """Makes what it searches, such as vectors, in the folder of its name in an index: `citerec index encode`.
 
         Args:
             index: The index.
             options: The encoder, the kind of FAISS index, and so on.
             on_progress: Called as the work goes on.
+            parallelism: Where it is made, as in `citerec index encode --on`; without meaning for quick work.
 
         Returns:
             What to print about them; nothing if the folder is one of `citerec.retrieve.dense.vectors.Vectors`.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.retrieve.base import RETRIEVERS
 from citerec.retrieve.dense.manifest import DenseManifest
@@ -36,7 +37,9 @@ class HattenRetriever(DenseRetriever):
     encodes = "titles and abstracts, by a model of train hatten"
 
     @classmethod
-    def encode(cls, index: Path, options: "DenseOptions", on_progress: Progress) -> str:
+    def encode(
+        cls, index: Path, options: "DenseOptions", on_progress: Progress, parallelism: Parallelism = HERE
+    ) -> str:
         """Makes the vectors of all papers with a model, whose folder the options name; errors as for `encode_index`.
 
         How many words are read is a matter of the model.
@@ -48,7 +51,7 @@ class HattenRetriever(DenseRetriever):
 
         if options.backend != "torch":
             raise SettingsError(f"{cls.name} cannot run on {options.backend}", "Leave --backend out.")
-        encode_index(index, options, on_progress, name=cls.name, open_encoder=_opened)
+        encode_index(index, options, on_progress, name=cls.name, open_encoder=_opened, parallelism=parallelism)
         return ""
 
     def open_encoder(self, manifest: DenseManifest) -> "Hatten":

@@ -16,18 +16,13 @@ from citerec.corpus.sources import REMOVED, Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, place_of
 from citerec.errors import SourceError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import Journal
 from citerec.records import Deletion
 from citerec.retrieve.columns import write_columns
-from citerec.retrieve.dense.build import (
-    DenseOptions,
-    OpenEncoder,
-    TextEncoder,
-    build_dense,
-    encode_changed,
-    renewal,
-)
+from citerec.retrieve.dense.build import build_dense, encode_changed, renewal
+from citerec.retrieve.dense.encode import DenseOptions, OpenEncoder, TextEncoder
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.dense.update import Updated, update_dense
 from citerec.retrieve.fill import Run, check_lucene, manifest_of, write_lucene
@@ -47,10 +42,12 @@ _LOOKED_UP = 1000
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """How to read and build: `format_name` None to recognise the format, `workers` None for one per processor.
+    """How to read and build.
 
     Attributes:
+        format_name: Format of the files; None to recognise it.
         max_bad: Share of bad records above which the build stops.
+        workers: Processes that read, by default one for each processor; or an executor.
         citances: Files of contexts whose sentences become citances of the papers they cite.
         abstract_field: Whether abstracts are a field of their own too, so that `lucene.weights.abstract` can be used.
             An index that is added to keeps what it has.
@@ -60,10 +57,15 @@ class BuildOptions:
 
     format_name: str | None = None
     max_bad: float = 0.05
-    workers: int | None = None
+    workers: Parallelism = None
     citances: tuple[Path, ...] = ()
     abstract_field: bool = False
     dense: DenseOptions | None = None
+
+    @property
+    def encoders(self) -> Parallelism:
+        """Where papers are encoded: on an executor, or here; more processes that read are no help to an encoder."""
+        return HERE if self.workers is None or isinstance(self.workers, int) else self.workers
 
 
 def build_index(
@@ -180,6 +182,7 @@ def encode_index(
     *,
     name: str = DENSE,
     open_encoder: OpenEncoder = TextEncoder.open,
+    parallelism: Parallelism = HERE,
 ) -> DenseManifest:
     """Makes the vectors of an existing index. Vectors that it already has are kept until the new ones are complete.
 
@@ -191,6 +194,7 @@ def encode_index(
         on_progress: Called as the work goes on.
         name: The folder of the vectors in the index.
         open_encoder: Opens the encoder.
+        parallelism: Where papers are encoded.
 
     Raises:
         IndexUnusableError: There is no index.
@@ -212,6 +216,7 @@ def encode_index(
                 options,
                 previous=index / name,
                 open_encoder=open_encoder,
+                parallelism=parallelism,
                 on_progress=on_progress,
             )
 
@@ -242,6 +247,7 @@ def _fill(
                 counts.papers,
                 options.dense,
                 previous=vectors_before,
+                parallelism=options.encoders,
                 on_progress=on_progress,
             )
         manifest = manifest_of(store, staging, fingerprint, counts, abstract_field=options.abstract_field)
@@ -269,9 +275,10 @@ def _bring_up_to_date(
         if options.dense is not None:
             dense, vectors_before = options.dense, index / DENSE
             if dense.vectors == (vectors_before,):
-                dense = encode_changed(staging / _ENCODED, store, changes.texts, dense, on_progress)
+                encoded = staging / _ENCODED
+                dense = encode_changed(encoded, store, changes.texts, dense, on_progress, options.encoders)
             updated = Updated(store, fingerprint, counts.papers, changes.texts)
-            update_dense(staging / DENSE, updated, dense, vectors_before, on_progress)
+            update_dense(staging / DENSE, updated, dense, vectors_before, on_progress, options.encoders)
             shutil.rmtree(staging / _ENCODED, ignore_errors=True)
         manifest = manifest_of(store, staging, fingerprint, counts, abstract_field=old.abstract_field)
         store.finish()

@@ -13,6 +13,7 @@ from citerec.corpus.sources import Shard, corpus_of, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts
 from citerec.errors import IndexUnusableError, InputError, SourceError
+from citerec.groundwork.addresses import path_of
 from citerec.groundwork.writing import link, remove
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.staging import CHANGES, LUCENE, STORE, open_store
@@ -106,7 +107,7 @@ def unread_shards(
         InputError: The index has read nothing there.
         SourceError: What it has read there is gone or changed, or new shards come before it.
     """
-    read = {Path(source.path).resolve(): source for source in manifest.sources}
+    read = {path_of(source.path).resolve(): source for source in manifest.sources}
     folders = list(sources) or list(dict.fromkeys(filter(None, (corpus_of(path) for path in read))))
     if not folders:
         raise InputError(

@@ -11,6 +11,7 @@ import numpy as np
 from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
 from citerec.errors import InputError
 from citerec.groundwork.directories import Kind
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.rerank.base import MANIFEST
@@ -79,13 +80,15 @@ def train_ltr(
     out: Path,
     options: LtrOptions | None = None,
     on_progress: Progress = no_progress,
+    parallelism: Parallelism = HERE,
 ) -> LtrManifest:
     """Learns a ranker from contexts and writes it to `out`.
 
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
     The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.ltr_table`): as it is,
-    with the citing sentences of half of the papers withheld, and in a draft.
+    with the citing sentences of half of the papers withheld, and in a draft. An executor searches for candidates; the
+    trees are learnt here.
 
     Raises:
         SourceError: A file cannot be read.
@@ -110,6 +113,7 @@ def train_ltr(
                         list(chosen),
                         Looks(depth, options.portable, options.threads, source.choice.seed),
                         advance,
+                        parallelism,
                     )
                 )
             fingerprints.append(recommender.manifest.fingerprint)

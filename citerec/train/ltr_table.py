@@ -1,13 +1,19 @@
 """The tables that rankers learn from: each context is seen several times, with and without what it may lack later."""
 
+import contextlib
 import functools
-from collections.abc import Callable, Iterable, Sequence
+import itertools
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from citerec.contexts.topic import Topic
+from citerec.errors import IndexUnusableError
+from citerec.groundwork.executors import HERE, Parallelism, outcomes_of
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, Floats, features_of
@@ -15,9 +21,13 @@ from citerec.retrieve.base import Retriever
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.run import SearchOptions
+from citerec.systems import Recipe
 from citerec.train.groups import PROGRESS_EVERY
 from citerec.train.own_contexts import drafted
 from citerec.train.withheld import WithheldCitances, hidden
+
+_TASK = 1000
+"""Contexts of a task: as many as a system prepares at once, so that it makes the same batches everywhere."""
 
 
 class View(NamedTuple):
@@ -76,7 +86,13 @@ class Table:
         )
 
 
-def look(recommender: Recommender, contexts: Sequence[Context], looks: Looks, advance: Callable[[int], None]) -> Table:
+def look(
+    recommender: Recommender,
+    contexts: Sequence[Context],
+    looks: Looks,
+    advance: Callable[[int], None],
+    parallelism: Parallelism = HERE,
+) -> Table:
     """The table of some contexts; those whose cited papers are not among the candidates are left out.
 
     Args:
@@ -84,24 +100,76 @@ def look(recommender: Recommender, contexts: Sequence[Context], looks: Looks, ad
         contexts: Contexts with cited papers.
         looks: How they are searched for.
         advance: Called with the number of contexts that are done.
+        parallelism: Where they are searched for: an executor opens the same system on an index at the same path.
     """
-    counts = recommender.manifest.counts
-    turns = looks.turns(has_citances=counts.citances > 0)
+    turns = looks.turns(has_citances=recommender.manifest.counts.citances > 0)
     in_drafts = list(drafted(contexts, looks.seed))
-    views = sorted({view for turn in turns for view in turn})
-    tables = []
-    for number, view in enumerate(views):
+    tasks: list[tuple[View, list[Context]]] = []
+    for view in sorted({view for turn in turns for view in turn}):
         chosen = [at for at in range(len(contexts)) if view in turns[at % len(turns)]]
         seen = [in_drafts[at] if view.in_draft else replace(contexts[at], cited_before=None) for at in chosen]
-        searching = recommender.with_retrievers(functools.partial(_withholding, view, looks.seed))
-        topics = searching.topics(context for context in seen if context is not None)
-        k, options = min(looks.depth, counts.papers), SearchOptions(threads=looks.threads)
-        for done, (topic, candidates) in enumerate(searching.candidates(topics, k, options=options), 1):
-            if table := _table(topic, candidates, view, looks.seed):
-                tables.append(table)
-            if done % PROGRESS_EVERY == 0:
-                advance(int((number + done / len(seen)) * len(contexts) / len(views)))
-    return Table.joined(tables)
+        known = [context for context in seen if context is not None]
+        tasks += [(view, known[begin : begin + _TASK]) for begin in range(0, len(known), _TASK)]
+    done, whole = 0, sum(len(some) for _, some in tasks)
+    tables: dict[int, list[Table]] = {number: [] for number in range(len(tasks))}
+    work = functools.partial(_tables, _Searching(recommender), looks)
+    with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
+        for number, (searched, table) in outcomes:
+            tables[number].append(table)
+            done += searched
+            advance(done * len(contexts) // whole)
+    return Table.joined(table for number in sorted(tables) for table in tables[number])
+
+
+class _Searching:
+    """An open system. Pickled, it is a note how another process opens the same one."""
+
+    def __init__(self, recommender: Recommender) -> None:
+        self.recommender = recommender
+
+    def __reduce__(self) -> Any:
+        system = self.recommender
+        return _Elsewhere, (system.path.absolute(), system.recipe, system.manifest.fingerprint)
+
+
+class _Elsewhere(NamedTuple):
+    """A system that another process has open: the index at the same path, the recipe, the fingerprint there."""
+
+    path: Path
+    recipe: Recipe
+    fingerprint: str
+
+    @property
+    def recommender(self) -> Recommender:
+        """The system, opened with the first task and kept for all others."""
+        if not (_open and _open[0][0] == self):
+            while _open:
+                _open.pop()[1].close()
+            opened = Recommender.open(self.path, self.recipe)
+            if opened.manifest.fingerprint != self.fingerprint:
+                opened.close()
+                raise IndexUnusableError(
+                    f"{self.path} on {platform.node()} has other papers than here", "Copy the index to all machines."
+                )
+            _open.append((self, opened))
+        return _open[0][1]
+
+
+_open: list[tuple[_Elsewhere, Recommender]] = []  # one at most
+
+
+def _tables(
+    searching: _Searching | _Elsewhere, looks: Looks, task: tuple[View, Sequence[Context]]
+) -> Iterator[tuple[int, Table]]:
+    """The tables of some contexts in one view, some at a time, each with the number of contexts it is about."""
+    view, contexts = task
+    recommender = searching.recommender
+    system = recommender.with_retrievers(functools.partial(_withholding, view, looks.seed))
+    k, options = min(looks.depth, recommender.manifest.counts.papers), SearchOptions(threads=looks.threads)
+    found = system.candidates(system.topics(contexts), k, options=options)
+    while some := list(itertools.islice(found, PROGRESS_EVERY)):
+        made = [_table(topic, candidates, view, looks.seed) for topic, candidates in some]
+        yield len(some), Table.joined(table for table in made if table)
 
 
 def _withholding(view: View, seed: int, retriever: Retriever) -> Retriever:

@@ -9,7 +9,7 @@ import pytest
 from citerec.errors import ModelError, SourceError
 from citerec.models.encoder import Encoder
 from citerec.records import Paper
-from citerec.retrieve.dense import build as build_module
+from citerec.retrieve.dense import encode as encode_module
 from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
 from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.listing import text_digest
@@ -62,8 +62,8 @@ def test_every_paper_with_a_text_has_a_row_in_order_of_id(tmp_path: Path, store_
 def test_a_stopped_build_goes_on_with_equal_bytes(
     tmp_path: Path, store_of: StoreOf, model: str, encoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build_module, "_CHUNK", 16)
-    monkeypatch.setattr(build_module, "_PART", 8)
+    monkeypatch.setattr(encode_module, "_PART", 16)
+    monkeypatch.setattr(encode_module, "_PIECE", 8)
     store, options = store_of(papers_of(90)), DenseOptions(model)
     build(tmp_path / "whole", store, options)
     assert len(encoded) == 90
@@ -78,7 +78,7 @@ def test_a_stopped_build_goes_on_with_equal_bytes(
     assert len(encoded) == 56
     assert not (tmp_path / "dense" / "manifest.json").exists()
     build(tmp_path / "dense", store, options)
-    assert len(encoded) == 56 + 90 - 48, "three chunks of 16 were kept"
+    assert len(encoded) == 56 + 90 - 48, "three parts of 16 were kept"
     assert files(tmp_path / "dense") == files(tmp_path / "whole")
 
 

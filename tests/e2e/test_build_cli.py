@@ -117,7 +117,7 @@ def test_a_process_that_reads_is_killed(citerec: Citerec, tmp_path: Path, comman
     two = [*command[:-1], 2]
     with started(tmp_path, two) as process:
         wait_for(process, lambda: (tmp_path / ".mine.work" / "contexts").exists())
-        wait_for(process, lambda: any((tmp_path / ".mine.work" / "contexts").glob("*.partial")))
+        wait_for(process, lambda: any((tmp_path / ".mine.work" / "contexts").glob(".*.writing")))
         os.kill(readers_of(process.pid)[0], signal.SIGKILL)
         _, said = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1

@@ -159,7 +159,7 @@ def test_a_stopped_encoding_goes_on_and_what_is_there_is_taken_over(
 ) -> None:
     shutil.copytree(index.parent, tmp_path / "here")
     here = tmp_path / "here" / "index"
-    monkeypatch.setattr("citerec.retrieve.dense.build._CHUNK", 50)
+    monkeypatch.setattr("citerec.retrieve.dense.encode._PART", 50)
     whole = CitingVectors(index / "profile")
     shutil.rmtree(here / "profile")
 

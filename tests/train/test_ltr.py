@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import orjson
@@ -9,6 +10,7 @@ import pytest
 
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, SourceError
+from citerec.groundwork.executors import HERE
 from citerec.groundwork.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
@@ -59,6 +61,17 @@ def test_it_learns_which_papers_are_cited(learnt: Path) -> None:
     assert manifest.features == tuple(FEATURES)
     assert sum(manifest.gain.values()) == pytest.approx(1, abs=0.001)
     assert (learnt / "model.txt").read_text().startswith("tree\n")
+
+
+def test_candidates_searched_for_on_ray_make_the_same_ranker(
+    toy_contexts: Path, hybrid_index: Path, tmp_path: Path, on_ray: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("citerec.train.ltr_table._TASK", 30)
+    sources = [Source(hybrid_index, Choice(toy_contexts, dev_share=0.3))]
+    for name, place in (("here", HERE), ("ray", on_ray)):
+        train_ltr(sources, tmp_path / name, LtrOptions("bm25", rounds=5), parallelism=place)
+    for path in (tmp_path / "here").iterdir():
+        assert (tmp_path / "ray" / path.name).read_bytes() == path.read_bytes(), path.name
 
 
 def test_the_same_seed_makes_the_same_ranker(

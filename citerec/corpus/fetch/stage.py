@@ -9,8 +9,8 @@ from citerec.corpus.fetch.part import Job, Part, read_part
 from citerec.corpus.releases.base import RemoteFile
 from citerec.errors import BuildError
 from citerec.groundwork import progress
+from citerec.groundwork.executors import outcomes_of
 from citerec.groundwork.limits import REMEDY, too_many_bad
-from citerec.groundwork.processes import outcomes_of
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import sync_entry
 

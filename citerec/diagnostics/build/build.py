@@ -40,7 +40,7 @@ from citerec.groundwork.hashing import digest_of, identity
 from citerec.groundwork.limits import REMEDY, too_many_bad
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal, Result, Step, alone_in, run_stage
-from citerec.groundwork.writing import beside
+from citerec.groundwork.writing import beside, writing_file
 from citerec.records import Context
 
 
@@ -86,6 +86,7 @@ class _Build:
         on_progress: Progress,
     ) -> None:
         self._out, self._work, self._papers = out, work, papers
+        self._results = options.work or work
         self._options, self._quota, self._progress = options, quota, on_progress
         self._are_contexts = sources.are_contexts
         self._source = ", ".join(path.name for path in sources.texts)
@@ -162,7 +163,7 @@ class _Build:
         self._quarantine += surveyed
         self._stop_if_mostly_bad(surveyed, "texts")
         lost = repeated(surveyed)
-        self._repeated = str(write_repeated(lost, self._work))
+        self._repeated = str(write_repeated(lost, self._results))
         self._record.funnel["texts"] = sum(result.counts["texts"] for result in surveyed) - sum(map(len, lost.values()))
         self._progress("drawing papers", 0, 1)
         needed = {name: sum(self._slots(name, bounds).values()) for name in _fields(bounds)}
@@ -237,10 +238,8 @@ class _Build:
             kept.add_contexts(result.path)
 
     def _drawn_file(self, drawn: list[str]) -> Path:
-        folder = self._work / "drawn"
-        folder.mkdir(exist_ok=True)
-        path = folder / digest_of(drawn)
-        with writing_lines(path) as write:
+        path = self._results / "drawn" / digest_of(drawn)
+        with writing_file(path) as partial, writing_lines(partial) as write:
             for paper_id in drawn:
                 write(paper_id.encode())
         return path.resolve()
@@ -344,7 +343,7 @@ class _Build:
         self, doing: str, name: str, shards: Sequence[Path], step: Step, parameters: Mapping[str, Any]
     ) -> list[Result]:
         return run_stage(
-            self._work / name,
+            self._results / name,
             shards,
             step,
             parameters,

@@ -12,6 +12,7 @@ import orjson
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
 from citerec.corpus.sources import READERS
+from citerec.groundwork.addresses import path_of
 from citerec.groundwork.resume import Result, Step
 from citerec.records import Citation
 
@@ -55,7 +56,7 @@ def citing_papers(results: Sequence[Result]) -> Iterator[tuple[str, dict[str, li
 @functools.cache
 def drawn_papers(path: str) -> frozenset[str]:
     """The ids in a file of drawn papers; read once a process."""
-    return frozenset(line.decode() for line in reading_lines(Path(path)))
+    return frozenset(line.decode() for line in reading_lines(path_of(path)))
 
 
 def _pairs(path: Path) -> Iterator[list[Any]]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from citerec.diagnostics.bounds import FieldShares
 from citerec.diagnostics.families import sampled_families
 from citerec.errors import InputError
+from citerec.groundwork.executors import Parallelism
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,9 @@ class BuildOptions:
         conditions: Whether the conditions of families must hold.
         store: Where papers are kept: None for a file beside the set, or an address such as `mongodb://HOST/DATABASE`.
         max_bad: Share of bad records above which the work stops.
-        workers: Processes; by default one for each processor.
+        workers: Processes, by default one for each processor; or an executor.
+        work: Where the results of shards are kept, such as an address that all machines of a cluster reach; None for
+            beside the set.
     """
 
     seed: int = 0
@@ -41,7 +44,8 @@ class BuildOptions:
     conditions: bool = True
     store: str | None = field(default=None, repr=False)  # it may hold a password
     max_bad: float = 0.05
-    workers: int | None = None
+    workers: Parallelism = None
+    work: Path | None = None
 
     def quotas(self) -> dict[str, int]:
         """Contexts for each class of a cell, for every sampled family.

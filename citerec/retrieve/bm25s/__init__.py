@@ -13,6 +13,7 @@ import orjson
 
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, QueryError, SettingsError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Retriever
@@ -98,7 +99,7 @@ class Bm25sRetriever(Retriever):
         return made
 
     @classmethod
-    def encode(cls, index: Path, _options: Any, on_progress: Progress) -> str:
+    def encode(cls, index: Path, _options: Any, on_progress: Progress, _parallelism: Parallelism = HERE) -> str:
         """Makes the scores of all terms."""
         return f"{build_scores(index, on_progress)} are in {index / NAME}."
 

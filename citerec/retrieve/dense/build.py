@@ -1,115 +1,34 @@
 """Building a folder of vectors from a paper store; an interrupted build is resumed."""
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import Any
 
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.errors import BuildError, IndexUnusableError, InputError, ModelError, SourceError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.hashing import file_digest, identity
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import link
-from citerec.models.encoder import Encoder
-from citerec.retrieve.dense.files import ArrayWriter, mapped
+from citerec.retrieve.dense.encode import DenseOptions as DenseOptions
+from citerec.retrieve.dense.encode import Encoding, OpenEncoder, PaperEncoder, TextEncoder, encode_papers, has_text
 from citerec.retrieve.dense.given import arrange_given, find_given
 from citerec.retrieve.dense.kinds import FILE_NAME as FAISS
 from citerec.retrieve.dense.kinds import Asked, build_faiss, choose
-from citerec.retrieve.dense.listing import Texts, list_papers, paper_text, text_digest
+from citerec.retrieve.dense.listing import paper_text, text_digest
 from citerec.retrieve.dense.manifest import FILES, DenseManifest, FaissSettings, has_vectors
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.version import __version__
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-# A kill may cost two minutes of work on a slow processor; in smaller chunks, fewer texts have similar lengths.
-_CHUNK = 4096
-_PART = 512
 # Other models give unrelated vectors; other rounding, and somewhat different texts, give nearly the same.
 _SAME = 0.9
 _COMPARED, _SAMPLED = 16, 1000
 INPUTS = ("ids.npy", "vectors.npy")
 """The files over which the FAISS index is built."""
-
-
-@dataclass(frozen=True, slots=True)
-class DenseOptions:
-    """How vectors are made and searched.
-
-    Attributes:
-        model: The encoder of the papers, and later of the queries: a folder, or a name.
-        vectors: Vectors that were made elsewhere by that model, in place of encoding: docs/storage.md.
-        kind: Kind of FAISS index; `auto` chooses by the number of vectors.
-        max_tokens: How many tokens of a text are read; None for the number that the model's authors set.
-        max_bad: Share of unusable given vectors, 0 to 1, above which the work stops.
-    """
-
-    model: str
-    vectors: tuple[Path, ...] = ()
-    kind: Asked = "auto"
-    max_tokens: int | None = 192
-    backend: str = "torch"
-    max_bad: float = 0.05
-
-
-class PaperEncoder(Protocol):
-    """Makes the vectors of papers; it reads titles and abstracts."""
-
-    @property
-    def identity(self) -> str:
-        """Its `model_identity`."""
-
-    @property
-    def dimension(self) -> int:
-        """Numbers of a vector."""
-
-    @property
-    def max_tokens(self) -> int:
-        """How many tokens of a text it reads."""
-
-    def encode_papers(self, papers: Sequence[SearchableText], /) -> "NDArray[np.float32]":
-        """The vectors of some papers, (papers, dimension), each of length one."""
-
-
-class TextEncoder:
-    """An encoder of texts, for papers: each is one text, `paper_text`."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        self._encoder = encoder
-        self.identity, self.dimension, self.max_tokens = encoder.identity, encoder.dimension, encoder.max_tokens
-
-    @classmethod
-    def open(cls, options: DenseOptions) -> Self:
-        """Opens the encoder that some options name; errors as for `Encoder.open`."""
-        return cls(Encoder.open(options.model, backend=options.backend, max_tokens=options.max_tokens))
-
-    def encode_papers(self, papers: Sequence[SearchableText]) -> "NDArray[np.float32]":
-        """As for `PaperEncoder`."""
-        return self._encoder.encode([paper_text(paper) for paper in papers])
-
-
-OpenEncoder = Callable[[DenseOptions], PaperEncoder]
-"""Opens the encoder that some options name."""
-
-
-class Encoded(Protocol):
-    """Vectors that were encoded before."""
-
-    @property
-    def values(self) -> "NDArray[np.float16]":
-        """The vectors, (count, dimension)."""
-
-    @property
-    def digests(self) -> "NDArray[np.uint64]":
-        """8 bytes of the digest of each text, (count,)."""
-
-    def rows(self, ids: Sequence[str], /) -> "NDArray[np.int64]":
-        """The rows of some ids; -1 for those without a vector."""
 
 
 def build_dense(
@@ -121,17 +40,17 @@ def build_dense(
     *,
     previous: Path | None = None,
     open_encoder: OpenEncoder = TextEncoder.open,
+    parallelism: Parallelism = HERE,
     on_progress: Progress,
 ) -> DenseManifest:
     """Makes the vectors of all papers of a store, and the FAISS index over them, in a folder.
 
-    A call with the same arguments resumes an interrupted build after the last chunk. Texts that `previous` has encoded
+    A call with the same arguments resumes an interrupted build, on any executor. Texts that `previous` has encoded
     with the same model are not encoded again. Errors are those of `encode_index`.
     """
     sources = find_given(options.vectors)
-    encoder = None
-    if not sources:
-        encoder = open_encoder(options)
+    encoding = None if sources else Encoding(options, open_encoder, parallelism)
+    encoder = encoding.encoder if encoding else None
     plan: dict[str, Any] = {
         "store": fingerprint,
         "model": options.model,
@@ -147,13 +66,13 @@ def build_dense(
             return manifest
     old = opened(previous)
     faults: dict[str, int] = {}
-    if encoder is None:
+    if encoding is None:
         given = arrange_given(folder, store.searchable_texts, sources, options.max_bad, papers, journal, on_progress)
         dimension, left_out, faults = given.dimension, given.left_out, given.faults
     else:
-        same = old if old and is_same_model(old.manifest, encoder, options) else None
-        dimension = encoder.dimension
-        left_out = encode_papers(folder, store.searchable_texts, encoder, same, papers, journal, on_progress)
+        same = old if old and is_same_model(old.manifest, encoding.encoder, options) else None
+        dimension = encoding.encoder.dimension
+        left_out = encode_papers(folder, store.searchable_texts, encoding, same, papers, journal, on_progress)
     count = papers - left_out
     if not count:
         raise SourceError("no paper has a text to encode", "Give papers with titles or abstracts.")
@@ -168,7 +87,7 @@ def build_dense(
         dimension=dimension,
         count=count,
         without_vector=left_out,
-        given=encoder is None,
+        given=encoding is None,
         faults={reason: number for reason, number in sorted(faults.items()) if number},
         store=fingerprint,
         faiss=faiss,
@@ -206,7 +125,12 @@ def renewal(previous: Path, asked: DenseOptions | None = None) -> DenseOptions:
 
 
 def encode_changed(
-    folder: Path, store: SqliteStore, changed_ids: Sequence[str], options: DenseOptions, on_progress: Progress
+    folder: Path,
+    store: SqliteStore,
+    changed_ids: Sequence[str],
+    options: DenseOptions,
+    on_progress: Progress,
+    parallelism: Parallelism = HERE,
 ) -> DenseOptions:
     """Encodes papers that changed, or were added, after vectors were given for the others.
 
@@ -216,15 +140,17 @@ def encode_changed(
         changed_ids: Ids of the papers that may have changed, in order.
         options: The options of `renewal`; their model encodes the papers.
         on_progress: Called as the work goes on.
+        parallelism: Where papers are encoded.
 
     Returns:
         The options with these vectors too; unchanged if the model cannot be loaded, or did not make the given vectors.
     """
     old = Vectors(options.vectors[0])
     try:
-        encoder = TextEncoder.open(options)
+        encoding = Encoding(options, parallelism=parallelism)
     except (ModelError, BuildError):
         return options
+    encoder = encoding.encoder
 
     def is_new(paper: SearchableText) -> bool:
         row = int(old.rows([paper.paper_id])[0])
@@ -234,11 +160,11 @@ def encode_changed(
         return filter(is_new, store.searchable_texts(after, changed_ids))
 
     sample = [paper for paper in itertools.islice(store.searchable_texts(), _SAMPLED) if not is_new(paper)]
-    if not _has_made(encoder, old, sample[:_COMPARED]) or not any(map(_has_text, changed(""))):
+    if not _has_made(encoder, old, sample[:_COMPARED]) or not any(map(has_text, changed(""))):
         return options
     plan = {"encoder": encoder.identity, "max_tokens": encoder.max_tokens, "backend": options.backend}
     count = sum(1 for _ in changed(""))
-    encode_papers(folder, changed, encoder, None, count, Journal(folder, plan), on_progress)
+    encode_papers(folder, changed, encoding, None, count, Journal(folder, plan), on_progress)
     return replace(options, vectors=(*options.vectors, folder))
 
 
@@ -300,72 +226,3 @@ def _lasting(model: str) -> str:
     """The model's name, valid from any working directory."""
     folder = Path(model).expanduser()
     return str(folder.resolve()) if folder.is_dir() else model
-
-
-def encode_papers(
-    folder: Path,
-    texts: Texts,
-    encoder: PaperEncoder,
-    previous: Encoded | None,
-    papers: int,
-    journal: Journal,
-    on_progress: Progress,
-) -> int:
-    """Writes ids and vectors of some papers, if they have a text; returns how many have none.
-
-    Continues after the last chunk in the journal. `previous` holds vectors of the same model: those of unchanged
-    texts are copied.
-    """
-    if journal.get("left_out") is None:
-        journal.note(left_out=list_papers(folder, texts, _has_text, papers, on_progress))
-    ids, digests = mapped(folder / "ids.npy"), mapped(folder / "digests.npy")
-    done = int(journal.get("rows") or 0)
-    after = ids[done - 1].decode() if done else ""
-    with ArrayWriter(folder / "vectors.npy", "<f2", (encoder.dimension,), done) as vectors:
-        remaining = filter(_has_text, texts(after))
-        while chunk := list(itertools.islice(remaining, _CHUNK)):
-            rows = slice(vectors.rows, vectors.rows + len(chunk))
-            made = _Chunk(chunk, digests[rows], encoder)
-            for told in made.fill(previous):
-                on_progress("encoding", rows.start + told, len(ids))
-            vectors.append(made.vectors)
-            vectors.commit()
-            journal.note(rows=vectors.rows)
-    return int(journal.get("left_out"))
-
-
-class _Chunk:
-    """The vectors of some consecutive papers."""
-
-    def __init__(self, papers: Sequence[SearchableText], digests: "NDArray[np.uint64]", encoder: PaperEncoder) -> None:
-        import numpy as np
-
-        self._papers, self._digests, self._encoder = papers, digests, encoder
-        self.vectors = np.empty((len(papers), encoder.dimension), dtype=np.float16)
-
-    def fill(self, previous: Encoded | None) -> Iterator[int]:
-        """Makes all vectors; yields the number done so far."""
-        todo = list(range(len(self._papers))) if previous is None else self._taken_over(previous)
-        # Texts of similar length are encoded together.
-        todo.sort(key=lambda position: (-len(paper_text(self._papers[position])), position))
-        done = len(self._papers) - len(todo)
-        for begin in range(0, len(todo), _PART):
-            part = todo[begin : begin + _PART]
-            self.vectors[part] = self._encoder.encode_papers([self._papers[position] for position in part])
-            done += len(part)
-            yield done
-        yield done
-
-    def _taken_over(self, previous: Encoded) -> list[int]:
-        """Copies vectors that were encoded before; returns the positions of the rest."""
-        import numpy as np
-
-        rows = previous.rows([paper.paper_id for paper in self._papers])
-        same = rows >= 0
-        same[same] = previous.digests[rows[same]] == self._digests[same]
-        self.vectors[same] = previous.values[rows[same]]
-        return np.flatnonzero(~same).tolist()
-
-
-def _has_text(paper: SearchableText) -> bool:
-    return bool(paper.title or paper.abstract)

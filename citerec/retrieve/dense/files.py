@@ -17,13 +17,15 @@ _PART = 1 << 16
 
 
 class ArrayWriter:
-    """Writes a `.npy` file row by row. The first `rows` rows of an existing file are kept."""
+    """Writes a `.npy` file row by row. Its first `rows` rows are kept; those that it does not have yet are zero."""
 
     def __init__(self, path: Path, dtype: "DTypeLike", row: tuple[int, ...] = (), rows: int = 0) -> None:
         import numpy as np
 
         self.dtype, self._row = np.dtype(dtype), row
         self.rows = rows
+        if rows:
+            path.touch()
         self._file: BinaryIO = path.open("r+b" if rows else "wb")
         self._write_header()
         self._file.truncate(self._file.tell() + rows * self.dtype.itemsize * int(np.prod(row, dtype=np.int64)))
@@ -43,6 +45,15 @@ class ArrayWriter:
         rows = np.ascontiguousarray(values, dtype=self.dtype)
         self._file.write(rows.data.cast("B") if rows.size else b"")
         self.rows += len(rows)
+
+    def put(self, begin: int, values: "NDArray[Any]") -> None:
+        """Writes over rows, from `begin` on."""
+        import numpy as np
+
+        rows = np.ascontiguousarray(values, dtype=self.dtype)
+        self._file.seek(begin * rows[0].nbytes - self.rows * rows[0].nbytes, os.SEEK_END)
+        self._file.write(rows.data.cast("B"))
+        self._file.seek(0, os.SEEK_END)
 
     def commit(self) -> None:
         """Forces the added rows to the disk."""

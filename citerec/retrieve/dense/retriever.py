@@ -11,6 +11,7 @@ from pydantic import Field
 from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, SettingsError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
@@ -109,11 +110,13 @@ class DenseRetriever(Retriever):
     encodes = "titles and abstracts"
 
     @classmethod
-    def encode(cls, index: Path, options: "DenseOptions", on_progress: Progress) -> str:
+    def encode(
+        cls, index: Path, options: "DenseOptions", on_progress: Progress, parallelism: Parallelism = HERE
+    ) -> str:
         """Makes the vectors of all papers, and the FAISS index over them; errors as for `encode_index`."""
         from citerec.retrieve.index import encode_index
 
-        encode_index(index, options, on_progress)
+        encode_index(index, options, on_progress, parallelism=parallelism)
         return ""
 
     @classmethod

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.errors import SourceError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.hashing import digest_of
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.retrieve.dense.build import (
     INPUTS,
-    DenseOptions,
-    TextEncoder,
     build_dense,
     checksum,
-    encode_papers,
     is_same_model,
     opened,
     taken_over,
 )
+from citerec.retrieve.dense.encode import DenseOptions, Encoding, encode_papers
 from citerec.retrieve.dense.files import ArrayWriter, Splice, mapped
 from citerec.retrieve.dense.given import arrange_given, find_given
 from citerec.retrieve.dense.kinds import build_faiss, update_faiss
@@ -56,34 +55,47 @@ class Updated:
 
 
 def update_dense(
-    folder: Path, updated: Updated, options: DenseOptions, previous: Path, on_progress: Progress
+    folder: Path,
+    updated: Updated,
+    options: DenseOptions,
+    previous: Path,
+    on_progress: Progress,
+    parallelism: Parallelism = HERE,
 ) -> DenseManifest:
     """Makes the vectors of a store from those of the store before, and the FAISS index over them, in a folder.
 
     All are made anew if the options name another model, other vectors or another kind of index. A call with the same
     arguments resumes an interrupted one. Errors are those of `build_dense`.
     """
-    old, encoder = opened(previous), None
+    old, encoding = opened(previous), None
     given = [path for path in options.vectors if path != previous]
     there = next(updated.store.searchable_texts(only=updated.changed), None) is not None
     if old is not None and there and not options.vectors:
-        encoder = TextEncoder.open(options)
-        old = old if is_same_model(old.manifest, encoder, options) else None
+        encoding = Encoding(options, parallelism=parallelism)
+        old = old if is_same_model(old.manifest, encoding.encoder, options) else None
     if old is not None and (old.manifest.faiss.asked != options.kind or old.manifest.given != bool(options.vectors)):
         old = None
     if len(given) == len(options.vectors) > 0:  # the vectors before are not to be kept
         old = None
     if old is None:
         made = updated.fingerprint, updated.papers
-        return build_dense(folder, updated.store, *made, options, previous=previous, on_progress=on_progress)
+        return build_dense(
+            folder,
+            updated.store,
+            *made,
+            options,
+            previous=previous,
+            parallelism=parallelism,
+            on_progress=on_progress,
+        )
     plan = {"store": updated.fingerprint, "before": old.manifest.store, "options": digest_of(repr(options))}
     journal = Journal(folder, plan)
     small = folder / _CHANGED
     faults: dict[str, int] = {}
     texts = functools.partial(updated.store.searchable_texts, only=updated.changed)
-    if encoder is not None:
-        notes = Journal(small, {"encoder": encoder.identity})
-        encode_papers(small, texts, encoder, old, len(updated.changed), notes, on_progress)
+    if encoding is not None:
+        notes = Journal(small, {"encoder": encoding.encoder.identity})
+        encode_papers(small, texts, encoding, old, len(updated.changed), notes, on_progress)
     elif there and (sources := [*_before(folder, old, updated.changed), *find_given(given)]):
         small.mkdir(exist_ok=True)
         faults = arrange_given(

@@ -12,6 +12,7 @@ from pydantic import Field
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
@@ -80,9 +81,9 @@ class ProfileRetriever(Retriever):
         return cls(index, settings)
 
     @classmethod
-    def encode(cls, index: Path, _options: Any, on_progress: Progress) -> str:
+    def encode(cls, index: Path, _options: Any, on_progress: Progress, parallelism: Parallelism = HERE) -> str:
         """Makes the vectors of citing sentences with the encoder of the papers."""
-        made = encode_citing_sentences(index, on_progress)
+        made = encode_citing_sentences(index, on_progress, parallelism)
         return f"{made.count:,} pairs of a cited and a citing paper have a vector ({made.model})."
 
     @classmethod

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from citerec.contexts.topic import clean
 from citerec.corpus.store import PaperStore, SearchableCitance, SearchableText
 from citerec.errors import IndexUnusableError, SettingsError
+from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
-from citerec.models.encoder import Encoder
-from citerec.retrieve.dense.build import TextEncoder, checksum, encode_papers
+from citerec.retrieve.dense.build import checksum
+from citerec.retrieve.dense.encode import DenseOptions, Encoding, PaperEncoder, encode_papers
 from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of
 from citerec.retrieve.dense.listing import text_digest
 from citerec.retrieve.dense.vectors import Vectors
@@ -94,7 +95,7 @@ class CitingVectors:
         return str(self.ids[row].decode()).split(" ", 2)[2]
 
 
-def encode_citing_sentences(index: Path, on_progress: Progress) -> CitingManifest:
+def encode_citing_sentences(index: Path, on_progress: Progress, parallelism: Parallelism = HERE) -> CitingManifest:
     """Makes the vectors of all citing sentences of an index, with the encoder of its papers.
 
     An interrupted run is resumed; texts that were encoded before by the same model are not encoded again.
@@ -113,7 +114,9 @@ def encode_citing_sentences(index: Path, on_progress: Progress) -> CitingManifes
     with making_folder(index, NAME) as folder:
         papers = Vectors(index / DENSE)
         made = papers.manifest
-        encoder = Encoder.open(made.model, backend=made.backend, max_tokens=made.max_tokens)
+        options = DenseOptions(made.model, max_tokens=made.max_tokens, backend=made.backend)
+        encoding = Encoding(options, parallelism=parallelism)
+        encoder = encoding.encoder
         fingerprint = Manifest.read(index).fingerprint
         plan = {
             "store": fingerprint,
@@ -127,7 +130,7 @@ def encode_citing_sentences(index: Path, on_progress: Progress) -> CitingManifes
             encode_papers(
                 folder,
                 lambda after: _pairs(store, after),
-                TextEncoder(encoder),
+                encoding,
                 _previous(index / NAME, encoder),
                 counts.citances,
                 journal,
@@ -149,7 +152,7 @@ def encode_citing_sentences(index: Path, on_progress: Progress) -> CitingManifes
         return manifest
 
 
-def _previous(folder: Path, encoder: Encoder) -> CitingVectors | None:
+def _previous(folder: Path, encoder: PaperEncoder) -> CitingVectors | None:
     """Vectors to take over from; None if there are none of the same model."""
     try:
         old = CitingVectors(folder)

@@ -100,7 +100,7 @@ def test_results_come_in_the_order_of_the_shards(bench: Bench, workers: int | No
         assert result.counts == {"characters": len(shard.read_text())}
         assert result.path.parent == bench.results
     assert bench.calls() == [1] * SHARDS
-    assert not list(bench.results.glob("*.partial"))
+    assert not list(bench.results.glob(".*.writing"))
 
 
 def test_no_shards_give_no_results(bench: Bench) -> None:
@@ -260,7 +260,7 @@ def test_a_process_that_is_killed_is_an_error_and_the_next_call_goes_on(bench: B
     results = bench.run(2)
     assert [result.path.read_text() for result in results] == [shard.read_text().upper() for shard in bench.shards]
     assert bench.calls() == [0, 0, 0, 1]
-    assert not list(bench.results.glob("*.partial"))
+    assert not list(bench.results.glob(".*.writing"))
 
 
 def test_ctrl_c_does_not_wait_for_the_shards_at_work(bench: Bench) -> None:

@@ -1,0 +1,96 @@
+"""Files at addresses, such as s3://bucket/papers: used like paths, through fsspec.
+
+`UPath` of universal-pathlib has the methods of `Path`, so what reads and writes files by these methods needs no second
+form. Credentials come from the environment, as fsspec's packages look for them.
+"""
+
+import contextlib
+import os
+import re
+import urllib.parse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from citerec.errors import InputError, ServiceError, SourceError
+
+_CLIENTS = ("botocore", "aiobotocore", "aiohttp", "google", "gcsfs", "azure", "requests")
+"""Packages whose errors are not OSErrors."""
+_PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
+# What other machines write must be seen at once: no lists of folders are kept. Dozens of results are read at once.
+_OPTIONS: dict[str, Any] = {"use_listings_cache": False, "default_block_size": 8 << 20}
+
+
+def path_of(given: str | os.PathLike[str]) -> Path:
+    """A path on this machine, or a file or folder at an address, which is used like a path. `file://` is a path.
+
+    Raises:
+        InputError: The package for such addresses is not installed, or nobody knows them.
+    """
+    text = given if isinstance(given, str) else ""
+    scheme, is_given, rest = text.partition("://")
+    if not is_given:
+        return cast("Path", given) if is_address(given) else Path(given)
+    if _PASSWORD.match(text, len(scheme)):
+        raise InputError(
+            f"an address {scheme}:// holds a password", "Give it in the environment instead: addresses are printed."
+        )
+    if scheme == "file":
+        return Path(urllib.parse.unquote(rest))
+    try:
+        from upath import UPath
+
+        found = UPath(text, **_OPTIONS)
+        found.fs  # noqa: B018 - this imports the package for it
+    except ImportError as error:
+        ours = error.name == "upath" or scheme == "s3"
+        needed = "pip install 'citerec[addresses]'" if ours else f"{error}."
+        raise InputError(f"{given}: the package for {scheme}:// is not installed", needed) from error
+    except ValueError as error:
+        raise InputError(f"{given}: there are no addresses {scheme}://", "Try s3://, gs:// or a path.") from error
+    return cast("Path", found)
+
+
+def is_address(path: object) -> bool:
+    """Whether this is a file or a folder at an address, and not on a disk of this machine."""
+    return not isinstance(path, str | Path) and hasattr(path, "storage_options")
+
+
+def expanded(paths: Sequence[Path]) -> list[Path]:
+    """The paths, with the files in place of an address with `*`; a shell does so for paths of the machine.
+
+    Raises:
+        SourceError: No file has such an address.
+        ServiceError: The service cannot be reached, or refuses.
+    """
+    return [file for path in paths for file in (_files_like(path) if is_address(path) else [path])]
+
+
+def _files_like(address: Path) -> list[Path]:
+    system: Any = address
+    try:
+        with client_failures():
+            if "*" not in str(address):
+                address.exists()
+                return [address]
+            found = sorted(map(system.fs.unstrip_protocol, system.fs.glob(system.path)))
+    except OSError as error:
+        raise ServiceError(
+            f"cannot reach {address}: {error.strerror or error}",
+            "Are the credentials in the environment (AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL, …)?",
+        ) from error
+    if not found:
+        raise SourceError(f"there is nothing at {address}", "Check the address: * stands for a part of a name.")
+    return list(map(path_of, found))
+
+
+@contextlib.contextmanager
+def client_failures() -> Iterator[None]:
+    """Turns the errors of clients of storage services into OSErrors, which readers and writers expect."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) or type(error).__module__.partition(".")[0] not in _CLIENTS:
+            raise
+        line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise OSError(_PASSWORD.sub("://…@", line)) from error

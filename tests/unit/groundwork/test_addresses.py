@@ -1,0 +1,178 @@
+"""Files at addresses: found, read and written like paths, on a real server of S3's protocol."""
+
+import gzip
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from citerec.corpus.json_lines import raw_lines
+from citerec.corpus.sources import READERS, find_shards
+from citerec.errors import InputError, ServiceError, SourceError
+from citerec.groundwork.addresses import client_failures, expanded, is_address, path_of
+from citerec.groundwork.hashing import identity
+from citerec.groundwork.resume import Step, run_stage
+from citerec.groundwork.writing import write_json, writing_file
+from citerec.records import Paper
+
+PAPER = b'{"paper_id": "1", "title": "A title", "authors": [], "year": 2001}\n'
+
+
+def upper(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+    lines = [line for _, line, _ in raw_lines(shard)]
+    out.write_bytes(b"".join(lines).upper())
+    return {"lines": len(lines)}
+
+
+def filled(address: str) -> Path:
+    """A folder with two shards, one of them compressed."""
+    folder = path_of(address)
+    (folder / "a.jsonl").write_bytes(b"one\ntwo\n")
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress(b"three\n", mtime=0))
+    return folder
+
+
+def test_paths_stay_paths(tmp_path: Path) -> None:
+    assert path_of("a/b") == Path("a/b")
+    assert path_of(tmp_path) == tmp_path
+    assert path_of(f"file://{tmp_path}/a%20b") == tmp_path / "a b"
+    assert not any(map(is_address, ("s3://x/y", tmp_path, path_of("a"))))
+    assert expanded([Path("a*b")]) == [Path("a*b")]
+
+
+def test_addresses_are_used_like_paths(s3: str) -> None:
+    folder = filled(f"{s3}/like")
+    assert is_address(folder) and str(folder) == f"{s3}/like"
+    assert path_of(folder) is folder
+    found = expanded([path_of(f"{s3}/like/*.gz"), folder])
+    assert list(map(str, found)) == [f"{s3}/like/b.jsonl.gz", f"{s3}/like"]
+    assert [line for _, line, _ in raw_lines(folder / "b.jsonl.gz")] == [b"three\n"]
+    with pytest.raises(SourceError, match=r"there is nothing at s3://citerec/like/\*.bib"):
+        expanded([path_of(f"{s3}/like/*.bib")])
+    with pytest.raises(SourceError, match=r"cannot read s3://citerec/like/c"):
+        list(raw_lines(folder / "c"))
+
+
+def test_shards_of_papers_are_found(s3: str) -> None:
+    for name in ("papers/p2.jsonl", "papers/p1.jsonl", "papers/.hidden", "abstracts/a.jsonl"):
+        path_of(f"{s3}/found/{name}").write_bytes(PAPER)
+    shards = find_shards([path_of(f"{s3}/found")])
+    assert [(str(shard.path).removeprefix(s3), shard.format) for shard in shards] == [
+        ("/found/papers/p1.jsonl", "s2ag-papers"),
+        ("/found/papers/p2.jsonl", "s2ag-papers"),
+        ("/found/abstracts/a.jsonl", "s2ag-abstracts"),
+    ]
+    assert [shard.format for shard in find_shards([path_of(f"{s3}/found/papers/p*.jsonl")])] == ["jsonl", "jsonl"]
+    with pytest.raises(SourceError, match=r"s3://citerec/missing does not exist"):
+        find_shards([path_of(f"{s3}/missing")])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.bib", "@article{one, title = {A title}, author = {Ann Other}, year = 2001}"),
+        ("a.ris", "TY  - JOUR\nTI  - A title\nAU  - Other, Ann\nPY  - 2001\nER  - \n"),
+        ("a.csv", "paper_id,title,year\n1,A title,2001\n"),
+        ("a.json", '[{"id": "one", "type": "article-journal", "title": "A title"}]'),
+        ("a.jsonl", PAPER.decode()),
+    ],
+)
+def test_every_format_is_read_at_an_address(name: str, text: str, s3: str, tmp_path: Path) -> None:
+    places = [tmp_path / name, path_of(f"{s3}/formats/{name}")]
+    for place in places:
+        place.write_bytes(text.encode())
+    here, there = (
+        [(shard.format, line) for shard in find_shards([place]) for line in READERS[shard.format](shard.path)]
+        for place in places
+    )
+    assert [line.record for _, line in here if isinstance(line.record, Paper)]
+    assert [(form, line.number, line.record) for form, line in here] == [
+        (form, line.number, line.record) for form, line in there
+    ]
+
+
+def test_the_identity_of_a_file_changes_with_its_content(s3: str) -> None:
+    """Within a second and with the same size too: times at addresses are of whole seconds."""
+    path = path_of(f"{s3}/identity")
+    path.write_bytes(b"one")
+    before = identity(path)
+    assert before == identity(path) and before[:2] == [f"{s3}/identity", 3]
+    path.write_bytes(b"two")
+    assert identity(path) != before
+
+
+def test_files_are_written_whole_or_not_at_all(s3: str) -> None:
+    path = path_of(f"{s3}/whole.json")
+    write_json(path, [1])
+    with pytest.raises(ZeroDivisionError), writing_file(path) as partial:
+        partial.write_bytes(b"half")
+        raise ZeroDivisionError
+    assert path.read_bytes() == b"[1]"
+
+
+def test_results_at_addresses_are_used_again(s3: str, tmp_path: Path) -> None:
+    folder, work = filled(f"{s3}/stage"), path_of(f"{s3}/stage-work")
+    shards, step = [folder / "a.jsonl", folder / "b.jsonl.gz"], Step(upper, 1)
+    done: list[float] = []
+
+    def run() -> list[bytes]:
+        done.clear()
+        results = run_stage(work, shards, step, {}, workers=1, on_progress=lambda now, _: done.append(now))
+        return [result.path.read_bytes() for result in results]
+
+    assert run() == [b"ONE\nTWO\n", b"THREE\n"] and len(done) == 3
+    assert run() == [b"ONE\nTWO\n", b"THREE\n"] and len(done) == 1
+    shards[0].write_bytes(b"six\nten\n")  # as long as before
+    assert run() == [b"SIX\nTEN\n", b"THREE\n"] and len(done) == 2
+    next(path for path in work.iterdir() if path.suffix != ".json").write_bytes(b"damaged")
+    run()
+    assert run() == [b"SIX\nTEN\n", b"THREE\n"]
+
+
+def test_nobody_answers(silent_port: int, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import s3fs
+
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent_port}")
+    monkeypatch.setattr(s3fs.S3FileSystem, "retries", 1)
+    s3fs.S3FileSystem.clear_instance_cache()
+    began = time.monotonic()
+    try:
+        with pytest.raises(ServiceError, match=r"cannot reach s3://citerec/x: .*Are the credentials") as raised:
+            expanded([path_of(f"{s3}/x")])
+    finally:
+        s3fs.S3FileSystem.clear_instance_cache()
+    assert "for-tests" not in str(raised.value)
+    assert time.monotonic() - began < 30
+
+
+def test_other_errors_stay_as_they_are() -> None:
+    with pytest.raises(ZeroDivisionError), client_failures():
+        raise ZeroDivisionError
+
+
+def test_passwords_in_errors_of_clients_are_left_out() -> None:
+    from botocore.exceptions import EndpointConnectionError
+
+    with pytest.raises(OSError, match=r'URL: "http://…@host/x"$'), client_failures():
+        raise EndpointConnectionError(endpoint_url="http://me:secret@host/x")
+
+
+@pytest.mark.parametrize(
+    ("address", "missing", "message"),
+    [
+        ("s3://b/k", "upath", r"s3://b/k: the package for s3:// is not installed. pip install 'citerec\[addresses\]'"),
+        ("gs://b/k", "gcsfs", "gs://b/k: the package for gs:// is not installed. .*gcsfs"),
+        ("ftp://me:secret@host/k", None, "^an address ftp:// holds a password. Give it in the environment"),
+        ("none://b/k", None, "there are no addresses none://. Try s3://, gs:// or a path"),
+    ],
+)
+def test_addresses_that_cannot_be_used(
+    address: str, missing: str | None, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if missing:
+        monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(InputError, match=message):
+        path_of(address)
