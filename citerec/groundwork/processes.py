@@ -13,7 +13,7 @@ import pickle
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -137,15 +137,19 @@ class Workers:
 
 
 def outcomes_of(
-    work: Callable[[Item], Iterable[Outcome]], items: Sequence[Item], workers: int | None
+    work: Callable[[Item], Iterable[Outcome]], items: Iterable[Item], workers: int | None
 ) -> Generator[tuple[int, Outcome]]:
     """As `Workers.outcomes`; None for as many processes as processors. If 1 is enough, works in this process.
+
+    The next item is asked for when a process is free.
 
     Raises:
         ProcessDiedError: A process died.
         Exception: Whatever the work raises.
     """
-    wanted = min(workers or available_processors(), len(items))
+    wanted = workers or available_processors()
+    if isinstance(items, Sized):
+        wanted = min(wanted, len(items))
     if wanted <= 1:
         yield from ((number, outcome) for number, item in enumerate(items) for outcome in work(item))
         return
