@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.ledger import Ledger, ShardCounts, ledger_of
 from citerec.corpus.leases import Leases, leases_of, other_shards
+from citerec.corpus.ledger import Ledger, ShardCounts, ledger_of
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, place_of
 from citerec.errors import BuildError

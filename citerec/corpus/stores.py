@@ -24,10 +24,11 @@ _ADDRESS = re.compile(
     r"(?:\?[^@#]*)?"
 )
 _UNREADABLE = "mongodb://…"
-# Options that hold no secret, in lower case: with them an index finds its store again.
-_KEPT_OPTIONS = frozenset(
-    "authmechanism authsource directconnection loadbalanced maxstalenessseconds readpreference readpreferencetags "
-    "replicaset tls tlscafile tlscertificatekeyfile".split()
+# Options that hold no secret: with them an index finds its store again.
+_KEPT_OPTIONS = re.compile(
+    "authMechanism|authSource|directConnection|loadBalanced|maxStalenessSeconds|readPreference|readPreferenceTags|"
+    "replicaSet|tls|tlsCAFile|tlsCertificateKeyFile",
+    re.IGNORECASE,
 )
 
 
@@ -45,11 +46,9 @@ def name_of(where: str | Path) -> str:
 
 
 def address_of(uri: str) -> str:
-    """The address of a MongoDB database as an index keeps it: without user and password, with options that are no secret."""
-    options = (
-        option for option in uri.partition("?")[2].split("&") if option.partition("=")[0].lower() in _KEPT_OPTIONS
-    )
-    kept = "&".join(options)
+    """The address of a MongoDB database as an index keeps it: no user, no password, no option that may be secret."""
+    options = uri.partition("?")[2].split("&")
+    kept = "&".join(option for option in options if _KEPT_OPTIONS.fullmatch(option.partition("=")[0]))
     return name_of(uri) + (f"?{kept}" if kept else "")
 
 

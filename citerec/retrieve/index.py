@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from citerec.corpus import stores
 from citerec.corpus.ids_file import read_removed
@@ -42,6 +43,8 @@ from citerec.retrieve.staging import open_store as open_store
 from citerec.retrieve.staging import recover as recover
 from citerec.retrieve.update import Changes, begin, changed_counts, changed_fingerprint, unread_shards
 
+Store = TypeVar("Store", bound=PaperStore)
+
 _ENCODED = ".encoded"
 _LOOKED_UP = 1000
 
@@ -55,8 +58,8 @@ class BuildOptions:
         citances: Files of contexts whose sentences become citances of the papers they cite.
         abstract_field: Whether abstracts are a field of their own too, so that `lucene.weights.abstract` can be used.
             An index that is added to keeps what it has.
-        store: Address of the MongoDB database that keeps the records, `mongodb://HOST/DATABASE`; by default a file in the
-            index. Only for a build.
+        store: Address of the MongoDB database that keeps the records, `mongodb://HOST/DATABASE`; by default a file in
+            the index does. Only for a build.
         dense: How to make vectors beside the Lucene index. If None, a build makes none, and papers added to an index
             with vectors are encoded as the rest was, or by the model that the given vectors are from.
     """
@@ -175,7 +178,7 @@ def _changeable(index: Path) -> Manifest:
     manifest = Manifest.read(index)
     if manifest.store:
         raise InputError(
-            f"the records of {index} are in {name_of(manifest.store)}, and only an index that keeps them itself can be changed",
+            f"{index} keeps its records in {name_of(manifest.store)}: such an index cannot be changed",
             f"Build it again, into another database: citerec index build … --store mongodb://HOST/NEW --out {index}",
         )
     return manifest
@@ -248,7 +251,7 @@ def _fill(
 ) -> Manifest:
     """Fills the folder of a new index."""
     staging = journal.folder
-    with _working(staging, options.store) as store:
+    with _working(stores.open_store(options.store) if options.store else working_store(staging)) as store:
         ingest(shards, store, first=1, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
         counts = _checked(store.counts())
         with _beside(store) as pool:
@@ -286,7 +289,7 @@ def _bring_up_to_date(
 ) -> Manifest:
     """Adds shards to the copy of an index in a folder: only what they change is written."""
     staging, first, old = journal.folder, int(journal.get("first_shard")), Manifest.read(index)
-    with contextlib.closing(working_store(staging)) as store, contextlib.closing(open_file(index)) as before:
+    with _working(working_store(staging)) as store, contextlib.closing(open_file(index)) as before:
         ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
         changes = Changes.between(before, store, place_of(first))
         counts = _checked(changed_counts(old, before, store, changes.all))
@@ -311,9 +314,8 @@ def _bring_up_to_date(
 
 
 @contextlib.contextmanager
-def _working(staging: Path, address: str | None) -> Iterator[PaperStore]:
-    """The store of an index that is being made: a file there, or a database elsewhere."""
-    store = stores.open_store(address) if address else working_store(staging)
+def _working(store: Store) -> Iterator[Store]:
+    """Closes the store of an index that is being made."""
     try:
         yield store
     finally:
