@@ -1,6 +1,6 @@
 """How several processes fill one MongoDB database at once, and that no record is lost when one of them is killed.
 
-    python benchmarks/mongo_writers.py ../shared/data/arxiv [--writers 1 2 4] [--records 50000] [--uri mongodb://HOST]
+    python benchmarks/mongo_writers.py ../shared/data/arxiv [--writers 1 2 4] [--records 4000] [--uri mongodb://HOST]
 
 The first papers of the sources are cut into shards. For each number of writers, as many processes begin at the same
 moment to read them into a new database, each with one process for reading; then the same again, while one of the
@@ -107,7 +107,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sources", nargs="+", type=Path)
     parser.add_argument("--writers", nargs="+", type=int, default=[1, 2, 4])
-    parser.add_argument("--records", type=int, default=50_000)
+    parser.add_argument("--records", type=int, default=4_000)
     parser.add_argument("--uri")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="citerec-") as temporary, server(options.uri, Path(temporary)) as uri:
