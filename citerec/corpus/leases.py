@@ -129,9 +129,13 @@ class _MongoLeases:
             self._database.change(_COLLECTION, {"owner": self._owner}, owner=None, until=0)
 
     def offer(self, sources: Mapping[str, str]) -> None:
+        self._refuse_others(sources)  # first: what is refused leaves nothing behind
         self._make(sources)
+        self._refuse_others(sources)  # of a process that began at the same moment
+
+    def _refuse_others(self, sources: Mapping[str, str]) -> None:
         found = self._database.sorted(_COLLECTION, {"source": {"$ne": None}}, "source")
-        if {fields["_id"]: fields["source"] for fields in found} != sources:
+        if any(sources.get(fields["_id"]) != fields["source"] for fields in found):
             raise other_shards(self._database.name)
 
     def _make(self, sources: Mapping[str, str | None]) -> None:

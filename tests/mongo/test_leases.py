@@ -217,13 +217,22 @@ def test_one_waits_for_the_other(opened: Callable[[], PaperStore], monkeypatch: 
     assert order == ["first", "second"]
 
 
-def test_other_shards_are_refused(opened: Callable[[], PaperStore], shards: list[Shard], tmp_path: Path) -> None:
+def test_other_shards_are_refused(opened: Callable[[], PaperStore], shards: list[Shard]) -> None:
     with leases_of(opened()) as leases:  # of a process that has not finished a shard
         leases.offer({"shard 1": "jsonl 00.jsonl 1"})
     store = opened()
     with pytest.raises(InputError, match=r"holds papers of other shards\. Give the address of an empty database"):
         read_here(store, shards)
     assert store.counts().papers == 0
+
+
+def test_what_is_refused_changes_nothing(opened: Callable[[], PaperStore], shards: list[Shard]) -> None:
+    store = read_here(opened(), shards[:-2])
+    for others in (shards[1:], [*shards[1:-2], shards[0], shards[-1]], shards[:-3]):
+        with pytest.raises(InputError, match="other shards"):
+            read_here(store, others)
+    assert same(read_here(store, shards[:-2]), shards[:-2])
+    assert same(read_here(store, shards), shards)  # what comes after the shards that are read is added
 
 
 def test_shards_of_an_earlier_version_are_known(opened: Callable[[], PaperStore], shards: list[Shard]) -> None:

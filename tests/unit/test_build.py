@@ -667,8 +667,8 @@ def test_two_builds_at_once_in_one_database(built: Built, bench: Bench, nx_serve
     """They read the papers together, and take turns with the collections of the builder."""
     address, given = f"{nx_server}/citerec_at_once", sources(bench.release, "s2orc_v2")
     with ThreadPoolExecutor(2) as pool:
-        both = list(pool.map(lambda name: build(tmp_path / name / "mine", given, store=address), "ab"))
-    assert [digests(made.path) for made in both] == [digests(built.path)] * 2
+        both = [pool.submit(bench.build, store=address), pool.submit(build, tmp_path / "mine", given, store=address)]
+    assert [digests(made.result().path) for made in both] == [digests(built.path)] * 2
 
 
 def write_papers(folder: Path) -> Path:
