@@ -111,6 +111,12 @@ def index() -> None:
     help="Index abstracts as a field of their own too, so that lucene.weights.abstract can weight them. Lucene then "
     "takes half as much time again.",
 )
+@click.option(
+    "--store",
+    metavar="ADDRESS",
+    help="Keep the records in a MongoDB database, mongodb://HOST/DATABASE, not in a file of the index. Several builds "
+    "from the same sources can fill it at once.",
+)
 @one_of(
     "--engine",
     ["lucene", "faiss"],

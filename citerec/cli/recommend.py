@@ -126,7 +126,7 @@ def recommend(
     filters = filters_of(options)
     index, name, recipe = choose(index_path, system, assignments)
     refuse_without("--index", index, *_OF_AN_INDEX)
-    recommender = Recommender.open(index, recipe)
+    recommender = click.get_current_context().with_resource(Recommender.open(index, recipe))
     if index and options["min_confidence"] is not None and recommender.calibration is None:
         from citerec.confidence import not_calibrated
 

@@ -180,6 +180,8 @@ def show_description(description: "Description") -> None:
     facts["analyzer"] = f"{manifest.analyzer} (Lucene {manifest.lucene}, citerec {manifest.citerec})"
     facts["abstract"] = "a field of its own too" if manifest.abstract_field else "searched with the title"
     facts["default settings"] = ", ".join(f"{key} {default}" for key, (default, _) in all_settings().items())
+    if manifest.store:
+        facts["store"] = manifest.store
     facts["fingerprint"] = manifest.fingerprint
     show(console, Table(left("", ""), list(facts.items()), headed=False))
     if description.years:

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.leases import Leases, leases_of, other_shards
 from citerec.corpus.ledger import Ledger, ShardCounts, ledger_of
 from citerec.corpus.sources import READERS, Shard
 from citerec.corpus.store import NumberedRecord, PaperStore, place_of
@@ -45,6 +46,9 @@ def ingest(
 ) -> None:
     """Reads shards into a store, and applies their deletions. Shards that are already finished are skipped.
 
+    Several processes may do this at once with the same shards and the same MongoDB database, on one machine or on
+    several: they share the shards (leases.py), and each returns when all of them are read.
+
     Args:
         shards: The shards to read, in order: later records win over earlier ones.
         store: The store to write to.
@@ -56,41 +60,119 @@ def ingest(
     Raises:
         SourceError: A shard cannot be opened, or its gzip stream is broken.
         BuildError: Too many of the records are bad.
+        InputError: The store holds records of other shards.
+        StoreError: The store failed, or did not answer for so long that another process may have taken over.
     """
-    ledger = ledger_of(store)
-    finished = ledger.finished_shards(first)
-    todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
-    sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
-    done = {number: sizes[number] if number in finished else 0 for number in sizes}
-    tally = {number: counts for number, counts in finished.items() if number in sizes}
-    if isinstance(workers, int | None) and sum(sizes[number] for number, _ in todo) < _SMALL_BYTES:
-        workers = 1
-    reading = outcomes_of(functools.partial(_batches, encode=store.encode), todo, workers)
-    unwritten: list[Any] = []
-    with contextlib.closing(reading) as batches:
-        for _, batch in batches:
-            unwritten.append(batch.encoded)
-            if batch.finished or len(unwritten) == _TOGETHER:
-                store.write(*unwritten)
-                unwritten.clear()
-            shard = shards[batch.shard - first]
-            before = tally.get(batch.shard) or ShardCounts(str(shard.path), shard.format, sizes[batch.shard], 0, 0, 0)
-            tally[batch.shard] = replace(
-                before,
-                read=before.read + batch.read,
-                bad=before.bad + len(batch.bad),
-                without_context=before.without_context + batch.without_context,
-                papers=before.papers + batch.papers,
+    reading = _Reading(shards, store, first, max_bad, on_progress)
+    with leases_of(store) as leases:
+        leases.offer({_lease(number): _source(shard) for number, shard in enumerate(shards, first)})
+        while todo := reading.unfinished():
+            small = sum(reading.sizes[number] for number, _ in todo) < _SMALL_BYTES
+            if not reading.read(todo, leases, 1 if small and isinstance(workers, int | None) else workers):
+                leases.pause()  # other processes read what is left
+        reading.stop_if_mostly_bad(share_read=None)
+        # After all shards of all processes: a deletion may be of a record in any of them.
+        with leases.alone("deletions", reading.tell):
+            store.apply_deletions()
+
+
+def _lease(number: int) -> str:
+    return f"shard {number}"
+
+
+def _source(shard: Shard) -> str:
+    """What tells a shard from those of other sources; without its folder, which may have another name elsewhere."""
+    return f"{shard.format} {shard.path.name} {shard.path.stat().st_size}"
+
+
+class _Reading:
+    """The reading of some shards into a store; other processes may read some of them."""
+
+    def __init__(
+        self, shards: list[Shard], store: PaperStore, first: int, max_bad: float, on_progress: Progress
+    ) -> None:
+        self._shards = dict(enumerate(shards, first))
+        self._store, self._ledger = store, ledger_of(store)
+        self._first, self._max_bad, self._on_progress = first, max_bad, on_progress
+        self.sizes = {number: shard.path.stat().st_size for number, shard in self._shards.items()}
+        self._done = dict.fromkeys(self.sizes, 0)
+        self._tally: dict[int, ShardCounts] = {}
+
+    def unfinished(self) -> list[tuple[int, Shard]]:
+        """The shards that no process has finished yet, with their numbers."""
+        finished = self._ledger.finished_shards(self._first)
+        for number, counts in finished.items():
+            shard = self._shards.get(number)
+            if not shard or (Path(counts.path).name, counts.bytes) != (shard.path.name, self.sizes[number]):
+                raise other_shards(self._store.database.name)
+        self._tally = finished
+        self._done |= {number: self.sizes[number] for number in finished}
+        return [(number, shard) for number, shard in self._shards.items() if number not in finished]
+
+    def read(self, todo: list[tuple[int, Shard]], leases: Leases, workers: Parallelism) -> bool:
+        """Reads those shards whose leases can be had; whether there were any."""
+        tasks = (task for task in todo if self._is_free(task[0], leases)) if leases.shared else todo
+        unwritten: list[Any] = []
+        reading = outcomes_of(functools.partial(_batches, encode=self._store.encode), tasks, workers)
+        some = False
+        with contextlib.closing(reading) as batches:
+            for _, batch in batches:
+                some = True
+                unwritten.append(batch.encoded)
+                if batch.finished or len(unwritten) == _TOGETHER:
+                    leases.check()
+                    self._store.write(*unwritten)
+                    unwritten.clear()
+                self._note(batch)
+                if batch.finished:
+                    leases.give_back(_lease(batch.shard))
+                self.stop_if_mostly_bad(share_read=sum(self._done.values()) / max(1, sum(self.sizes.values())))
+                self.tell()
+        return some
+
+    def tell(self) -> None:
+        """Tells how much was read, here and by other processes."""
+        self._on_progress("reading", sum(self._done.values()), sum(self.sizes.values()))
+
+    def _is_free(self, number: int, leases: Leases) -> bool:
+        """Takes the lease of a shard; False if another process has it, or has finished the shard meanwhile."""
+        if not leases.take(_lease(number)):
+            return False
+        if not self._ledger.finished_shards(number, number):
+            return True
+        leases.give_back(_lease(number))
+        return False
+
+    def _note(self, batch: _Batch) -> None:
+        number, shard, size = batch.shard, self._shards[batch.shard], self.sizes[batch.shard]
+        before = self._tally.get(number) or ShardCounts(str(shard.path), shard.format, size, 0, 0, 0)
+        self._tally[number] = replace(
+            before,
+            read=before.read + batch.read,
+            bad=before.bad + len(batch.bad),
+            without_context=before.without_context + batch.without_context,
+            papers=before.papers + batch.papers,
+        )
+        if batch.bad:
+            self._ledger.set_aside(number, batch.bad)
+        if batch.finished:
+            self._ledger.finish_shard(number, self._tally[number])
+        self._done[number] = size if batch.finished else batch.bytes_read
+
+    def stop_if_mostly_bad(self, *, share_read: float | None) -> None:
+        """Raises an error at the end, or as soon as there are more bad records than a corpus of this size may have."""
+        bad = sum(counts.bad for counts in self._tally.values())
+        total = bad + sum(counts.read for counts in self._tally.values())
+        if share_read is not None and (not share_read or total < _SOON):  # nothing is read of an empty first shard
+            return
+        whole = total / share_read if share_read else None
+        if fault := too_many_bad("records", bad, total, self._max_bad, whole=whole):
+            worst = min(number for number, counts in self._tally.items() if counts.bad)
+            first = self._ledger.first_bad(worst)
+            assert first, "a shard is counted as bad after its bad records were set aside"
+            raise BuildError(
+                f"{fault}; the first is {self._tally[worst].path}, line {first.line}: {first.reason}", REMEDY
             )
-            if batch.bad:
-                ledger.set_aside(batch.shard, batch.bad)
-            if batch.finished:
-                ledger.finish_shard(batch.shard, tally[batch.shard])
-            done[batch.shard] = sizes[batch.shard] if batch.finished else batch.bytes_read
-            _stop_if_mostly_bad(ledger, tally, max_bad, share_read=sum(done.values()) / max(1, sum(sizes.values())))
-            on_progress("reading", sum(done.values()), sum(sizes.values()))
-    _stop_if_mostly_bad(ledger, tally, max_bad, share_read=None)
-    store.apply_deletions()
 
 
 def write_quarantine(ledger: Ledger, path: Path) -> int:
@@ -106,22 +188,6 @@ def write_quarantine(ledger: Ledger, path: Path) -> int:
     if not count:
         path.unlink()
     return count
-
-
-def _stop_if_mostly_bad(
-    ledger: Ledger, tally: dict[int, ShardCounts], max_bad: float, *, share_read: float | None
-) -> None:
-    """Raises an error at the end, or as soon as there are more bad records than a corpus of this size may have."""
-    bad = sum(counts.bad for counts in tally.values())
-    total = bad + sum(counts.read for counts in tally.values())
-    if share_read is not None and (not share_read or total < _SOON):  # nothing is read of an empty first shard
-        return
-    whole = total / share_read if share_read else None
-    if fault := too_many_bad("records", bad, total, max_bad, whole=whole):
-        worst = min(number for number, counts in tally.items() if counts.bad)
-        first = ledger.first_bad(worst)
-        assert first, "a shard is counted as bad after its bad records were set aside"
-        raise BuildError(f"{fault}; the first is {tally[worst].path}, line {first.line}: {first.reason}", REMEDY)
 
 
 def _batches(task: tuple[int, Shard], encode: Callable[[Sequence[NumberedRecord]], Any]) -> Iterator[_Batch]:

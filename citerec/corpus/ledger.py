@@ -43,8 +43,8 @@ class Quarantined(NamedTuple):
 class Ledger(Protocol):
     """What is known of the shards of a store."""
 
-    def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
-        """Counts of the shards that were read completely, by number, in order, from a number on."""
+    def finished_shards(self, first: int = 1, last: int | None = None) -> dict[int, ShardCounts]:
+        """Counts of the shards that were read completely, by number, in order, from a number on, up to another."""
 
     def next_shard(self) -> int:
         """The number of the next shard to be read, from 1."""
@@ -87,8 +87,9 @@ class _SqliteLedger:
             for table in ("shards", "quarantine"):
                 database.view(table, f"SELECT * FROM base.{table} UNION ALL SELECT * FROM main.{table}")
 
-    def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
-        rows = self._database.all("SELECT * FROM shards WHERE number >= ? ORDER BY number", (first,))
+    def finished_shards(self, first: int = 1, last: int | None = None) -> dict[int, ShardCounts]:
+        within = "number >= ?1 AND (?2 IS NULL OR number <= ?2)"
+        rows = self._database.all(f"SELECT * FROM shards WHERE {within} ORDER BY number", (first, last))
         return {number: ShardCounts(*counts) for number, *counts in rows}
 
     def next_shard(self) -> int:
@@ -117,8 +118,9 @@ class _MongoLedger:
     def __init__(self, database: "MongoDatabase") -> None:
         self._database = database
 
-    def finished_shards(self, first: int = 1) -> dict[int, ShardCounts]:
-        found = self._database.sorted("shards", {"_id": {"$gte": first}})
+    def finished_shards(self, first: int = 1, last: int | None = None) -> dict[int, ShardCounts]:
+        within = {"$gte": first} if last is None else {"$gte": first, "$lte": last}
+        found = self._database.sorted("shards", {"_id": within})
         return {fields.pop("_id"): ShardCounts(**fields) for fields in found}
 
     def next_shard(self) -> int:

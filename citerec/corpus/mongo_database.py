@@ -8,14 +8,16 @@ import contextlib
 import itertools
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pymongo
 from bson import encode
 from bson.errors import InvalidDocument
 from bson.raw_bson import RawBSONDocument
-from pymongo import DeleteMany, MongoClient, ReplaceOne
+from pymongo import DeleteMany, InsertOne, MongoClient, ReadPreference, ReplaceOne
 from pymongo.errors import BulkWriteError, ConnectionFailure, OperationFailure, PyMongoError
+from pymongo.write_concern import WriteConcern
 
 from citerec.corpus.store import StoreError
 from citerec.errors import InputError
@@ -40,19 +42,24 @@ class MongoDatabase:
         uri: Connection string with the name of the database in its path.
         name: Its name in messages, without user and password.
         credentials: `username` and `password`, if the URI has none.
+        read_only: Whether reads go where the read preference of the URI says. Who writes reads from the primary:
+            a secondary may not have yet what was written.
 
     Raises:
         InputError: No server answers, or it refuses this user.
     """
 
-    def __init__(self, uri: str, *, name: str, credentials: Mapping[str, Any]) -> None:
-        self._name = name
+    def __init__(self, uri: str, *, name: str, credentials: Mapping[str, Any], read_only: bool = False) -> None:
+        self.name = name
         self._client = _client(uri, name, credentials)
         try:
             # Short here only: later, a replica set may need half a minute to choose a new primary.
             with self._failures(opening=True), pymongo.timeout(_PATIENCE_SECONDS):
                 self._client.admin.command("ping")
-            self._database = self._client.get_default_database()
+            primary = None if read_only else ReadPreference.PRIMARY
+            # A write that only one server has is lost with it, and the ledger would still count it as done.
+            concern = self._client.write_concern if self._client.write_concern.document else WriteConcern("majority")
+            self._database = self._client.get_default_database(read_preference=primary, write_concern=concern)
         except BaseException:
             self._client.close()
             raise
@@ -111,19 +118,52 @@ class MongoDatabase:
         inserts, and the id is taken: that document is left out. (An update pipeline would not need this error, but
         nx-27017, on which the tests run, does not support one.)
         """
-        operations: list[ReplaceOne[Fields]] = [
-            ReplaceOne(only, RawBSONDocument(bson), upsert=True) for only, bson in documents
-        ]
-        if not operations:
+        given = list(documents)
+        if not given:
             return
         with self._failures():
             try:
-                self._database[collection].bulk_write(operations, ordered=False)
+                self._put(collection, given, upsert=True)
             except BulkWriteError as error:
                 errors = error.details["writeErrors"]
                 expected = later and errors and all(each["code"] == _DUPLICATE_KEY for each in errors)
                 if not expected or error.details["writeConcernErrors"]:
                     raise
+                # Another process may have inserted the id a moment ago: an earlier document, which has to go. Now
+                # that the document is there, the filter alone decides.
+                self._put(collection, [given[each["index"]] for each in errors], upsert=False)
+
+    def _put(self, collection: str, documents: list[tuple[Mapping[str, Any], bytes]], *, upsert: bool) -> None:
+        operations: list[ReplaceOne[Fields]] = [
+            ReplaceOne(only, RawBSONDocument(bson), upsert=upsert) for only, bson in documents
+        ]
+        self._database[collection].bulk_write(operations, ordered=False)
+
+    def insert_new(self, collection: str, documents: Iterable[Fields]) -> None:
+        """Puts those documents whose `_id` no document has."""
+        operations = [InsertOne(fields) for fields in documents]
+        with self._failures():
+            try:
+                self._database[collection].bulk_write(operations, ordered=False)
+            except BulkWriteError as error:
+                if any(each["code"] != _DUPLICATE_KEY for each in error.details["writeErrors"]):
+                    raise
+
+    def change_one(self, collection: str, only: Mapping[str, Any], **values: Any) -> bool:
+        """Sets fields of one document that a filter finds, in one step; whether there was one."""
+        with self._failures():
+            return self._database[collection].find_one_and_update(only, {"$set": values}) is not None
+
+    def change(self, collection: str, only: Mapping[str, Any], **values: Any) -> int:
+        """Sets fields of all documents that a filter finds; how many there were."""
+        with self._failures():
+            return self._database[collection].update_many(only, {"$set": values}).matched_count
+
+    def milliseconds(self) -> int:
+        """The time by the clock of the primary, since 1970: the clocks of those that ask may differ."""
+        with self._failures():
+            now: datetime = self._client.admin.command("hello")["localTime"]
+        return round(now.replace(tzinfo=UTC).timestamp() * 1000)
 
     def replace(self, collection: str, documents: Iterable[Fields]) -> None:
         """Puts documents, each in place of the one with its `_id`."""
@@ -155,7 +195,7 @@ class MongoDatabase:
         try:
             yield
         except PyMongoError as error:
-            raise _told(error, self._name, opening=opening) from None
+            raise _told(error, self.name, opening=opening) from None
 
 
 def to_bson(document: Mapping[str, Any]) -> bytes:

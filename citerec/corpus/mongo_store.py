@@ -41,11 +41,11 @@ Encoded = dict[str, list[tuple[str, int, bytes]]]
 class MongoStore:
     """Papers in a MongoDB database, opened as `MongoDatabase` is.
 
-    Reading is safe from several threads; one process at a time may write.
+    Reading is safe from several threads, and writing from several processes that have leases (`leases.py`).
     """
 
-    def __init__(self, uri: str, *, name: str, credentials: Mapping[str, str]) -> None:
-        self.database = MongoDatabase(uri, name=name, credentials=credentials)
+    def __init__(self, uri: str, *, name: str, credentials: Mapping[str, str], read_only: bool = False) -> None:
+        self.database = MongoDatabase(uri, name=name, credentials=credentials, read_only=read_only)
 
     @staticmethod
     def encode(records: Sequence[NumberedRecord]) -> Encoded:
@@ -221,6 +221,9 @@ class MongoStore:
 
     def finish(self) -> None:
         self.close()  # MongoDB has acknowledged every write
+
+    def interrupt(self) -> None:
+        self.close()
 
     def close(self) -> None:
         self.database.close()

@@ -33,7 +33,7 @@ class SqliteDatabase:
     def __init__(self, path: Path, *, read_only: bool = False, base: Path | None = None) -> None:
         self.read_only, self._base = read_only, base
         self._lock = threading.Lock()
-        self._path = path
+        self._path, self.name = path, str(path)
         with self.reading():
             if read_only:
                 self._connection = sqlite3.connect(_finished(path), uri=True, check_same_thread=False)

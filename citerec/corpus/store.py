@@ -170,5 +170,8 @@ class PaperStore(Protocol):
     def finish(self) -> None:
         """Brings the data to its final form, then closes."""
 
+    def interrupt(self) -> None:
+        """Ends what other threads are reading, with an error there."""
+
     def close(self) -> None:
         """Closes the database."""

@@ -24,6 +24,12 @@ _ADDRESS = re.compile(
     r"(?:\?[^@#]*)?"
 )
 _UNREADABLE = "mongodb://…"
+# Options that hold no secret: with them an index finds its store again.
+_KEPT_OPTIONS = re.compile(
+    "authMechanism|authSource|directConnection|loadBalanced|maxStalenessSeconds|readPreference|readPreferenceTags|"
+    "replicaSet|tls|tlsCAFile|tlsCertificateKeyFile",
+    re.IGNORECASE,
+)
 
 
 def is_mongodb(where: str | Path) -> bool:
@@ -39,16 +45,24 @@ def name_of(where: str | Path) -> str:
     return f"{address['scheme']}{address['hosts']}/{address['database'] or ''}" if address else _UNREADABLE
 
 
-def open_store(where: str | Path) -> PaperStore:
+def address_of(uri: str) -> str:
+    """The address of a MongoDB database as an index keeps it: no user, no password, no option that may be secret."""
+    options = uri.partition("?")[2].split("&")
+    kept = "&".join(option for option in options if _KEPT_OPTIONS.fullmatch(option.partition("=")[0]))
+    return name_of(uri) + (f"?{kept}" if kept else "")
+
+
+def open_store(where: str | Path, *, read_only: bool = False) -> PaperStore:
     """The store at an address: `mongodb://HOST/DATABASE`, `mongodb+srv://…`, or else the path of a SQLite file.
 
     A store that does not exist yet is created. User and password of MongoDB come from the address or the environment.
+    With `read_only`, a MongoDB database is read where the read preference of the address says, else from the primary.
 
     Raises:
         InputError: The address is not valid, no server answers there, it refuses the user, or the file is not a store.
     """
     if is_mongodb(where):
-        return _mongodb(str(where))
+        return _mongodb(str(where), read_only=read_only)
     if "://" in str(where) or "@" in str(where):
         # It may be an address with a password, so it is not shown.
         raise InputError("the store is not an address that citerec knows", "Write mongodb://HOST/DATABASE, or a path.")
@@ -59,7 +73,7 @@ def open_store(where: str | Path) -> PaperStore:
         raise InputError(f"{where} cannot be opened as a SQLite store ({error})", remedy) from error
 
 
-def _mongodb(uri: str) -> PaperStore:
+def _mongodb(uri: str, *, read_only: bool) -> PaperStore:
     address = _ADDRESS.fullmatch(uri)
     if not address:
         raise InputError(
@@ -73,7 +87,7 @@ def _mongodb(uri: str) -> PaperStore:
     # Here, not above: the driver takes a moment to load, and SQLite stores do not need it.
     from citerec.corpus.mongo_store import MongoStore
 
-    return MongoStore(uri, name=name, credentials=_credentials(address))
+    return MongoStore(uri, name=name, credentials=_credentials(address), read_only=read_only)
 
 
 def _credentials(address: re.Match[str]) -> dict[str, str]:

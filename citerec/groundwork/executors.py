@@ -1,7 +1,7 @@
 """Executors: where work on many items is done. Processes of this machine, or Ray: this machine's own, or a cluster."""
 
 import contextlib
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sized
 from typing import Protocol, TypeAlias, TypeVar
 
 from citerec.groundwork.processes import Workers, available_processors
@@ -15,7 +15,7 @@ class Executor(Protocol):
     """Does work on items, on several at once."""
 
     def outcomes(
-        self, work: Work[Item, Outcome], items: Sequence[Item], *, gpus: float = 0
+        self, work: Work[Item, Outcome], items: Iterable[Item], *, gpus: float = 0
     ) -> Generator[tuple[int, Outcome]]:
         """The outcomes of some work for each item, with its number, as they come; those of one item are in order.
 
@@ -45,11 +45,16 @@ HERE = 1
 def outcomes_of(
     work: Work[Item, Outcome], items: Sequence[Item], workers: Parallelism, *, gpus: float = 0
 ) -> Generator[tuple[int, Outcome]]:
-    """As `Executor.outcomes`. If one process of this machine is enough, it is this one."""
+    """As `Executor.outcomes`. If one process of this machine is enough, it is this one.
+
+    The next item is asked for when a process is free.
+    """
     if workers is not None and not isinstance(workers, int):
         yield from workers.outcomes(work, items, gpus=gpus)
         return
-    wanted = min(workers or available_processors(), len(items))
+    wanted = workers or available_processors()
+    if isinstance(items, Sized):
+        wanted = min(wanted, len(items))
     if wanted <= 1:
         yield from ((number, outcome) for number, item in enumerate(items) for outcome in work(item))
         return

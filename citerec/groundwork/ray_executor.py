@@ -17,7 +17,7 @@ import socket
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -97,7 +97,7 @@ class RayExecutor:
         self._ray, self._workers, self._through_client = ray, workers, client.is_connected()  # type: ignore[no-untyped-call]
 
     def outcomes(
-        self, work: Work[Item, Outcome], items: Sequence[Item], *, gpus: float = 0
+        self, work: Work[Item, Outcome], items: Iterable[Item], *, gpus: float = 0
     ) -> Generator[tuple[int, Outcome]]:
         """As `Executor.outcomes`."""
         given = (work, items, self._workers, gpus, str(Path.cwd()))
@@ -109,19 +109,20 @@ class RayExecutor:
                 "Was there too little memory, or did the cluster end? Run again: it continues where it stopped.",
             ) from error
 
-    def _relayed(self, work: Work[Any, Any], items: Sequence[Any], *settings: Any) -> Generator[tuple[int, Any]]:
+    def _relayed(self, work: Work[Any, Any], items: Iterable[Any], *settings: Any) -> Generator[tuple[int, Any]]:
         """Through Ray Client, which has no generators of tasks: an actor on the cluster asks for the outcomes.
 
         It gets the items one by one, when it wants them: all together they may be larger than memory.
         """
-        ray, remaining = self._ray, iter(items)
-        relay = ray.remote(num_cpus=0, max_concurrency=2)(_Relay).remote(work, len(items), *settings)
+        ray = self._ray
+        remaining = itertools.chain(((_MADE, item) for item in items), [(_END, None)])
+        relay = ray.remote(num_cpus=0, max_concurrency=2)(_Relay).remote(work, *settings)
         try:
-            coming, giving = relay.come.remote(), [relay.give.remote(item) for item in itertools.islice(remaining, 1)]
+            coming, giving = relay.come.remote(), [relay.give.remote(*next(remaining))]
             while True:
                 ready = ray.wait([coming, *giving])[0]
                 if coming not in ready:
-                    giving = [relay.give.remote(item) for item in itertools.islice(remaining, 1)]
+                    giving = [relay.give.remote(*given) for given in itertools.islice(remaining, 1)]
                     continue
                 kind, value = ray.get(coming)
                 if kind == _END:
@@ -138,16 +139,16 @@ class RayExecutor:
 class _Relay:
     """Holds the outcomes of some work on the cluster, for a driver that is not part of it."""
 
-    def __init__(self, work: Work[Any, Any], count: int, *settings: Any) -> None:
+    def __init__(self, work: Work[Any, Any], *settings: Any) -> None:
         import ray
 
-        self._items: queue.Queue[Any] = queue.Queue(1)
-        items = (self._items.get() for _ in range(count))
+        self._given: queue.Queue[tuple[int, Any]] = queue.Queue(1)
+        items = (item for _, item in iter(self._given.get, (_END, None)))
         self._outcomes = _outcomes(ray, work, items, *settings)
 
-    def give(self, item: Any) -> None:
-        """Takes the next item, when there is room for it."""
-        self._items.put(item)
+    def give(self, kind: int, item: Any) -> None:
+        """Takes the next item, when there is room for it; or the end of them."""
+        self._given.put((kind, item))
 
     def come(self) -> tuple[int, Any]:
         """The next outcome, waiting for it; an error of the work; or the end."""

@@ -12,7 +12,7 @@ from typing import TypeVar
 from citerec.corpus.ingest import write_quarantine
 from citerec.corpus.ledger import ledger_of
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Counts, SearchableCitance, SearchableText
+from citerec.corpus.store import Counts, PaperStore, SearchableCitance, SearchableText
 from citerec.errors import IndexUnusableError
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.writing import remove
@@ -50,7 +50,7 @@ class Run:
     cited: Sequence[str] | None = None
 
 
-def write_lucene(store: SqliteStore, path: Path, run: Run, counts: Counts, on_progress: Progress) -> None:
+def write_lucene(store: PaperStore, path: Path, run: Run, counts: Counts, on_progress: Progress) -> None:
     """Writes both Lucene indexes in a folder from the store, or brings them up to date."""
     path.mkdir(exist_ok=True)
     make_document = partial(PaperDocument, abstract_field=run.abstract_field)
@@ -65,14 +65,21 @@ def write_lucene(store: SqliteStore, path: Path, run: Run, counts: Counts, on_pr
         shutil.rmtree(path / "citances", ignore_errors=True)
 
 
-def _texts(store: SqliteStore, only: Sequence[str] | None, after: str) -> Iterator[tuple[str, SearchableText | None]]:
-    return _replaced(only, after, ((one.paper_id, one) for one in store.searchable_texts(after, only)))
+def _texts(store: PaperStore, only: Sequence[str] | None, after: str) -> Iterator[tuple[str, SearchableText | None]]:
+    found = store.searchable_texts(after) if only is None else _file(store).searchable_texts(after, only)
+    return _replaced(only, after, ((one.paper_id, one) for one in found))
 
 
 def _citances(
-    store: SqliteStore, only: Sequence[str] | None, after: str
+    store: PaperStore, only: Sequence[str] | None, after: str
 ) -> Iterator[tuple[str, SearchableCitance | None]]:
-    return _replaced(only, after, ((one.cited.paper_id, one) for one in store.searchable_citances(after, only)))
+    found = store.searchable_citances(after) if only is None else _file(store).searchable_citances(after, only)
+    return _replaced(only, after, ((one.cited.paper_id, one) for one in found))
+
+
+def _file(store: PaperStore) -> SqliteStore:
+    assert isinstance(store, SqliteStore), "only an index that keeps its records itself is brought up to date"
+    return store
 
 
 def _advance(on_progress: Progress, doing: str, whole: int, done: int) -> None:
@@ -124,7 +131,13 @@ def check_lucene(staging: Path, counts: Counts) -> None:
 
 
 def manifest_of(
-    store: SqliteStore, staging: Path, fingerprint: str, counts: Counts, *, abstract_field: bool
+    store: PaperStore,
+    staging: Path,
+    fingerprint: str,
+    counts: Counts,
+    *,
+    abstract_field: bool,
+    address: str | None = None,
 ) -> Manifest:
     """The manifest of an index whose parts are written; it writes the quarantine, too."""
     ledger = ledger_of(store)
@@ -134,6 +147,7 @@ def manifest_of(
         lucene=str(java_class("org.apache.lucene.util.Version").LATEST.toString()),
         analyzer=ANALYZER,
         abstract_field=abstract_field,
+        store=address,
         fingerprint=fingerprint,
         counts=IndexCounts(
             **asdict(counts),

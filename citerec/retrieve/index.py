@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
+from citerec.corpus import stores
 from citerec.corpus.ids_file import read_removed
 from citerec.corpus.ingest import ingest
 from citerec.corpus.sources import REMOVED, Shard, find_shards
-from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Counts, place_of
-from citerec.errors import SourceError
+from citerec.corpus.store import Counts, PaperStore, place_of
+from citerec.corpus.stores import address_of, is_mongodb, name_of
+from citerec.errors import InputError, SourceError
 from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import Journal
@@ -31,10 +33,12 @@ from citerec.retrieve.manifest import Manifest, is_index
 from citerec.retrieve.rows import update_rows, write_rows
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE
-from citerec.retrieve.staging import followed, making_folder, plan_of, staging_of, working_store
+from citerec.retrieve.staging import followed, making_folder, open_file, plan_of, staging_of, working_store
 from citerec.retrieve.staging import open_store as open_store
 from citerec.retrieve.staging import recover as recover
 from citerec.retrieve.update import Changes, begin, changed_counts, changed_fingerprint, unread_shards
+
+Store = TypeVar("Store", bound=PaperStore)
 
 _ENCODED = ".encoded"
 _LOOKED_UP = 1000
@@ -51,6 +55,8 @@ class BuildOptions:
         citances: Files of contexts whose sentences become citances of the papers they cite.
         abstract_field: Whether abstracts are a field of their own too, so that `lucene.weights.abstract` can be used.
             An index that is added to keeps what it has.
+        store: Address of the MongoDB database that keeps the records, `mongodb://HOST/DATABASE`; by default a file in
+            the index does. Only for a build.
         dense: How to make vectors beside the Lucene index. If None, a build makes none, and papers added to an index
             with vectors are encoded as the rest was, or by the model that the given vectors are from.
     """
@@ -60,6 +66,7 @@ class BuildOptions:
     workers: Parallelism = None
     citances: tuple[Path, ...] = ()
     abstract_field: bool = False
+    store: str | None = None
     dense: DenseOptions | None = None
 
     @property
@@ -78,13 +85,16 @@ def build_index(
     Raises:
         SourceError: A source is missing, broken, empty, or of no known format.
         BuildError: Too many records are bad, or the disk is full, or another build is running.
+        InputError: The MongoDB database holds other papers, or cannot be reached.
+        StoreError: It failed.
     """
     options = options or BuildOptions()
     out = followed(out)
     if out.exists() and not is_index(out) and (not out.is_dir() or any(out.iterdir())):
         raise SourceError(f"{out} exists and is not an index", "Give another --out, or remove it first.")
     shards = find_shards(sources, options.format_name, options.citances)
-    plan = plan_of(shards, "build", abstract_field=options.abstract_field)
+    address = options.store and _address(options.store)
+    plan = plan_of(shards, "build", abstract_field=options.abstract_field, store=address)
     with staging_of(out, plan) as journal:
         return _fill(journal, shards, options, out / DENSE, on_progress)
 
@@ -105,7 +115,7 @@ def add_to_index(
     options = options or BuildOptions()
     index = followed(index)
     recover(index)
-    before = Manifest.read(index)
+    before = _changeable(index)
     shards = find_shards(sources, options.format_name, options.citances)
     return _updated(index, before, shards, options, on_progress)
 
@@ -134,7 +144,7 @@ def update_index(
     options = options or BuildOptions()
     index = followed(index)
     recover(index)
-    before = Manifest.read(index)
+    before = _changeable(index)
     shards = unread_shards(index, before, sources, options.format_name)
     return _updated(index, before, shards, options, on_progress) if shards else before
 
@@ -157,12 +167,32 @@ def remove_papers(
     """
     index = followed(index)
     recover(index)
-    before = Manifest.read(index)
-    with contextlib.closing(open_store(index)) as store:
+    before = _changeable(index)
+    with contextlib.closing(open_file(index)) as store:
         known = (line.record.key for line in read_removed(ids) if isinstance(line.record, Deletion))
         if not any(store.years(part) for part in iter(lambda: list(itertools.islice(known, _LOOKED_UP)), [])):
             return before
     return _updated(index, before, [Shard(ids, REMOVED)], options or BuildOptions(), on_progress)
+
+
+def _changeable(index: Path) -> Manifest:
+    """The manifest of an index that can be added to; InputError if its records are in a MongoDB database."""
+    manifest = Manifest.read(index)
+    if manifest.store:
+        raise InputError(
+            f"{index} keeps its records in {name_of(manifest.store)}: such an index cannot be changed",
+            f"Build it again, into another database: citerec index build … --store mongodb://HOST/NEW --out {index}",
+        )
+    return manifest
+
+
+def _address(store: str) -> str:
+    if not is_mongodb(store):
+        raise InputError(
+            "the store of an index is a file in the index, or a MongoDB database",
+            "Write --store mongodb://HOST/DATABASE, or leave it out.",
+        )
+    return address_of(store)
 
 
 def _updated(
@@ -226,7 +256,7 @@ def _fill(
 ) -> Manifest:
     """Fills the folder of a new index."""
     staging = journal.folder
-    with _working(staging) as store:
+    with _working(stores.open_store(options.store) if options.store else working_store(staging)) as store:
         ingest(shards, store, first=1, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
         counts = _checked(store.counts())
         with _beside(store) as pool:
@@ -250,7 +280,10 @@ def _fill(
                 parallelism=options.encoders,
                 on_progress=on_progress,
             )
-        manifest = manifest_of(store, staging, fingerprint, counts, abstract_field=options.abstract_field)
+        address = options.store and _address(options.store)
+        manifest = manifest_of(
+            store, staging, fingerprint, counts, abstract_field=options.abstract_field, address=address
+        )
         store.finish()
     manifest.write(staging)
     on_progress("checking", 1, 1)
@@ -262,7 +295,7 @@ def _bring_up_to_date(
 ) -> Manifest:
     """Adds shards to the copy of an index in a folder: only what they change is written."""
     staging, first, old = journal.folder, int(journal.get("first_shard")), Manifest.read(index)
-    with _working(staging) as store, contextlib.closing(open_store(index)) as before:
+    with _working(working_store(staging)) as store, contextlib.closing(open_file(index)) as before:
         ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
         changes = Changes.between(before, store, place_of(first))
         counts = _checked(changed_counts(old, before, store, changes.all))
@@ -288,9 +321,8 @@ def _bring_up_to_date(
 
 
 @contextlib.contextmanager
-def _working(staging: Path) -> Iterator[SqliteStore]:
-    """The store of an index that is being made."""
-    store = working_store(staging)
+def _working(store: Store) -> Iterator[Store]:
+    """Closes the store of an index that is being made."""
     try:
         yield store
     finally:
@@ -306,7 +338,7 @@ def _checked(counts: Counts) -> Counts:
 
 
 @contextlib.contextmanager
-def _beside(store: SqliteStore) -> Iterator[ThreadPoolExecutor]:
+def _beside(store: PaperStore) -> Iterator[ThreadPoolExecutor]:
     """A thread for what is made of a store while Lucene is written; both only read.
 
     A thread is enough: Lucene has its own, and SQLite releases Python's lock for every row.

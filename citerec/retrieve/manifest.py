@@ -39,7 +39,8 @@ class Manifest(_Part):
     """`manifest.json`. It is written last: a directory without it is not an index.
 
     `abstract_field` is whether abstracts are a field of their own. Indexes that do not state it were built when they
-    always were.
+    always were. `store` is the address of the MongoDB database that keeps the records, without user and password; None
+    if they are in the index.
     """
 
     kind: str = KIND
@@ -48,6 +49,7 @@ class Manifest(_Part):
     lucene: str
     analyzer: str
     abstract_field: bool = True
+    store: str | None = None
     fingerprint: str
     counts: IndexCounts
     sources: list[ShardCounts]
@@ -80,7 +82,14 @@ class Manifest(_Part):
 
     def write(self, index: Path) -> None:
         """Writes the manifest into an index directory."""
-        (index / FILE_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        without = {"store"} if self.store is None else None  # as earlier versions, which know no such field, read it
+        (index / FILE_NAME).write_text(self.model_dump_json(indent=2, exclude=without) + "\n", encoding="utf-8")
+
+
+def store_address(index: Path) -> str | None:
+    """The address of the MongoDB database that keeps the records of an index; None if they are in the index."""
+    address = _stated(index).get("store")
+    return address if isinstance(address, str) else None
 
 
 def is_index(path: Path) -> bool:

@@ -8,14 +8,16 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from citerec.corpus.ledger import ledger_of
+from citerec.corpus import stores
 from citerec.corpus.sources import Shard
 from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.store import PaperStore
 from citerec.errors import BuildError
 from citerec.groundwork import writing
 from citerec.groundwork.hashing import identity
 from citerec.groundwork.resume import Journal, forget
 from citerec.groundwork.writing import alone, beside, exchange, link, remove
+from citerec.retrieve.manifest import store_address
 
 STORE = "papers.sqlite"
 CHANGES = "changes.sqlite"
@@ -49,8 +51,20 @@ def _folders_aside(index: Path) -> Iterator[tuple[str, Path]]:
         yield aside.name.removeprefix(prefix), aside
 
 
-def open_store(index: Path) -> SqliteStore:
-    """The paper store of an index directory, to read; raises IndexUnusableError if it cannot be read."""
+def open_store(index: Path) -> PaperStore:
+    """The paper store of an index directory, to read.
+
+    Raises:
+        IndexUnusableError: It is a file that cannot be read.
+        InputError: It is a MongoDB database, and no server answers there, or it refuses the user.
+    """
+    if address := store_address(index):
+        return stores.open_store(address, read_only=True)
+    return open_file(index)
+
+
+def open_file(index: Path) -> SqliteStore:
+    """The paper store of an index directory that keeps its records itself, to read; errors as for `open_store`."""
     return _store(index, read_only=True)
 
 
@@ -76,13 +90,11 @@ def plan_of(shards: list[Shard], what: str, **options: object) -> dict[str, obje
 
 
 @contextlib.contextmanager
-def staging_of(
-    index: Path, plan: dict[str, object], begin: Callable[[Path], None] = lambda _: None
-) -> Iterator[Journal]:
+def staging_of(index: Path, plan: dict[str, object], begin: Callable[[Path], int] = lambda _: 1) -> Iterator[Journal]:
     """The journal of a directory beside the index, which replaces it at the end and takes over its rankers.
 
-    If interrupted, it waits for the same plan. The note `first_shard` is the number of the store's first new shard;
-    `begin` writes what is there before it.
+    If interrupted, it waits for the same plan. The note `first_shard` is the number of the store's first new shard:
+    `begin` returns it, and writes what is there before that shard.
     """
     with disk_failures(index), locked(index):
         recover(index)
@@ -91,9 +103,7 @@ def staging_of(
         journal = Journal(beside(index, "building"), plan)
         staging = journal.folder
         if journal.get("first_shard") is None:
-            begin(staging)
-            with contextlib.closing(working_store(staging)) as store:
-                journal.note(first_shard=ledger_of(store).next_shard())
+            journal.note(first_shard=begin(staging))
         yield journal
         for folder in index.iterdir() if index.exists() else ():
             # Rankers trained for an index cost more than the index: they are kept.

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TypeVar
 
-from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.retrieve.manifest import FILE_NAME, Manifest
 from citerec.retrieve.staging import open_store, recover
@@ -48,7 +48,7 @@ def read_steadily(index: Path, read: Callable[[], Found], close: Callable[[Found
     raise IndexUnusableError(f"{index} is being replaced again and again", "Wait until the builds are done.")
 
 
-def manifest_and_store(index: Path) -> tuple[Manifest, SqliteStore]:
+def manifest_and_store(index: Path) -> tuple[Manifest, PaperStore]:
     """The manifest of an index and its paper store, to read; errors as for both."""
     return read_steadily(index, lambda: (Manifest.read(index), open_store(index)), lambda found: found[1].close())
 

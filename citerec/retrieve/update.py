@@ -16,7 +16,7 @@ from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.groundwork.addresses import path_of
 from citerec.groundwork.writing import link, remove
 from citerec.retrieve.manifest import Manifest
-from citerec.retrieve.staging import CHANGES, LUCENE, STORE, open_store
+from citerec.retrieve.staging import CHANGES, LUCENE, STORE, open_file, working_store
 
 _MOST_CHANGES = 0.1  # of the bytes of the store: more are merged with it, which costs as much as copying it
 
@@ -54,8 +54,11 @@ def _union(*ids: Iterable[str]) -> list[str]:
     return sorted(set().union(*ids))
 
 
-def begin(index: Path, staging: Path) -> None:
+def begin(index: Path, staging: Path) -> int:
     """Puts the store and Lucene's files of an index into a folder, to be brought up to date there.
+
+    Returns:
+        The number of the next shard.
 
     Raises:
         IndexUnusableError: The store cannot be read.
@@ -67,7 +70,7 @@ def begin(index: Path, staging: Path) -> None:
         if changes.exists() and changes.stat().st_size > _MOST_CHANGES * (index / STORE).stat().st_size:
             _merge(index, staging / STORE)
         else:
-            with contextlib.closing(open_store(index)) as store:
+            with contextlib.closing(open_file(index)) as store:
                 store.check()
             link(index / STORE, staging / STORE)
             if changes.exists():
@@ -82,11 +85,13 @@ def begin(index: Path, staging: Path) -> None:
     # Lucene never changes a file that it has written, so links are enough.
     shutil.rmtree(staging / LUCENE, ignore_errors=True)
     shutil.copytree(index / LUCENE, staging / LUCENE, copy_function=link)
+    with contextlib.closing(working_store(staging)) as store:
+        return ledger_of(store).next_shard()
 
 
 def _merge(index: Path, path: Path) -> None:
     """Writes the store of an index with its changes as one file."""
-    with contextlib.closing(open_store(index)) as store:
+    with contextlib.closing(open_file(index)) as store:
         store.merged(path)
         old = ledger_of(store)
         with contextlib.closing(SqliteStore(path)) as merged:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pymongo import ReadPreference, monitoring
 from pymongo.errors import (
     AutoReconnect,
     BulkWriteError,
@@ -19,10 +20,11 @@ from pymongo.errors import (
 )
 
 from citerec.corpus import mongo_database
+from citerec.corpus.leases import leases_of
 from citerec.corpus.store import NumberedRecord, StoreError
-from citerec.corpus.stores import PASSWORD, USERNAME, is_mongodb, name_of, open_store
+from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
 from citerec.errors import CiterecError, InputError
-from citerec.records import Abstract, Paper
+from citerec.records import Abstract, Deletion, Paper
 from tests.conftest import write_lines
 from tests.mongo.conftest import kept_by
 
@@ -61,6 +63,63 @@ def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_hold_no_secret(where: str | Path, name: str) -> None:
     assert name_of(where) == name
     assert is_mongodb(where) == name.startswith("mongodb")
+
+
+@pytest.mark.parametrize(
+    ("uri", "kept"),
+    [
+        ("mongodb://h/db", "mongodb://h/db"),
+        (f"mongodb://u:{SECRET}@h,i:2/db", "mongodb://h,i:2/db"),
+        (
+            f"mongodb://u:{SECRET}@h/db?tls=true&tlsCertificateKeyFilePassword={SECRET}&readpreference=nearest&replicaSet=r",
+            "mongodb://h/db?tls=true&readpreference=nearest&replicaSet=r",
+        ),
+        (f"mongodb://h/db?authMechanismProperties=AWS_SESSION_TOKEN:{SECRET}", "mongodb://h/db"),
+    ],
+)
+def test_an_index_keeps_no_secret_of_an_address(uri: str, kept: str) -> None:
+    assert address_of(uri) == kept
+
+
+def test_who_writes_reads_from_the_primary(mongodb: str) -> None:
+    """A secondary may not have yet what the ledger says."""
+    uri = f"{mongodb}?readPreference=secondaryPreferred"
+    for read_only, preference in ((False, ReadPreference.PRIMARY), (True, ReadPreference.SECONDARY_PREFERRED)):
+        store = open_store(uri, read_only=read_only)
+        assert store.database._database.read_preference == preference
+        store.close()
+
+
+@pytest.mark.parametrize(("options", "concern"), [("", {"w": "majority"}), ("?w=1&journal=true", {"w": 1, "j": True})])
+def test_writes_wait_for_the_majority_unless_the_address_says_else(
+    mongodb: str, options: str, concern: dict[str, object]
+) -> None:
+    sent = []
+
+    class Listener(monitoring.CommandListener):
+        def started(self, event: monitoring.CommandStartedEvent) -> None:
+            if event.command_name in ("insert", "update", "delete", "findAndModify"):
+                sent.append((event.command_name, event.command.get("writeConcern")))
+
+        def succeeded(self, event: object) -> None:
+            pass
+
+        failed = succeeded
+
+    listeners = monitoring._LISTENERS
+    monitoring.register(Listener())
+    try:
+        store = open_store(mongodb + options)
+    finally:
+        listeners.command_listeners.pop()
+    store.write(store.encode([NumberedRecord(1, Paper("1", title="t")), NumberedRecord(2, Deletion("papers", "1"))]))
+    store.apply_deletions()
+    with leases_of(store) as leases:
+        leases.offer({"a": "1"})
+        leases.take("a")
+    store.close()
+    assert {name for name, _ in sent} == {"insert", "update", "delete", "findAndModify"}
+    assert [written for _, written in sent] == [concern] * len(sent)
 
 
 BAD = [

@@ -13,6 +13,7 @@ import shutil
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -660,6 +661,14 @@ def test_a_second_build_on_mongodb_agrees_and_no_file_tells_more_of_the_address(
     assert counts[0] == counts[1]
     told = [path for path in bench.folder.rglob("*") if path.is_file() and b"swordfish" in path.read_bytes()]
     assert not told
+
+
+def test_two_builds_at_once_in_one_database(built: Built, bench: Bench, nx_server: str, tmp_path: Path) -> None:
+    """They read the papers together, and take turns with the collections of the builder."""
+    address, given = f"{nx_server}/citerec_at_once", sources(bench.release, "s2orc_v2")
+    with ThreadPoolExecutor(2) as pool:
+        both = [pool.submit(bench.build, store=address), pool.submit(build, tmp_path / "mine", given, store=address)]
+    assert [digests(made.result().path) for made in both] == [digests(built.path)] * 2
 
 
 def write_papers(folder: Path) -> Path:

@@ -4,6 +4,7 @@ Each step keeps its results beside the set, shard by shard, so that a stopped bu
 """
 
 import contextlib
+import functools
 import math
 import sqlite3
 from collections import Counter
@@ -19,11 +20,12 @@ from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.write import as_record
 from citerec.corpus.ingest import ingest
+from citerec.corpus.leases import leases_of
 from citerec.corpus.ledger import ledger_of
 from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.store import PaperStore
-from citerec.corpus.stores import name_of, open_store
+from citerec.corpus.stores import open_store
 from citerec.diagnostics.bounds import Bounds, compute_bounds
 from citerec.diagnostics.build import intents, survey, texts
 from citerec.diagnostics.build.choose import Candidate, CellChoice, SoFar, choose, free_reserves, slots_of
@@ -116,10 +118,13 @@ class _Build:
                 )
             self._record.take_census(census, bounds)
             draw = self._draw(store, bounds)
-            kept = Collections(store)
-            kept.clear()
-            choices, bounds = self._rounds(kept, bounds, draw)
-            return self._write(kept, choices, bounds)
+            # Another build of a set in the same database uses the same collections: one after the other.
+            waiting = functools.partial(self._progress, "waiting for another build in this database", 0, 1)
+            with leases_of(store) as leases, leases.alone("sets", waiting):
+                kept = Collections(store)
+                kept.clear()
+                choices, bounds = self._rounds(kept, bounds, draw)
+                return self._write(kept, choices, bounds)
 
     # Papers
 
@@ -130,10 +135,6 @@ class _Build:
         where = self._options.store or journal.folder / "papers.sqlite"
         store = open_store(where)
         try:
-            if not self._are_read(store):
-                raise InputError(
-                    f"{name_of(where)} holds papers of other shards", "Give the address of an empty database."
-                )
             ingest(
                 self._papers,
                 store,
@@ -146,14 +147,6 @@ class _Build:
             store.close()
             raise
         return store
-
-    def _are_read(self, store: PaperStore) -> bool:
-        """Whether a store holds only these shards: it may be a database that was filled from others."""
-        ours = [(str(shard.path), shard.path.stat().st_size) for shard in self._papers]
-        return all(
-            number <= len(ours) and (counts.path, counts.bytes) == ours[number - 1]
-            for number, counts in ledger_of(store).finished_shards().items()
-        )
 
     # Drawing
 
