@@ -43,7 +43,7 @@ HERE = 1
 
 
 def outcomes_of(
-    work: Work[Item, Outcome], items: Sequence[Item], workers: Parallelism, *, gpus: float = 0
+    work: Work[Item, Outcome], items: Iterable[Item], workers: Parallelism, *, gpus: float = 0
 ) -> Generator[tuple[int, Outcome]]:
     """As `Executor.outcomes`. If one process of this machine is enough, it is this one.
 

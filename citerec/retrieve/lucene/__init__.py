@@ -138,10 +138,7 @@ class LuceneRetriever(Retriever):
                 )
             words = words and filtered(words, filters, known_year=sort == "oldest")
             cited_so = cited_so and filtered(cited_so, filters, citances=True)
-        if scored is not None:
-            papers = _Hits(scored.rows, scored.scores)
-        else:
-            papers = self._papers.best(words, depth, sort)
+        papers = _Hits(scored.rows, scored.scores) if scored is not None else self._papers.best(words, depth, sort)
         if self._citances is None or cited_so is None:
             return Candidates(self.rows, papers.rows, papers.scores, {"bm25": papers.scores})
         return self._added_up(papers, self._citances.best(cited_so, depth))[:k]
