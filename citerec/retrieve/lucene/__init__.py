@@ -127,7 +127,7 @@ class LuceneRetriever(Retriever):
         weigh_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
         depth = max(_DEPTH, k) if weigh_citances else k
         engine = self._engine if sort == "relevance" else None
-        scored = engine and engine.search(topic, depth, filters)  # raises QueryError as below
+        scored = None if engine is None else engine.search(topic, depth, filters)  # raises QueryError as below
         with java_failures("searching", SearchError):
             words = self._parsers.papers(topic) if engine is None else None
             cited_so = self._parsers.citances(topic) if weigh_citances else None
