@@ -17,6 +17,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -38,6 +39,7 @@ _AHEAD = 4  # outcomes of a task that wait for the reader; then the task waits
 _STORE_BYTES = 256 << 20  # of a local Ray: outcomes are small
 _PATIENCE = 5.0  # seconds until an address counts as dead
 _FOLDER = "citerec-ray-"
+_OLD = 86_400  # seconds; the processes of a container that shares the folder cannot be seen from here
 _LONGEST = 20  # characters of the folder for temporary files: a socket's name has 107 at most, of which Ray needs 60
 _MADE, _FAILED, _END = range(3)
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
@@ -269,13 +271,15 @@ def _silence() -> Iterator[None]:
 
 
 def _short_folder() -> str:
-    """A new folder for Ray's logs and sockets, named by this process. Folders of processes that were killed go."""
+    """A new folder for Ray's logs and sockets, named by this process. Those of killed processes go after a day."""
     given = Path(tempfile.gettempdir())
     place = given if len(str(given)) <= _LONGEST else Path("/tmp")
     for folder in place.glob(f"{_FOLDER}*"):
         owner = folder.name.removeprefix(_FOLDER).partition("-")[0]
-        if owner.isdecimal() and not psutil.pid_exists(int(owner)):
-            shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            is_old = time.time() - folder.stat().st_mtime > _OLD
+            if is_old and owner.isdecimal() and not psutil.pid_exists(int(owner)):
+                shutil.rmtree(folder, ignore_errors=True)
     return tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=place)
 
 
@@ -289,7 +293,7 @@ def _ended_by_sigterm() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 
 
 def _check_address(place: str) -> None:

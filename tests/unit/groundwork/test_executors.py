@@ -128,7 +128,9 @@ def test_folders_of_killed_commands_go(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(ray_executor.tempfile, "gettempdir", lambda: str(tmp_path))
     monkeypatch.setattr(ray_executor, "_LONGEST", 500)
     ended, living = tmp_path / "citerec-ray-999999999-x", tmp_path / f"citerec-ray-{os.getpid()}-x"
-    ended.mkdir()
-    living.mkdir()
+    for folder in (ended, living):
+        folder.mkdir()
+        os.utime(folder, (0, 0))
+    (young := tmp_path / "citerec-ray-999999998-x").mkdir()
     new = Path(ray_executor._short_folder())
-    assert {*tmp_path.iterdir()} == {living, new}
+    assert {*tmp_path.iterdir()} == {living, young, new}
