@@ -51,9 +51,9 @@ class Address(NamedTuple):
         raise InputError("this is not an address of Qdrant that citerec knows", FORM)
 
     @property
-    def is_server(self) -> bool:
-        """Whether a server is asked, not a folder."""
-        return self.place.startswith("http")
+    def is_plain(self) -> bool:
+        """Whether it is local mode of qdrant-client, which compares everything: it has no indexes, nor parameters."""
+        return self.place.startswith("path:")
 
     def __str__(self) -> str:
         return f"{self.place}/{self.name}"

@@ -138,9 +138,10 @@ class QdrantDenseRetriever(VectorRetriever):
         import numpy as np
         from qdrant_client import models
 
-        settings = self.settings
-        quantized = models.QuantizationSearchParams(rescore=True, oversampling=settings.oversampling)
-        params = models.SearchParams(hnsw_ef=settings.ef, exact=exact or settings.exact, quantization=quantized)
+        settings, params = self.settings, None
+        if not self._connection.address.is_plain:
+            quantized = models.QuantizationSearchParams(rescore=True, oversampling=settings.oversampling)
+            params = models.SearchParams(hnsw_ef=settings.ef, exact=exact or settings.exact, quantization=quantized)
         with failures(self._connection.address):
             points = self._connection.client.query_points(
                 alias_of(self._connection.address, PAPERS),

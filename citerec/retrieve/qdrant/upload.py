@@ -166,7 +166,7 @@ class Upload:
                 on_disk_payload=True,
                 metadata=self._stated.model_dump(mode="json"),
             )
-            if not self._address.place.startswith("path:"):  # local mode has none, and warns
+            if not self._address.is_plain:
                 for field, schema in indexed_fields(citances=kind == CITANCES):
                     self._client.create_payload_index(name, field_name=field, field_schema=schema)
 
