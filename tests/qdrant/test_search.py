@@ -12,8 +12,8 @@ from citerec.records import NO_FILTERS
 from citerec.retrieve.run import Run
 from tests.conftest import DEMO
 
-# The engines add up in 32 bits, Lucene in 64.
-TOLERANCE = 1e-5
+# Lucene adds up in 64 bits, Qdrant in 32, and fusion scales what is left between two scores.
+NEAR = {"rel": 1e-4, "abs": 1e-6}
 PAIRS = [
     ("bm25", "qdrant-bm25"),
     ("lucene", "qdrant_with_citances"),
@@ -64,7 +64,7 @@ def test_the_same_papers_are_found_with_the_same_scores(pushed: Path, here: str,
                 assert len(found[key]) == len(scores)
                 np.testing.assert_allclose(list(found[key].values()), list(scores.values()), rtol=1e-4, atol=1e-6)
                 for paper_id in found[key].keys() & scores.keys():
-                    assert found[key][paper_id] == pytest.approx(scores[paper_id], rel=1e-4, abs=1e-6)
+                    assert found[key][paper_id] == pytest.approx(scores[paper_id], **NEAR)
             assert overlap(expected, found) >= 0.99
 
 
@@ -89,8 +89,9 @@ def test_signals_reasons_and_matches_are_there_as_with_the_local_engines(pushed:
     assert [{each.name for each in hit.reasons} for hit in found] == [
         {each.name for each in hit.reasons} for hit in expected
     ]
-    assert [[match.word for match in hit.matches] for hit in found] == [
-        [match.word for match in hit.matches] for hit in expected
+    # Lucene says which words match, with its default weights.
+    assert [{match.word for match in hit.matches} for hit in found] == [
+        {match.word for match in hit.matches} for hit in expected
     ]
 
 

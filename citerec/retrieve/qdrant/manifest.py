@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from citerec.errors import IndexUnusableError, ServiceError
+from citerec.errors import IndexUnusableError
 from citerec.retrieve.dense.manifest import DenseManifest
 from citerec.retrieve.manifest import MadeManifest
 from citerec.retrieve.qdrant.address import Address, Connection, failures
@@ -95,7 +95,8 @@ def stated_at(connection: Connection) -> Stated | None:
     """What the collections of an address state; None if there are none.
 
     Raises:
-        ServiceError: There is a collection that citerec did not make, or one of another version.
+        IndexUnusableError: There is a collection that citerec did not make, or one of another version.
+        ServiceError: The server cannot be asked.
     """
     address = connection.address
     collection = aliases(connection).get(alias_of(address, PAPERS))
@@ -104,14 +105,14 @@ def stated_at(connection: Connection) -> Stated | None:
     with failures(address):
         found = connection.client.get_collection(collection).config.metadata or {}
     if (found.get("kind"), found.get("version")) != (KIND, VERSION):
-        raise ServiceError(
+        raise IndexUnusableError(
             f"{address} was not pushed by this version of citerec",
             "Give another name, or push the index again: citerec index push INDEX --to … --anew",
         )
     try:
         return Stated.model_validate(found)
     except ValidationError:
-        raise ServiceError(f"{address} states nothing that citerec can read", "Push the index again.") from None
+        raise IndexUnusableError(f"{address} states nothing that citerec can read", "Push the index again.") from None
 
 
 def opened(index: Path, fingerprint: str, url: str | None) -> tuple[Connection, Stated]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from citerec.corpus.ledger import ledger_of
 from citerec.corpus.store import place_of
-from citerec.errors import IndexUnusableError, InputError, ServiceError
+from citerec.errors import IndexUnusableError, InputError
 from citerec.groundwork.progress import Progress
 from citerec.groundwork.resume import Journal
 from citerec.groundwork.writing import remove
@@ -129,7 +129,7 @@ def _known(before: QdrantManifest, connection: Connection) -> Stated | None:
         return None
     try:
         stated = stated_at(connection)
-    except ServiceError:
+    except IndexUnusableError:
         return None
     return stated if stated is not None and stated.fingerprint == before.store else None
 
