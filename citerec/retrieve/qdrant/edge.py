@@ -124,10 +124,10 @@ class EdgeClient:
         """Points by id; unknown ids are left out."""
         return self._shard(name).retrieve(ids, with_payload=with_payload, with_vector=with_vectors)
 
-    def optimize(self) -> None:
-        """Builds the graphs, which a server does beside its work."""
-        for name in self._state["collections"]:
-            self._shard(name).optimize()
+    def optimize(self) -> bool:
+        """Builds the graphs of vectors, which a server does beside its work; False if nothing was to be done."""
+        done = [bool(self._shard(name).optimize()) for name in self._state["collections"]]
+        return any(done)
 
     def get_collection(self, name: str) -> Any:
         """A collection with its metadata."""
