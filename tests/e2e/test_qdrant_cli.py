@@ -34,8 +34,10 @@ def test_a_system_of_qdrant_is_evaluated_beside_its_local_one(
 ) -> None:
     shutil.copytree(hybrid_index, index := tmp_path / "mine")
     assert citerec("index", "push", index, "--to", "edge:engine/mine").returncode == 0
+    lines = (DEMO / "contexts.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "some.jsonl").write_text("".join(lines[::20]), encoding="utf-8")
     told = citerec(
-        *("eval", "--contexts", DEMO / "contexts.jsonl", "--index", index, "--out", "results"),
+        *("eval", "--contexts", "some.jsonl", "--index", index, "--out", "results"),
         *("--system", "hybrid", "--system", "qdrant-hybrid"),
     )
     assert told.returncode == 0, told.stderr
