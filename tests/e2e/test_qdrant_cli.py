@@ -38,10 +38,10 @@ def test_a_system_of_qdrant_is_evaluated_beside_its_local_one(
     (tmp_path / "some.jsonl").write_text("".join(lines[::20]), encoding="utf-8")
     told = citerec(
         *("eval", "--contexts", "some.jsonl", "--index", index, "--out", "results"),
-        *("--system", "hybrid", "--system", "qdrant-hybrid"),
+        *("--system", "bm25", "--system", "qdrant-bm25"),
     )
     assert told.returncode == 0, told.stderr
-    overall = [line.split() for line in told.stdout.splitlines() if "hybrid" in line][:2]
+    overall = [line.split() for line in told.stdout.splitlines() if "bm25" in line][:2]
     assert overall[0][-9:] == overall[1][-9:]
 
 
