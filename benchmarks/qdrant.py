@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import orjson
+from qdrant_client import models
 
 from citerec import Context, Recommender
 from citerec.contexts.read import read_contexts
@@ -27,7 +28,9 @@ from citerec.groundwork.progress import no_progress
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import BuildOptions, build_index
 from citerec.retrieve.qdrant.edge import EdgeClient
+from citerec.retrieve.qdrant.manifest import stated_at
 from citerec.retrieve.qdrant.push import PushOptions, push_index
+from citerec.retrieve.qdrant.upload import _quantization
 from citerec.retrieve.run import Run, SearchOptions
 
 ACM = Path(__file__).parents[2] / "shared" / "data" / "acm"
@@ -54,12 +57,11 @@ def main() -> None:
                 f"{quantization}: {made.stated.papers:,} papers pushed in {time.perf_counter() - begun:.0f} s "
                 f"({time.process_time() - began:.0f} s of processor time), {made.stated.collisions} collisions"
             )
-            pairs = PAIRS if quantization == "none" else PAIRS[1:2]
-            for here, there in pairs:
-                measure(index, here, there, asked)
-            if optimized(index):
-                print(f"{quantization}, after the graph was built:")
-                for here, there in pairs[1:] or pairs:
+            if quantization == "none":
+                for here, there in PAIRS:
+                    measure(index, here, there, asked)
+            with with_graph(index):
+                for here, there in PAIRS[1:] if quantization == "none" else PAIRS[1:2]:
                     measure(index, here, there, asked)
         by_shard(index, asked)
 
@@ -84,14 +86,29 @@ def subset(out: Path, count: int) -> tuple[Path, Path]:
     return out, out / "vectors"
 
 
-def optimized(index: Path) -> bool:
-    """Builds the graphs of vectors, as a server does; False if there are too few vectors for one."""
+@contextmanager
+def with_graph(index: Path) -> Iterator[None]:
+    """Has the engine build graphs of vectors and quantise these, which it does by itself only above 10 MB."""
     with Recommender.open(index, "qdrant-dense") as opened:
         client: Any = opened._retrievers[0]._connection.client  # type: ignore[attr-defined]
-        begun = time.perf_counter()
-        done: bool = client.optimize()
-        print(f"  optimised in {time.perf_counter() - begun:.0f} s: {done}")
-        return done
+        edge, begun = client._edge, time.perf_counter()
+        stated = stated_at(opened._retrievers[0]._connection)  # type: ignore[attr-defined]
+        assert stated is not None
+        assert stated.dense is not None
+        size, quantized = stated.dense.dimension, _quantization(stated.quantization)
+        params = models.VectorParams(size=size, distance=models.Distance.DOT, quantization_config=quantized)
+        config = edge.EdgeConfig(
+            vectors={"dense": client._dense(params)},
+            sparse_vectors={"words": edge.EdgeSparseVectorParams(modifier=edge.Modifier.Idf)},
+            optimizers=edge.EdgeOptimizersConfig(indexing_threshold=100),
+        )
+        for name, one in client._state["collections"].items():
+            client._shard(name).close()
+            path = client._folder / f"shard-{one['number']}"
+            client._shards[name] = shard = edge.EdgeShard.load(str(path), config)
+            done = shard.optimize()
+            print(f"  a graph and quantised vectors made: {done}, {time.perf_counter() - begun:.0f} s; {shard.info()}")
+        yield
 
 
 def searched(opened: Recommender, asked: list[Context]) -> tuple[Run, list[float]]:

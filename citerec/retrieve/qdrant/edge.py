@@ -124,11 +124,6 @@ class EdgeClient:
         """Points by id; unknown ids are left out."""
         return self._shard(name).retrieve(ids, with_payload=with_payload, with_vector=with_vectors)
 
-    def optimize(self) -> bool:
-        """Builds the graphs of vectors, which a server does beside its work; False if nothing was to be done."""
-        done = [bool(self._shard(name).optimize()) for name in self._state["collections"]]
-        return any(done)
-
     def get_collection(self, name: str) -> Any:
         """A collection with its metadata."""
         return SimpleNamespace(
@@ -150,13 +145,17 @@ class EdgeClient:
         return SimpleNamespace(aliases=[SimpleNamespace(alias_name=key, collection_name=name) for key, name in pairs])
 
     def update_collection_aliases(self, *, change_aliases_operations: Sequence[Any]) -> None:
-        """Removes and makes aliases, all in one step."""
+        """Removes and makes aliases, all in one step.
+
+        New collections get their graphs of vectors before, which a server builds by itself.
+        """
         aliases = dict(self._state["aliases"])
         for one in change_aliases_operations:
             if isinstance(one, self._models.DeleteAliasOperation):
                 aliases.pop(one.delete_alias.alias_name)
             else:
                 aliases[one.create_alias.alias_name] = one.create_alias.collection_name
+                self._shard(one.create_alias.collection_name).optimize()
         self._state["aliases"] = aliases
         self._save()
 
