@@ -54,10 +54,10 @@ def overlap(one: Run, other: Run, k: int = 10) -> float:
 
 @pytest.mark.parametrize(("here", "there"), PAIRS)
 def test_the_same_papers_are_found_with_the_same_scores(pushed: Path, here: str, there: str) -> None:
-    asked = contexts(12)
+    asked = contexts(8)
     with Recommender.open(pushed, recipe(here)) as ours, Recommender.open(pushed, recipe(there)) as theirs:
         for number, filters in enumerate(FILTERS):
-            part = asked if number == 0 else asked[number : number + 4]
+            part = asked if number == 0 else asked[number : number + 2]
             expected, found = ours.search_many(part, 20, filters), theirs.search_many(part, 20, filters)
             assert sum(map(len, expected.values())) > 0
             for key, scores in expected.items():
