@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note, print_json, say
+from citerec.cli.index_push import push, pushed_to
 from citerec.cli.index_told import tell, tell_changed, tell_old_vectors, tell_scores, tell_vectors
 from citerec.cli.options import (
     ADDRESS,
@@ -119,13 +120,21 @@ def index() -> None:
 )
 @one_of(
     "--engine",
-    ["lucene", "faiss"],
-    "faiss makes vectors too, for dense retrieval. Lucene is always built: it takes seconds, and filters, reasons and "
-    "fusion need it.",
+    ["lucene", "faiss", "qdrant"],
+    "faiss makes vectors too, for dense retrieval; qdrant does so, and then pushes the index to --url. Lucene is "
+    "always built: it takes seconds, and filters, reasons and fusion need it.",
 )
+@click.option("--url", metavar="ADDRESS", help="With --engine qdrant: where to, such as http://HOST:6333/NAME.")
 @with_options(_vector_options)
 def build(
-    sources: tuple[Path, ...], out: Path, engine: str, workers: int | None, on: str | None, **options: Any
+    sources: tuple[Path, ...],
+    out: Path,
+    engine: str,
+    *,
+    url: str | None,
+    workers: int | None,
+    on: str | None,
+    **options: Any,
 ) -> None:
     """Read SOURCES and build an index of their papers.
 
@@ -141,7 +150,8 @@ def build(
     from citerec.retrieve.index import DENSE, BuildOptions, build_index
     from citerec.retrieve.lucene.archive import make_archive
 
-    dense = _dense_options(options, wanted=engine == "faiss")
+    _check_url(engine, url)
+    dense = _dense_options(options, wanted=engine != "lucene")
     before = _papers_before(out)
     with executor_on(on, workers) as executor, progress_bar() as on_progress:
         manifest = build_index(sources, out, BuildOptions(**options, workers=executor, dense=dense), on_progress)
@@ -155,6 +165,10 @@ def build(
     tell_old_vectors(out, manifest)
     if manifest.counts.papers < _SUSPICIOUS * before:
         note(f"The previous index had {before:,} papers: are the sources complete?")
+    if url:
+        from citerec.retrieve.qdrant.push import PushOptions
+
+        pushed_to(out, url, PushOptions())
 
 
 @index.command(epilog="Example: citerec index add new.bib --index indexes/mine")
@@ -353,6 +367,18 @@ def list_indexes(folder: Path) -> None:
         say(f"No index in {folder}/. Make one: citerec index build SOURCE… --out {folder}/NAME")
 
 
+def _check_url(engine: str, url: str | None) -> None:
+    """Before the build, which takes longer: whether there is an address where one is needed."""
+    if bool(url) != (engine == "qdrant"):
+        raise click.UsageError(
+            "--engine qdrant needs --url ADDRESS." if url is None else "--url needs --engine qdrant."
+        )
+    if url:
+        from citerec.retrieve.qdrant.address import Address, Connection
+
+        Connection(Address.parse(url)).close()
+
+
 def _change(path: Path) -> None:
     """Prepares for a change of an index: of few papers, what Java has to do takes seconds."""
     from citerec.retrieve.lucene.jvm import run_briefly
@@ -371,6 +397,8 @@ def _papers_before(path: Path) -> int:
     except IndexUnusableError:
         return 0
 
+
+index.add_command(push)
 
 _VECTOR_NAMES = ("model", "vectors", "kind", "max_tokens", "backend")
 

@@ -46,10 +46,15 @@ def tell_scores(made: "Bm25sManifest | None") -> None:
 
 def tell_old_vectors(path: Path, manifest: "Manifest") -> None:
     """Says which folders of an index were made for the papers before."""
+    from citerec.retrieve.qdrant.manifest import NAME
     from citerec.retrieve.verify import vectors_beside
 
     for folder, made in vectors_beside(path):
-        if made["store"] != manifest.fingerprint:
+        if made["store"] == manifest.fingerprint:
+            continue
+        if folder.name == NAME:
+            note(f"{made['url']} holds the papers before. Bring it up to date: citerec index push {path}")
+        else:
             note(
                 f"{folder} was made for the papers before. Bring it up to date: "
                 f"citerec index encode {path} --retriever {folder.name}"

@@ -50,6 +50,8 @@ class Retriever(ABC):
         filters_itself: Whether `search` leaves out what the filters forbid. If it does not, the pipeline does so
             afterwards, and the list may become shorter than k.
         encodes: What `encode` reads, for help texts; empty if there is nothing to make.
+        signal: The signal that its scores are, if it is not its name: another engine of `dense` gives what that gives,
+            so that rerankers read it. Empty for all others.
         service: The web service that it asks, which gets words of the text; it needs no index. Empty for all others.
     """
 
@@ -58,6 +60,7 @@ class Retriever(ABC):
     Settings: ClassVar[type[PartSettings]] = PartSettings
     filters_itself: ClassVar[bool] = False
     encodes: ClassVar[str] = ""
+    signal: ClassVar[str] = ""
     service: ClassVar[str] = ""
 
     @classmethod

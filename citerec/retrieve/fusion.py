@@ -109,7 +109,8 @@ class FusedRetriever:
                         lists[name] = self._list(name, retriever, topic, depth, filters, made)
                     else:
                         known = np.flatnonzero(~np.isnan(scores))
-                        again = Candidates(lists[name].papers, at_hand[known], scores[known], {name: scores[known]})
+                        signals = {retriever.signal or name: scores[known]}
+                        again = Candidates(lists[name].papers, at_hand[known], scores[known], signals)
                         lists[name] = again.in_order()[:depth]
         labels = {name: retriever.label for name, retriever in self._retrievers.items()}
         fused = fuse(lists, self._weights, self._fusion, k, labels if explain else None)
@@ -205,14 +206,15 @@ def _with_signal(candidates: Candidates, retriever: Retriever, prepared: Any) ->
     """Adds a retriever's scores of the candidates that only other retrievers found: rerankers need them."""
     import numpy as np
 
-    values = candidates.signal(retriever.name)
+    name = retriever.signal or retriever.name
+    values = candidates.signal(name)
     missing = np.flatnonzero(np.isnan(values))
     scores = retriever.scored(prepared, candidates.rows[missing])
     if scores is None:
         return candidates
     values = values.copy()
     values[missing] = scores
-    return replace(candidates, signals={**candidates.signals, retriever.name: values})
+    return replace(candidates, signals={**candidates.signals, name: values})
 
 
 def _shares(scores: "Floats", fusion: Fusion) -> "Floats":

@@ -4,6 +4,7 @@ from pydantic import Field
 
 from citerec.contexts.near import cites_others, words_near
 from citerec.contexts.topic import Topic, clean
+from citerec.errors import QueryError
 from citerec.settings import PartSettings
 
 
@@ -51,5 +52,21 @@ class TopicTexts(PartSettings):
             (self._shortened(clean(abstract)), self.citing_abstract),
         )
 
+    def check_length(self, topic: Topic, part: str) -> None:
+        """Raises QueryError if the sentence is longer than the part with these settings accepts."""
+        if (words := len(topic.text.split())) > self.max_query_words:
+            raise QueryError(
+                f"the sentence has {words:,} words, more than {self.max_query_words:,}",
+                f"Give the sentence around <REF>, or allow more with --set {part}.max_query_words=…",
+            )
+
     def _shortened(self, text: str) -> str:
         return " ".join(text.split()[: self.max_query_words])
+
+
+def no_word(topic: Topic) -> QueryError:
+    """The error for a topic without a word to search for."""
+    return QueryError(
+        f"no word to search for in {topic.text[:60]!r}",
+        "Write a sentence with content words: stop words and punctuation are not searched.",
+    )

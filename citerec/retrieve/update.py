@@ -38,15 +38,28 @@ class Changes:
     @classmethod
     def between(cls, before: SqliteStore, after: SqliteStore, since: int) -> "Changes":
         """What changed from one store to another, whose changes since a place are known."""
-        of_table = {table: after.changed(table, since) for table in RECORDS}
-        papers = of_table["papers"]
+        papers = after.changed("papers", since)
         old, new = before.years(papers), after.years(papers)
         # The year of a citing paper is with its sentences, and so is that it is in the index.
         citing = [one for one in papers if (one in old, old.get(one)) != (one in new, new.get(one))]
+        return cls._of(after, since, before.cited_by(citing), after.cited_by(citing))
+
+    @classmethod
+    def since(cls, store: SqliteStore, since: int) -> "Changes":
+        """What changed in a store since a place, where the store before is no longer there: `cited` may have more.
+
+        A sentence that is gone is a record that changed, so the store of now knows all others.
+        """
+        return cls._of(store, since, store.cited_by(store.changed("papers", since)))
+
+    @classmethod
+    def _of(cls, store: SqliteStore, since: int, *cited: set[str]) -> "Changes":
+        of_table = {table: store.changed(table, since) for table in RECORDS}
+        papers = of_table["papers"]
         return cls(
             all=_union(*of_table.values()),
             texts=_union(papers, of_table["abstracts"]),
-            cited=_union(papers, of_table["citations"], before.cited_by(citing), after.cited_by(citing)),
+            cited=_union(papers, of_table["citations"], *cited),
         )
 
 

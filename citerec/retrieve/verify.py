@@ -21,6 +21,7 @@ from citerec.retrieve.lucene.documents import document_ids
 from citerec.retrieve.lucene.fields import ID, open_directory
 from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.manifest import Manifest
+from citerec.retrieve.qdrant.manifest import NAME as QDRANT
 from citerec.retrieve.rows import ROWS, PaperRows, rows_of_documents, written_columns
 from citerec.retrieve.staging import DENSE, LUCENE, open_store
 from citerec.retrieve.steady import read_steadily
@@ -77,8 +78,9 @@ def _faults(index: Path, on_progress: Progress) -> list[str]:
             faults += _dense_faults(index / DENSE, store, manifest.fingerprint)
         for folder, made in vectors_beside(index):
             faults += _checksum_faults(folder, made["checksums"])
-            # Scores of bm25s that are out of date are not used, and answers are the same without them.
-            if made["store"] != manifest.fingerprint and folder.name != BM25S:
+            # Scores of bm25s that are out of date are not used, and answers are the same without them. What an index
+            # was pushed to is elsewhere.
+            if made["store"] != manifest.fingerprint and folder.name not in (BM25S, QDRANT):
                 faults.append(f"{folder} was made for other papers: make it again")
     except IndexUnusableError as error:
         return [error.message]

@@ -136,7 +136,7 @@ def test_no_leak_through_citing_sentences(recommender: Recommender, context: Con
     allowed = filtered(words, leak_rules, citances=True)
     lucene = recommender._index.lucene
     hits = lucene._citances.best(allowed, 100)
-    assert {lucene._citance(hits, hit).citing_id for hit in range(len(hits.rows))} == citing
+    assert {lucene._said(hits, hit)[0] for hit in range(len(hits.rows))} == citing
     shown = {hit.citance.citing_id for hit in recommender.search(context, k=7) if hit.citance}
     assert shown <= citing
 

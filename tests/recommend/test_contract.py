@@ -17,6 +17,7 @@ from citerec.rerank.cross_encoder_text import TextOptions
 from citerec.retrieve.citebart.citation import citation_of
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import BuildOptions, add_to_index, open_store
+from citerec.retrieve.qdrant.push import PushOptions, push_index
 from citerec.retrieve.run import SearchOptions
 from citerec.settings import setting_keys
 from citerec.systems import system_names
@@ -48,12 +49,21 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     contexts = [json.loads(line) for line in (DEMO / "contexts.jsonl").read_text(encoding="utf-8").splitlines()[:60]]
     said = [{**one, "citing_id": f"later-{number}", "citing_year": 2024} for number, one in enumerate(contexts)]
     said[0]["text"] = SENTENCE
+    words = f"{SENTENCE} Probabilistic ranking of documents. Species evolve under selection."
+    everywhere = {
+        "text": words,
+        "cited_ids": [int(one) for one in EVERYTHING],
+        "citing_key": "old",
+        "citing_year": 1960,
+    }
+    said.append({**everywhere, "context_id": "everywhere"})
     add_to_index([], out, BuildOptions(citances=(write_lines(folder / "said.jsonl", said),)))
     titles = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8")
     models = {"hatten": str(write_tiny_hatten(folder / "hatten", [titles, SENTENCE]))}  # others take any encoder
     for name, retriever in RETRIEVERS.items():
         if retriever.encodes and name != "dense":
             retriever.encode(out, DenseOptions(models.get(name, "all-MiniLM-L6-v2")), no_progress)
+    push_index(out, f"edge:{folder}/qdrant/demo", PushOptions(), no_progress)
     train_ltr([Source(out, Choice(DEMO / "contexts.jsonl", limit=50))], out / "ltr", LtrOptions(rounds=5), no_progress)
     base = write_tiny_scibert(folder / "base", [SENTENCE, "Probabilistic ranking of documents"])
     model = CrossEncoder.begin(str(base), TextOptions(max_tokens=64), seed=0)

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, Self
 import orjson
 
 from citerec.contexts.topic import Topic
-from citerec.errors import FilterError, IndexUnusableError, QueryError, SettingsError
+from citerec.errors import FilterError, IndexUnusableError, SettingsError
 from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import RETRIEVERS, Retriever
-from citerec.retrieve.bm25s.analysis import terms
+from citerec.retrieve.bm25s.analysis import term_weights
 from citerec.retrieve.bm25s.build import BEGINS, NAME, ROWS, SCORES, VOCABULARY, Bm25sManifest, build_scores
 from citerec.retrieve.bm25s.kernels import add_scores, best_rows, compiled
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.files import mapped
 from citerec.retrieve.dense.vectors import passing_rows
 from citerec.retrieve.lucene.queries import LuceneSettings
-from citerec.retrieve.topic_texts import TopicTexts
+from citerec.retrieve.topic_texts import TopicTexts, no_word
 
 if TYPE_CHECKING:
     import numpy as np
@@ -147,13 +147,10 @@ class Bm25sRetriever(Retriever):
 
         if k < 1:
             raise FilterError(f"k is {k}", "Ask for at least one paper.")
-        self._check_length(topic)
+        self.settings.check_length(topic, NAME)
         query = prepared or self._query(topic)
         if query.is_empty:
-            raise QueryError(
-                f"no word to search for in {topic.text[:60]!r}",
-                "Write a sentence with content words: stop words and punctuation are not searched.",
-            )
+            raise no_word(topic)
         scores = np.zeros(len(self._papers), np.float32)
         compiled(add_scores)(scores, query.terms, query.weights, self._begins, self._rows, self._scores)
         hidden = self._papers.rows([one for one in (*filters.exclude, filters.citing_id) if one is not None])
@@ -167,23 +164,10 @@ class Bm25sRetriever(Retriever):
     def _query(self, topic: Topic) -> Query:
         import numpy as np
 
-        is_empty = True
-        weights: dict[int, float] = {}
-        for text, weight in self.settings.weighted(topic):
-            for term in terms(text) if weight else ():
-                is_empty = False
-                if (number := self._numbers.get(term)) is not None:
-                    weights[number] = weights.get(number, 0.0) + weight
+        found = term_weights(self.settings, topic)
+        weights = {self._numbers[term]: weight for term, weight in found.items() if term in self._numbers}
         numbers = np.fromiter(weights, np.int32, len(weights))
-        return Query(numbers, np.fromiter(weights.values(), np.float32, len(weights)), is_empty)
-
-    def _check_length(self, topic: Topic) -> None:
-        longest = self.settings.max_query_words
-        if (words := len(topic.text.split())) > longest:
-            raise QueryError(
-                f"the sentence has {words:,} words, more than {longest:,}",
-                f"Give the sentence around <REF>, or allow more with --set {NAME}.max_query_words=…",
-            )
+        return Query(numbers, np.fromiter(weights.values(), np.float32, len(weights)), not found)
 
     def _bits(self, filters: Filters) -> "NDArray[np.uint8]":
         """A bit for each row, the first one lowest: whether it passes; an empty array if all do."""

@@ -8,6 +8,9 @@ import functools
 import re
 from typing import Any
 
+from citerec.contexts.topic import Topic
+from citerec.retrieve.topic_texts import TopicTexts
+
 _LONGEST = 255
 """Lucene cuts longer words into pieces of this length."""
 
@@ -20,12 +23,25 @@ _POSSESSIVE = ("'s", "’s", "＇s", "'S", "’S", "＇S")
 
 def terms(text: str) -> list[str]:
     """The terms of a text, in order; a term occurs as often as its word does."""
-    found = []
-    for word in (_ascii_words() if text.isascii() else _words()).findall(text):
-        for begin in range(0, len(word), _LONGEST):
-            if (term := _term(word[begin : begin + _LONGEST])) is not None:
-                found.append(term)
-    return found
+    return [term for term in places(text) if term is not None]
+
+
+def places(text: str) -> list[str | None]:
+    """The terms of a text at their places, as Lucene's phrases see them; None in place of a stop word."""
+    return [
+        _term(word[begin : begin + _LONGEST])
+        for word in (_ascii_words() if text.isascii() else _words()).findall(text)
+        for begin in range(0, len(word), _LONGEST)
+    ]
+
+
+def term_weights(texts: TopicTexts, topic: Topic) -> dict[str, float]:
+    """The terms of a topic, each with its weight: that of each text as often as it has the term."""
+    weights: dict[str, float] = {}
+    for text, weight in texts.weighted(topic):
+        for term in terms(text) if weight else ():
+            weights[term] = weights.get(term, 0.0) + weight
+    return weights
 
 
 @functools.lru_cache(1 << 16)

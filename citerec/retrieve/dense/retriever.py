@@ -1,7 +1,6 @@
 """Dense retrieval: the papers whose vectors are nearest to that of the query, under exact filters."""
 
 import math
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -13,9 +12,8 @@ from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, SettingsError
 from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
-from citerec.models.base import BackendName
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
+from citerec.retrieve.base import RETRIEVERS, check_asked
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.kinds import (
     REFINE,
@@ -28,6 +26,7 @@ from citerec.retrieve.dense.kinds import (
     to_search,
 )
 from citerec.retrieve.dense.manifest import DenseManifest, encode_command, has_vectors
+from citerec.retrieve.dense.topics import TopicSettings, VectorRetriever
 from citerec.retrieve.dense.vectors import Matching, Passing, RowFilter, Vectors
 from citerec.retrieve.manifest import Manifest, is_index
 from citerec.retrieve.rows import PaperRows
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from citerec.models.encoder import Encoder
     from citerec.retrieve.candidates import Floats, Rows
     from citerec.retrieve.dense.build import DenseOptions
     from citerec.retrieve.opened import OpenIndex
@@ -51,7 +49,6 @@ _STEP = 60
 # Lists: if fewer rows than this pass, and fewer than a hundredth, all of them are scored with their own vectors.
 _FEW = 20_000
 _WIDEST = 16
-_NEAREST_CITED = 3
 
 
 class SearchSettings(PartSettings):
@@ -64,36 +61,12 @@ class SearchSettings(PartSettings):
     )
 
 
-class DenseSettings(SearchSettings):
+class DenseSettings(SearchSettings, TopicSettings):
     """How the topic becomes a vector, and how the vectors are searched."""
-
-    neighbours: bool = Field(default=True, description="whether the sentences before and after are used")
-    citing: float = Field(
-        default=1.0,
-        ge=0,
-        le=1000,
-        description="weight of the citing paper's own vector, if it is known, against 1 for the sentences",
-    )
-    cited: float = Field(
-        default=0.5,
-        ge=0,
-        le=1000,
-        description="weight of what the draft cites already, against 1 for the sentences: the mean of the three of "
-        "these papers that are nearest to them",
-    )
-    backend: BackendName | None = Field(
-        default=None,
-        description="backend for the query; by default that of the papers, or a quicker one with the same vectors",
-    )
-    queries: str | None = Field(
-        default=None,
-        description="folder of a static encoder that learnt these vectors (citerec train static), which then encodes "
-        "the query in place of their model",
-    )
 
 
 @RETRIEVERS.register
-class DenseRetriever(Retriever):
+class DenseRetriever(VectorRetriever):
     """Finds papers by their vectors. Safe to call from several threads; ties are ordered by paper id.
 
     A paper scores the cosine of its vector, in half precision, with the query's, for any kind of index: all kinds give
@@ -136,10 +109,9 @@ class DenseRetriever(Retriever):
     def __init__(self, path: Path, settings: Any, matching: Matching, papers: PaperRows | None = None) -> None:
         import numpy as np
 
-        chosen: Any = self.Settings() if settings is None else settings
-        self.settings = chosen
         self.vectors = Vectors(path)
-        self.papers = PaperRows(self.vectors.ids, self.vectors.ids != b"") if papers is None else papers
+        papers = PaperRows(self.vectors.ids, self.vectors.ids != b"") if papers is None else papers
+        super().__init__(self.Settings() if settings is None else settings, self.vectors.manifest, papers, path)
         index = path.parent
         if is_index(index) and Manifest.read(index).fingerprint != self.vectors.manifest.store:
             raise IndexUnusableError(f"the vectors of {index} were made for other papers", DenseManifest.remedy(path))
@@ -153,52 +125,11 @@ class DenseRetriever(Retriever):
             None if len(self.papers) == len(self.vectors) else np.searchsorted(self.papers.ids, self.vectors.ids)
         )
         self._filter = RowFilter(self.vectors, lambda filters: self.own_rows(matching(filters)))
-        self._opened_encoder: Any = None
-        self._opening = threading.Lock()
 
     def close(self) -> None:
         """Releases the model and the index."""
-        self._opened_encoder = None
+        super().close()
         self._index = None
-
-    def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
-        """The vectors of some topics, (topics, dimension), each of length one.
-
-        The citing paper's own vector, or the encoding of its title if it has none, is added with its weight, and so
-        is what the draft cites already.
-
-        Raises:
-            ModelError: The model cannot be loaded.
-            IndexUnusableError: It is not the model that made the vectors.
-        """
-        import numpy as np
-
-        dense = self.settings
-        texts = [topic.passage if dense.neighbours else topic.text for topic in topics]
-        encoder: Encoder = self.encoder()
-        if not dense.citing:
-            return self._with_cited(encoder.encode(texts), topics)
-        rows = self.vectors.rows([topic.citing_id or "" for topic in topics])
-        titled = [at for at, topic in enumerate(topics) if rows[at] < 0 and topic.citing_title]
-        encoded = encoder.encode([*texts, *(topics[at].citing_title for at in titled)])
-        vectors, titles = encoded[: len(topics)], encoded[len(topics) :]
-        citing = np.zeros_like(vectors)
-        citing[rows >= 0] = self.vectors.values[rows[rows >= 0]]
-        citing[titled] = titles
-        return self._with_cited(_normalised(vectors + np.float32(dense.citing) * citing), topics)
-
-    def _with_cited(self, vectors: "NDArray[np.float32]", topics: Sequence[Topic]) -> "NDArray[np.float32]":
-        """The vectors of topics, moved towards the papers that their drafts cite and that are nearest to them."""
-        if not self.settings.cited:
-            return vectors
-        for at, topic in enumerate(topics):
-            rows = self.vectors.rows(sorted(set(topic.cited_before or ())))
-            cited = self.vectors.values[rows[rows >= 0]].astype("float32")
-            if len(cited):
-                nearest = (-(cited @ vectors[at])).argsort(kind="stable")[:_NEAREST_CITED]
-                mean = _normalised(cited[nearest].mean(axis=0, keepdims=True))
-                vectors[at] = _normalised(vectors[at : at + 1] + self.settings.cited * mean)[0]
-        return vectors
 
     def search(
         self,
@@ -235,15 +166,10 @@ class DenseRetriever(Retriever):
         cosines[own >= 0] = self.vectors.scores(prepared, own[own >= 0])
         return cosines
 
-    def with_feedback(self, prepared: "NDArray[np.float32]", rows: "Rows", weight: float) -> "NDArray[np.float32]":
-        """A vector (dimension,) moved towards the mean of some papers' vectors, of length one (Rocchio, 1971)."""
-        own = self.own_rows(rows)
-        own = own[own >= 0]
-        if not len(own):
-            return prepared
-        mean = self.vectors.values[own].astype("float32").mean(axis=0)
-        nearer: NDArray[np.float32] = _normalised((prepared + weight * mean)[None])[0]
-        return nearer
+    def known_vectors(self, paper_ids: Sequence[str]) -> "tuple[NDArray[np.bool_], NDArray[np.float32]]":
+        """As `VectorRetriever.known_vectors`."""
+        rows = self.vectors.rows(paper_ids)
+        return rows >= 0, self.vectors.values[rows[rows >= 0]].astype("float32")
 
     def own_rows(self, rows: "Rows") -> "Rows":
         """The rows of papers among the vectors; -1 for those without a vector."""
@@ -311,52 +237,9 @@ class DenseRetriever(Retriever):
         best = np.lexsort((rows, -scores))[:k]
         return rows[best], scores[best]
 
-    def encoder(self) -> Any:
-        """The encoder of the topics, opened at the first call; errors as for `prepare`."""
-        with self._opening:
-            if self._opened_encoder is None:
-                encoder = self.open_encoder(self.vectors.manifest)
-                self._check_encoder(encoder)
-                self._opened_encoder = encoder
-            return self._opened_encoder
-
-    def open_encoder(self, manifest: DenseManifest) -> Any:
-        """Opens the encoder that some vectors are from; it has an `identity` and a `dimension`."""
-        from citerec.models.encoder import Encoder
-
-        model, length = manifest.model, manifest.max_tokens
-        if self.settings.queries:
-            return Encoder.open_static(self.settings.queries, model, manifest.identity)
-        if self.settings.backend:
-            return Encoder.open(model, backend=self.settings.backend, max_tokens=length)
-        return Encoder.open_for_queries(model, manifest.backend, manifest.count, max_tokens=length)
-
-    def _check_encoder(self, encoder: Any) -> None:
-        """Raises IndexUnusableError unless it made the vectors."""
-        manifest = self.vectors.manifest
-        if encoder.dimension != manifest.dimension:
-            raise IndexUnusableError(
-                f"{manifest.model} makes vectors of dimension {encoder.dimension}, and those of the index have "
-                f"{manifest.dimension}",
-                f"Give the right one: {encode_command(self.vectors.path, '…')}",
-            )
-        if manifest.identity not in (None, encoder.identity):
-            raise IndexUnusableError(
-                f"{manifest.model} is no longer the model that made the vectors of the index",
-                f"Make them again: {encode_command(self.vectors.path)}",
-            )
-
 
 def _opened(path: Path) -> Any:
     try:
         return open_faiss(path)
     except RuntimeError as error:
         raise IndexUnusableError(f"{path / 'index.faiss'} cannot be read", DenseManifest.remedy(path)) from error
-
-
-def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    import numpy as np
-
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    normalised: NDArray[np.float32] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return normalised

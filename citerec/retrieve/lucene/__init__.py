@@ -4,13 +4,14 @@ import functools
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from citerec.contexts.topic import Topic
-from citerec.errors import FilterError, IndexUnusableError, QueryError, SearchError, SettingsError
+from citerec.errors import FilterError, IndexUnusableError, SearchError, SettingsError
 from citerec.records import NO_FILTERS, Filters, Match
 from citerec.retrieve.base import RETRIEVERS, Retriever
-from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey, Citances
+from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.hits import DEPTH, Hits, added_up, settled
 from citerec.retrieve.lucene import fields
 from citerec.retrieve.lucene.documents import citing_sentence, hits_of
 from citerec.retrieve.lucene.jvm import java_class, java_failures, java_text
@@ -26,6 +27,7 @@ from citerec.retrieve.lucene.queries import (
     term_query,
 )
 from citerec.retrieve.rows import PaperRows, rows_of_documents
+from citerec.retrieve.topic_texts import no_word
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,12 +36,7 @@ if TYPE_CHECKING:
     from citerec.retrieve.bm25s import Bm25sRetriever
     from citerec.retrieve.opened import OpenIndex
 
-# How deep both lists are read before the scores of a paper and its citances are added up. Scores must not depend on
-# k, so this is not a multiple of k.
-_DEPTH = 1000
 _PAGE = 500_000
-# Hits with equal scores: more are found, so that ties at the end are settled by id.
-_SLACK = 16
 
 
 @RETRIEVERS.register
@@ -123,63 +120,31 @@ class LuceneRetriever(Retriever):
             raise FilterError(f"k is {k}", "Ask for at least one paper.")
         if sort not in SORTS:
             raise FilterError(f"no order is called {sort!r}", f"Orders are: {', '.join(SORTS)}.")
-        self._check_length(topic)
+        self.settings.check_length(topic, self.name)
         weigh_citances = self._citances is not None and self.settings.weights.citances > 0 and sort == "relevance"
-        depth = max(_DEPTH, k) if weigh_citances else k
+        depth = max(DEPTH, k) if weigh_citances else k
         engine = self._engine if sort == "relevance" else None
         scored = None if engine is None else engine.search(topic, depth, filters)  # raises QueryError as below
         with java_failures("searching", SearchError):
             words = self._parsers.papers(topic) if engine is None else None
             cited_so = self._parsers.citances(topic) if weigh_citances else None
             if scored is None and words is None and cited_so is None:
-                raise QueryError(
-                    f"no word to search for in {topic.text[:60]!r}",
-                    "Write a sentence with content words: stop words and punctuation are not searched.",
-                )
+                raise no_word(topic)
             words = words and filtered(words, filters, known_year=sort == "oldest")
             cited_so = cited_so and filtered(cited_so, filters, citances=True)
-        papers = _Hits(scored.rows, scored.scores) if scored is not None else self._papers.best(words, depth, sort)
+        papers = Hits(scored.rows, scored.scores) if scored is not None else self._papers.best(words, depth, sort)
         if self._citances is None or cited_so is None:
             return Candidates(self.rows, papers.rows, papers.scores, {"bm25": papers.scores})
-        return self._added_up(papers, self._citances.best(cited_so, depth))[:k]
-
-    def _added_up(self, papers: "_Hits", citances: "_Hits") -> Candidates:
-        """All papers that were found, or of which a citing sentence was found, best first."""
-        import numpy as np
-
+        said = self._citances.best(cited_so, depth)
         weights, decay = self.settings.weights, self.settings.citance_decay
-        rows = np.unique(np.concatenate([papers.rows, citances.rows]))
-        words = np.full(len(rows), np.nan)
-        words[np.searchsorted(rows, papers.rows)] = papers.scores
-        # The citing sentences of a paper together, best first.
-        order = np.lexsort((np.arange(len(citances.rows)), citances.rows))
-        owners, said = np.searchsorted(rows, citances.rows[order]), citances.scores[order]
-        counts = np.bincount(owners, minlength=len(rows))
-        begins = np.cumsum(counts) - counts
-        shares = weights.citances * said * decay ** (np.arange(len(said)) - begins[owners])
-        scores = np.nan_to_num(words) + np.bincount(owners, shares, len(rows))
-        has, has_two = counts > 0, counts > 1
-        signals = {name: np.full(len(rows), np.nan) for name in ("citance", "citance_2", "citances", "citances_found")}
-        signals["citance"][has] = said[begins[has]]
-        signals["citance_2"][has_two] = said[begins[has_two] + 1]
-        signals["citances"][has] = np.bincount(owners, said, len(rows))[has]
-        signals["citances_found"][has] = counts[has]
-        keys = np.full(len(rows), -1)
-        keys[has] = order[begins[has]]
-        found = Citances(keys, lambda hit: self._citance(citances, hit))
-        return Candidates(self.rows, rows, scores, {"bm25": words, **signals}, (found,)).in_order()
+        return added_up(self.rows, papers, said, (weights.citances, decay), functools.partial(self._said, said))[:k]
 
-    def _citance(self, hits: "_Hits", hit: int) -> CitanceKey:
-        """The best citing sentence of a paper; of several with equal scores the first by citing paper and position."""
-        import numpy as np
-
+    def _said(self, hits: Hits, at: int) -> tuple[str, int]:
+        """The citing paper of a hit among citing sentences, and the sentence's position among those of that paper."""
         assert self._citances is not None
         assert hits.documents is not None
-        alike = np.flatnonzero((hits.rows == hits.rows[hit]) & (hits.scores == hits.scores[hit]))
         with java_failures("reading citing sentences", SearchError):
-            said = [citing_sentence(self._citances.reader, int(hits.documents[at])) for at in alike]
-        citing_id, position = min(said, key=lambda one: (one[0].encode(), one[1]))
-        return CitanceKey(citing_id, position, self.settings.weights.citances * float(hits.scores[hit]))
+            return citing_sentence(self._citances.reader, int(hits.documents[at]))
 
     def matches_nothing(self, filters: Filters) -> bool:
         """Whether no paper of the index passes the filters."""
@@ -223,22 +188,6 @@ class LuceneRetriever(Retriever):
                         where[term].append("citance")
         return _matches({term: shown for term, (shown, _) in words.items()}, found, where)
 
-    def _check_length(self, topic: Topic) -> None:
-        longest = self.settings.max_query_words
-        if (words := len(topic.text.split())) > longest:
-            raise QueryError(
-                f"the sentence has {words:,} words, more than {longest:,}",
-                "Give the sentence around <REF>, or allow more with --set lucene.max_query_words=…",
-            )
-
-
-class _Hits(NamedTuple):
-    """The rows of papers that a search found, best first, with their scores and Lucene's documents, (hits,) each."""
-
-    rows: "NDArray[np.int64]"
-    scores: "NDArray[np.float64]"
-    documents: "NDArray[np.int64] | None" = None
-
 
 class _Searcher:
     """One of the Lucene indexes of a folder, open for searching. All calls but `best` are made in `java_failures`."""
@@ -260,24 +209,21 @@ class _Searcher:
             self._searcher.search.matchReport(*arguments)
             hits_of(self._searcher.search(*arguments).scoreDocs)
 
-    def best(self, query: Any | None, k: int, sort: str = "relevance") -> _Hits:
+    def best(self, query: Any | None, k: int, sort: str = "relevance") -> Hits:
         """The first k hits; ties are ordered by paper id. None for a query without a word."""
         import numpy as np
 
         if query is None:
-            return _Hits(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
+            return Hits(np.empty(0, np.int64), np.empty(0), np.empty(0, np.int64))
         if sort != "relevance":
             documents, scores = self._found(query, k, sort_by(sort), True)
-            return _Hits(self._rows[documents].astype(np.int64), scores, documents)
-        wanted = k + _SLACK
-        while True:
+            return Hits(self._rows[documents].astype(np.int64), scores, documents)
+
+        def found(wanted: int) -> Hits:
             documents, scores = self._found(query, wanted)
-            if len(scores) < wanted or scores[-1] < scores[k - 1]:
-                break
-            wanted *= 4
-        rows = self._rows[documents].astype(np.int64)
-        order = np.lexsort((rows, -scores))[:k]
-        return _Hits(rows[order], scores[order], documents[order])
+            return Hits(self._rows[documents].astype(np.int64), scores, documents)
+
+        return settled(found, k)
 
     def _found(self, *arguments: Any) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
         with java_failures("searching", SearchError, alone=False):
