@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from citerec.contexts.topic import clean
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import SearchableCitance, SearchableText
+from citerec.corpus.store import PaperStore, SearchableCitance, SearchableText
 from citerec.errors import BuildError, InputError
 from citerec.groundwork.hashing import digest_of
 from citerec.groundwork.progress import Progress
@@ -68,7 +68,7 @@ class Upload:
     def __init__(
         self,
         connection: Connection,
-        store: SqliteStore,
+        store: PaperStore,
         stated: Stated,
         layout: Layout,
         on_progress: Progress,
@@ -118,6 +118,7 @@ class Upload:
             BuildError: The collections do not hold what they should.
         """
         names = {kind: alias_of(self._address, kind) for kind in self._kinds}
+        assert isinstance(self._store, SqliteStore)  # an index with its records in MongoDB is not updated
         found = Changes.since(self._store, since)
         self._state(names, {"updating": self._stated.fingerprint})
         there = self._store.years(found.texts)
