@@ -32,7 +32,9 @@ class LtrOptions:
     Attributes:
         system: The system whose candidates are ranked; its rerankers are left out.
         patience: Trees without a better ndcg@10 on dev after which it stops; None never stops.
-        start: Weight of the fused score, as a share of the best one, to which the trees add.
+        start: Weight of the fused score, as a share of the best one, to which the trees add while they learn.
+        trust: How much of what they add counts afterwards, above 0 and at most 1: less on a corpus that they do not
+            know.
         portable: Whether it learns only from features that mean the same in every index, with whatever an index may
             lack left out at random.
         threads: How many searches run at once, and how many threads learn at most; of little data one learns.
@@ -44,13 +46,14 @@ class LtrOptions:
     learning_rate: float = 0.05
     patience: int | None = 50
     start: float = 0.0
+    trust: float = 1.0
     portable: bool = False
     threads: int = 2
 
 
-FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, portable=True)
-"""How a ranker for other indexes learns: few leaves, and corrections of the fused score, since what it learns must hold
-elsewhere."""
+FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, trust=0.7, portable=True)
+"""How a ranker for other indexes learns: few leaves, and corrections of the fused score that count less than they would
+where it learnt, since they must hold elsewhere: docs/ranker.md."""
 
 _DROPPED = {"citing sentences": 0.3, "years": 0.2, "authors": 0.3, "venues": 0.5}
 """How often a portable ranker does without a group of features."""
@@ -130,6 +133,8 @@ def train_ltr(
     if not gains.sum():
         raise InputError(f"{names} has too few contexts to learn from", "Give more: some hundreds at least.")
     columns = [list(FEATURES).index(name) for name in features]
+    # Only the order counts, so the fused score weighs more in place of trees that weigh less.
+    start = round(options.start / options.trust, 2)
     facts = [source.choice.facts() | ({"contexts": source.name} if source.name else {}) for source in sources]
     manifest = LtrManifest(
         citerec=__version__,
@@ -137,7 +142,7 @@ def train_ltr(
         system=options.system,
         depth=depth,
         features=features,
-        start=options.start,
+        start=start,
         gain={name: round(float(gain / gains.sum()), 5) for name, gain in zip(features, gains, strict=True)},
         training={
             **asdict(options),
@@ -150,7 +155,7 @@ def train_ltr(
             "contexts": len(held_out.groups),
             "mrr@10": round(
                 _mrr(
-                    started(held_out.features, options.start)
+                    started(held_out.features, start)
                     + trees.predict(held_out.features[:, columns], num_iteration=count),
                     held_out,
                 ),
