@@ -258,20 +258,28 @@ def default_system(index: Path) -> str:
 
     docs/results.md compares the systems.
     """
+    found = default_retrieval(index)
+    if not has_vectors(index / DENSE):
+        return found
+    base = _default_for("vectors")
+    for name, part in RERANKERS.items():
+        if part.is_default_at(index / name):
+            return f"{found if part.learnt_over(index / name) == found else base}+{name}"
+    ships = next((name for name, part in RERANKERS.items() if part.ships()), None)
+    return f"{base}+{ships}" if ships and found == base else found
+
+
+def default_retrieval(index: Path) -> str:
+    """The name of the best system without rerankers that an index supports: it finds what a ranker learns to rank."""
     if index == live_folder():
         raise IndexUnusableError("there is neither an index nor a system that needs none", _NO_INDEX)
     recover(index)
     if not has_vectors(index / DENSE):
         return _default_for("citances" if Manifest.read(index).counts.citances else "words")
-    base = _default_for("vectors")
-    for name, part in RERANKERS.items():
-        if part.is_default_at(index / name):
-            return f"{base}+{name}"
     for folder, made in vectors_beside(index):
         if (system := _recipe_for(folder.name)) and made["store"] == Manifest.read(index).fingerprint:
             return system
-    ships = next((name for name, part in RERANKERS.items() if part.ships()), None)
-    return f"{base}+{ships}" if ships else base
+    return _default_for("vectors")
 
 
 def _default_for(what: str) -> str:

@@ -34,7 +34,11 @@ from citerec.cli.options import index_option, number, on, path_option, seed, wit
     "--portable", is_flag=True, help="Make a ranker for other indexes: it learns from what these may have too."
 )
 @path_option("--out", help="The ranker to make, or to replace.  [default: into the index itself]")
-@click.option("--system", default="hybrid", metavar="NAME|FILE", help="The system that finds candidates.")
+@click.option(
+    "--system",
+    metavar="NAME|FILE",
+    help="The system that finds candidates.  [default: the best of the index that finds by words and vectors]",
+)
 @number("--limit", 8000, "Contexts to learn from, at most; sampled by the seed.")
 @number("--rounds", 500, "Trees, at most.")
 @number("--threads", 2, "Contexts searched at once.")
@@ -64,7 +68,10 @@ def ltr(
     from citerec.cli.tables import show_ranker
     from citerec.groundwork.executors import HERE, executor_on
     from citerec.groundwork.progress_bar import progress_bar
+    from citerec.retrieve.dense.manifest import has_vectors
     from citerec.retrieve.manifest import find_index
+    from citerec.retrieve.staging import DENSE
+    from citerec.systems import default_retrieval
     from citerec.train.groups import Choice
     from citerec.train.ltr import FOR_EVERYONE, LtrOptions, Source, train_ltr
     from citerec.train.own_contexts import OWN, own_contexts
@@ -76,6 +83,9 @@ def ltr(
         raise click.UsageError("a portable ranker belongs to no index: give --out FOLDER")
     place = out or index / "ltr"
     base = FOR_EVERYONE if portable else LtrOptions(rounds=options["rounds"])
+    if options["system"] is None:  # without vectors the system says what is missing
+        portable_or_bare = portable or not has_vectors(index / DENSE)
+        options["system"] = base.system if portable_or_bare else default_retrieval(index)
     ranker = replace(base, system=options["system"], threads=options["threads"])
     further = [
         Source(folder, Choice(contexts, limit=options["limit"], seed=options["seed"])) for folder, contexts in also

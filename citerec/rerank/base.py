@@ -79,6 +79,11 @@ class Reranker(ABC):
         return False
 
     @classmethod
+    def learnt_over(cls, _folder: Path) -> str | None:
+        """The system whose candidates the reranker in a folder learnt to rank, if that matters to it."""
+        return None
+
+    @classmethod
     def ships(cls) -> bool:
         """Whether a trained one comes with citerec, for indexes without their own; False unless overridden."""
         return False

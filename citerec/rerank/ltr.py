@@ -1,5 +1,6 @@
 """Reranking by a learnt ranker: gradient-boosted trees over `features.FEATURES`."""
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -107,6 +108,13 @@ class LtrReranker(Reranker):
     def is_default_at(cls, folder: Path) -> bool:
         """Whether there is a trained ranker."""
         return (folder / MANIFEST).is_file()
+
+    @classmethod
+    def learnt_over(cls, folder: Path) -> str | None:
+        """The system that found the candidates that it learnt from."""
+        with contextlib.suppress(ModelError):  # opening it raises the same
+            return LtrManifest.read(folder).system
+        return None
 
     @classmethod
     def ships(cls) -> bool:

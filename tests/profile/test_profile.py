@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import orjson
 import pytest
 from numpy.typing import NDArray
 
@@ -13,6 +14,7 @@ from citerec import Context, Recipe, Recommender
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.topic import Topic, clean, topics_of
 from citerec.errors import IndexUnusableError, SettingsError
+from citerec.groundwork.places import shipped
 from citerec.groundwork.progress import no_progress
 from citerec.models.encoder import Encoder
 from citerec.retrieve.dense.build import DenseOptions
@@ -208,6 +210,12 @@ def test_what_is_missing_or_old_is_said_with_its_remedy(index: Path, tmp_path: P
     assert "--retriever profile" in raised.value.remedy
     ProfileRetriever.encode(here, DenseOptions("unused"), no_progress)
     assert default_system(here) == "hybrid+profile"
+    for learnt_over, default in (("hybrid", "hybrid+ltr"), ("hybrid+profile", "hybrid+profile+ltr")):
+        shutil.copytree(shipped("ranker"), here / "ltr", dirs_exist_ok=True)
+        stated = orjson.loads((here / "ltr" / "manifest.json").read_bytes())
+        (here / "ltr" / "manifest.json").write_bytes(orjson.dumps({**stated, "system": learnt_over}))
+        assert default_system(here) == default
+    shutil.rmtree(here / "ltr")
     with Recommender.open(here, "profile") as opened:
         assert opened.search("graph entity <REF>", 3)
     (here / "profile" / "years.npy").write_bytes(b"")
