@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from citerec.cli.console import note, print_json, say
-from citerec.cli.index_push import push, pushed_to
+from citerec.cli.index_push import check_url, push, pushed_to
 from citerec.cli.index_told import tell, tell_changed, tell_old_vectors, tell_scores, tell_vectors
 from citerec.cli.options import (
     ADDRESS,
@@ -29,8 +29,7 @@ from citerec.groundwork.tables import counted
 if TYPE_CHECKING:
     from citerec.retrieve.dense.build import DenseOptions
 
-# Some releases of Semantic Scholar lacked most of their rows.
-_SUSPICIOUS = 0.8
+_SUSPICIOUS = 0.8  # some releases of Semantic Scholar lacked most of their rows
 _MANY = 1_000_000
 _DATASETS = ("papers", "abstracts", "tldrs", "citations")
 _CHANGES = ("citations-upserts", *(f"{name}-deletes" for name in _DATASETS))
@@ -150,7 +149,7 @@ def build(
     from citerec.retrieve.index import DENSE, BuildOptions, build_index
     from citerec.retrieve.lucene.archive import make_archive
 
-    _check_url(engine, url)
+    check_url(engine, url)
     dense = _dense_options(options, wanted=engine != "lucene")
     before = _papers_before(out)
     with executor_on(on, workers) as executor, progress_bar() as on_progress:
@@ -365,18 +364,6 @@ def list_indexes(folder: Path) -> None:
         show_list(found)
     else:
         say(f"No index in {folder}/. Make one: citerec index build SOURCE… --out {folder}/NAME")
-
-
-def _check_url(engine: str, url: str | None) -> None:
-    """Before the build, which takes longer: whether there is an address where one is needed."""
-    if bool(url) != (engine == "qdrant"):
-        raise click.UsageError(
-            "--engine qdrant needs --url ADDRESS." if url is None else "--url needs --engine qdrant."
-        )
-    if url:
-        from citerec.retrieve.qdrant.address import Address, Connection
-
-        Connection(Address.parse(url)).close()
 
 
 def _change(path: Path) -> None:

@@ -75,3 +75,15 @@ def _tell(index: Path, made: "Pushed") -> None:
         note(f"Terms that share a number with another term, and count as one: {stated.collisions:,}.")
     system = "qdrant-hybrid" if stated.dense else "qdrant-bm25"
     say(f"Search there: citerec recommend … --index {index} --system {system}")
+
+
+def check_url(engine: str, url: str | None) -> None:
+    """Checks, before a build that takes longer, that there is an address where one is needed."""
+    if bool(url) != (engine == "qdrant"):
+        raise click.UsageError(
+            "--engine qdrant needs --url ADDRESS." if url is None else "--url needs --engine qdrant."
+        )
+    if url:
+        from citerec.retrieve.qdrant.address import Address, Connection
+
+        Connection(Address.parse(url)).close()
