@@ -270,7 +270,11 @@ def default_system(index: Path) -> str:
 
 
 def default_retrieval(index: Path) -> str:
-    """The name of the best system without rerankers that an index supports: it finds what a ranker learns to rank."""
+    """The name of the best system without rerankers that an index supports: it finds what a ranker learns to rank.
+
+    Raises:
+        IndexUnusableError: There is no index.
+    """
     if index == live_folder():
         raise IndexUnusableError("there is neither an index nor a system that needs none", _NO_INDEX)
     recover(index)

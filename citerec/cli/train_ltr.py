@@ -83,9 +83,10 @@ def ltr(
         raise click.UsageError("a portable ranker belongs to no index: give --out FOLDER")
     place = out or index / "ltr"
     base = FOR_EVERYONE if portable else LtrOptions(rounds=options["rounds"])
-    if options["system"] is None:  # without vectors the system says what is missing
-        portable_or_bare = portable or not has_vectors(index / DENSE)
-        options["system"] = base.system if portable_or_bare else default_retrieval(index)
+    if options["system"] is None:
+        # Without vectors, the system of the options says what is missing.
+        knows_best = not portable and has_vectors(index / DENSE)
+        options["system"] = default_retrieval(index) if knows_best else base.system
     ranker = replace(base, system=options["system"], threads=options["threads"])
     further = [
         Source(folder, Choice(contexts, limit=options["limit"], seed=options["seed"])) for folder, contexts in also

@@ -177,7 +177,8 @@ def recognise(path: Path) -> str:
             if arxiv.is_arxiv(record):
                 return "arxiv"
     raise SourceError(
-        f"{path} is of no format that citerec recognises", f"Name its format with --format: {', '.join(READERS)}."
+        f"{path} is of no format that citerec recognises",
+        f"Formats are: {', '.join(READERS)}. Name one with --format, where the command has it.",
     )
 
 

@@ -1,7 +1,6 @@
 """Dense retrieval: the papers whose vectors are nearest to that of the query, under exact filters."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -166,10 +165,10 @@ class DenseRetriever(VectorRetriever):
         cosines[own >= 0] = self.vectors.scores(prepared, own[own >= 0])
         return cosines
 
-    def known_vectors(self, paper_ids: Sequence[str]) -> "tuple[NDArray[np.bool_], NDArray[np.float32]]":
+    def known_vectors(self, rows: "Rows") -> "tuple[NDArray[np.bool_], NDArray[np.float32]]":
         """As `VectorRetriever.known_vectors`."""
-        rows = self.vectors.rows(paper_ids)
-        return rows >= 0, self.vectors.values[rows[rows >= 0]].astype("float32")
+        own = self.own_rows(rows)
+        return own >= 0, self.vectors.values[own[own >= 0]].astype("float32")
 
     def own_rows(self, rows: "Rows") -> "Rows":
         """The rows of papers among the vectors; -1 for those without a vector."""

@@ -78,8 +78,11 @@ class VectorRetriever(Retriever):
         self._opened_encoder = None
 
     @abstractmethod
-    def known_vectors(self, paper_ids: Sequence[str]) -> "tuple[NDArray[np.bool_], NDArray[np.float32]]":
-        """Which of some papers have a vector, (ids,), and the vectors of these, (known, dimension)."""
+    def known_vectors(self, rows: "Rows") -> "tuple[NDArray[np.bool_], NDArray[np.float32]]":
+        """Which of some papers have a vector, (rows,), and the vectors of these, (known, dimension).
+
+        The row of a paper that the index lacks is -1.
+        """
 
     def prepare(self, topics: Sequence[Topic]) -> "NDArray[np.float32]":  # type: ignore[override]
         """The vectors of some topics, (topics, dimension), each of length one.
@@ -98,7 +101,7 @@ class VectorRetriever(Retriever):
         encoder: Encoder = self.encoder()
         if not dense.citing:
             return self._with_cited(encoder.encode(texts), topics)
-        known, own = self.known_vectors([topic.citing_id or "" for topic in topics])
+        known, own = self.known_vectors(self.papers.rows([topic.citing_id or "" for topic in topics]))
         titled = [at for at, topic in enumerate(topics) if not known[at] and topic.citing_title]
         encoded = encoder.encode([*texts, *(topics[at].citing_title for at in titled)])
         vectors, titles = encoded[: len(topics)], encoded[len(topics) :]
@@ -109,10 +112,11 @@ class VectorRetriever(Retriever):
 
     def _with_cited(self, vectors: "NDArray[np.float32]", topics: Sequence[Topic]) -> "NDArray[np.float32]":
         """The vectors of topics, moved towards the papers that their drafts cite and that are nearest to them."""
-        if not self.settings.cited:
-            return vectors
-        for at, topic in enumerate(topics):
-            _, cited = self.known_vectors(sorted(set(topic.cited_before or ())))
+        import numpy as np
+
+        drafted = [at for at, topic in enumerate(topics) if topic.cited_before] if self.settings.cited else []
+        for at in drafted:
+            _, cited = self.known_vectors(np.unique(self.papers.rows(topics[at].cited_before or ())))
             if len(cited):
                 nearest = (-(cited @ vectors[at])).argsort(kind="stable")[:_NEAREST_CITED]
                 mean = _normalised(cited[nearest].mean(axis=0, keepdims=True))
@@ -121,7 +125,7 @@ class VectorRetriever(Retriever):
 
     def with_feedback(self, prepared: "NDArray[np.float32]", rows: "Rows", weight: float) -> "NDArray[np.float32]":
         """A vector (dimension,) moved towards the mean of some papers' vectors, of length one (Rocchio, 1971)."""
-        _, own = self.known_vectors(self.papers.paper_ids(rows))
+        _, own = self.known_vectors(rows)
         if not len(own):
             return prepared
         nearer: NDArray[np.float32] = _normalised((prepared + weight * own.mean(axis=0))[None])[0]

@@ -1,6 +1,5 @@
 """Qdrant as the engine of vectors."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field
@@ -112,12 +111,13 @@ class QdrantDenseRetriever(VectorRetriever):
             cosines[order[np.searchsorted(rows, hits.rows, sorter=order)]] = hits.scores
         return cosines
 
-    def known_vectors(self, paper_ids: Sequence[str]) -> "tuple[NDArray[np.bool_], NDArray[np.float32]]":
+    def known_vectors(self, rows: "Rows") -> "tuple[NDArray[np.bool_], NDArray[np.float32]]":
         """As `VectorRetriever.known_vectors`."""
         import numpy as np
 
         found: dict[str, list[float]] = {}
-        wanted = sorted({point_id(paper_id) for paper_id in paper_ids if paper_id})
+        ids = [point_id(paper_id) for paper_id in self.papers.paper_ids(rows[rows >= 0])]
+        wanted = sorted(set(ids))
         for begin in range(0, len(wanted), _IDS):
             with failures(self._connection.address):
                 records = self._connection.client.retrieve(
@@ -128,8 +128,8 @@ class QdrantDenseRetriever(VectorRetriever):
                 )
             of_records: list[tuple[str, Any]] = [(str(one.id), one.vector) for one in records]
             found |= {key: vectors[DENSE] for key, vectors in of_records if vectors and DENSE in vectors}
-        ids = [point_id(paper_id) if paper_id else "" for paper_id in paper_ids]
-        known = np.array([one in found for one in ids], bool)
+        known = np.zeros(len(rows), bool)
+        known[rows >= 0] = [one in found for one in ids]
         vectors = np.array([found[one] for one in ids if one in found], np.float32)
         return known, vectors.reshape(-1, self.manifest.dimension)
 
