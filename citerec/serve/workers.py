@@ -49,7 +49,7 @@ class Workers:
         waiting = asyncio.wrap_future(future)
         done, _ = await asyncio.wait([waiting], timeout=self._seconds)
         if not done:
-            waiting.cancel()  # it leaves the queue if it has not begun
+            future.cancel()  # it leaves the queue now, if it has not begun; `waiting.cancel()` would do so a turn later
             raise BusyError(f"this took more than {self._seconds:g} seconds", "Send less text, or try again later.")
         return waiting.result()
 

@@ -103,12 +103,18 @@ def test_workers_refuse_what_goes_over_the_queue() -> None:
 
 
 def test_workers_do_not_wait_for_ever() -> None:
-    workers, ran, go_on = Workers(1, 5, 0.05), [], threading.Event()
+    workers, ran, begun, go_on = Workers(1, 5, 0.05), [], threading.Event(), threading.Event()
+
+    def holds() -> None:
+        begun.set()
+        go_on.wait()
 
     async def test() -> None:
-        for work in (go_on.wait, lambda: ran.append(1)):
+        while not begun.is_set():  # on a busy machine a thread may not even begin in this time
             with pytest.raises(BusyError, match=r"more than 0\.05 seconds"):
-                await workers.run(work)  # the second one waits for the first
+                await workers.run(holds)
+        with pytest.raises(BusyError, match=r"more than 0\.05 seconds"):
+            await workers.run(lambda: ran.append(1))  # waits for the one that holds the only thread
         go_on.set()
         answer = None
         while answer is None:
