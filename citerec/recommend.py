@@ -149,10 +149,12 @@ class Recommender:
                 found = open_rerankers(path, recipe) if rerankers is None else rerankers
                 return index, parts, found, failed.pop_all()
 
-        index, parts, found, _ = read_steadily(path, opened, lambda made: made[-1].close())
-        system = cls(index, parts, found, recipe)
-        if rerankers is None:  # parts of a user's own are not told apart by the recipe
-            system.calibration = open_calibration(path, recipe, system.made_for)
+        index, parts, found, held = read_steadily(path, opened, lambda made: made[-1].close())
+        with held:
+            system = cls(index, parts, found, recipe)
+            if rerankers is None:  # parts of a user's own are not told apart by the recipe
+                system.calibration = open_calibration(path, recipe, system.made_for)
+            held.pop_all()
         return system
 
     @property

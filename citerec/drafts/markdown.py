@@ -78,4 +78,6 @@ def _front(writer: Writer, fields: str, path: Path) -> None:
     if isinstance(abstract, str):
         writer.abstract = " ".join(abstract.split())
     listed = named if isinstance(named, list) else [named]
-    writer.bibliographies += [path.parent / one for one in listed if isinstance(one, str)]
+    writer.bibliographies += [
+        path.parent / one for one in listed if isinstance(one, str) and one.strip() and "\0" not in one
+    ]

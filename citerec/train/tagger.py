@@ -20,7 +20,6 @@ from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 
 LINEAR = "linear"
-SCIBERT = DEFAULT_BASE
 # Tokens, padding included, whose activations are held at once.
 _TOKENS_AT_ONCE = {"cpu": 8192, "cuda": 32768}
 _ROWS_AT_ONCE = 64

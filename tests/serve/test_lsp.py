@@ -206,9 +206,9 @@ def test_an_unsaved_bibliography_and_a_chapter_of_a_larger_draft(editor: Editor,
     path = draft(
         folder,
         "parts",
-        "\\documentclass{book}\n\\begin{document}\n\\input{one}\n\\bibliography{refs}\n\\end{document}\n",
+        "\\documentclass{book}\n\\begin{document}\n\\input{1.1-one}\n\\bibliography{refs}\n\\end{document}\n",
     )
-    chapter, text = path.with_name("one.tex"), "Unsaved work is cited \\cite{unsaved2024,lost2020}.\n"
+    chapter, text = path.with_name("1.1-one.tex"), "Unsaved work is cited \\cite{unsaved2024,lost2020}.\n"
     chapter.write_text(text, encoding="utf-8")
     (path.parent / "other.bib").touch()  # not the only one in the folder
     editor.open(path.with_name("refs.bib"), "@misc{unsaved2024, title={Unsaved}}\n", "bibtex")

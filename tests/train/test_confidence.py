@@ -134,8 +134,9 @@ def test_papers_that_are_added_make_it_old(
 def test_a_broken_calibration_is_said_with_its_remedy(calibrated: Path, tmp_path: Path) -> None:
     shutil.copytree(calibrated, index := tmp_path / "index")
     (calibration_folder(index, BM25) / "manifest.json").write_text('{"kind": "citerec-confidence"}')
-    with pytest.raises(ModelError, match="train confidence"):
+    with pytest.raises(ModelError, match="train confidence") as _raised:
         Recommender.open(index, "bm25")
+    assert f"{index}/lucene/papers/" not in Path("/proc/self/maps").read_text()  # the index was closed again
 
 
 def test_it_needs_contexts_that_the_system_did_not_learn_from(

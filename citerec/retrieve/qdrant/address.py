@@ -44,7 +44,7 @@ class Address(NamedTuple):
         Raises:
             InputError: It has not this form. It is not shown: it may hold a password.
         """
-        if found := _SERVER.fullmatch(text):
+        if (found := _SERVER.fullmatch(text)) and _is_possible(found["place"]):
             return cls(found["place"].rstrip("/"), found["name"])
         if found := _FOLDER.fullmatch(text):
             return cls(f"{found['kind']}:{Path(found['folder']).expanduser().absolute()}", found["name"])
@@ -57,6 +57,15 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}/{self.name}"
+
+
+def _is_possible(place: str) -> bool:
+    """Whether a server can have this host and port."""
+    with contextlib.suppress(ValueError):  # of port 65536, or the host a..b
+        where = urlsplit(place)
+        (where.hostname or "").encode("idna")
+        return where.port != 0
+    return False
 
 
 class _Shared:
