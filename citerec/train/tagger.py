@@ -7,7 +7,7 @@ from typing import Any
 
 from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
-from citerec.discourse.classifier import DEFAULT_BASE, MAX_TOKENS, ClassifierTagger, Encoded
+from citerec.discourse.classifier import MAX_TOKENS, ClassifierTagger, Encoded
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.discourse.scores import TagScores, score_labels

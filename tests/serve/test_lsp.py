@@ -217,6 +217,21 @@ def test_an_unsaved_bibliography_and_a_chapter_of_a_larger_draft(editor: Editor,
     assert found["message"] == "refs.bib has no entry lost2020."
 
 
+def test_two_drafts_without_a_file_are_two(editor: Editor) -> None:
+    texts = {f"untitled:Untitled-{number}": "\n" * number + "Said <REF>." for number in (1, 2)}
+    for uri, text in texts.items():
+        document = {"uri": uri, "languageId": "latex", "version": 1, "text": text}
+        editor.tell("textDocument/didOpen", textDocument=document)
+    lines = {}
+    while len(lines) < 2:
+        heard = editor.wait(lambda one: one["method"] == "textDocument/publishDiagnostics")["params"]
+        if heard["uri"] in texts and heard["diagnostics"]:
+            lines[heard["uri"]] = heard["diagnostics"][0]["range"]["start"]["line"]
+    assert lines == {"untitled:Untitled-1": 1, "untitled:Untitled-2": 2}
+    for uri in texts:
+        editor.tell("textDocument/didClose", textDocument={"uri": uri})
+
+
 def test_an_entry_that_the_editor_did_not_add_is_offered_again(editor: Editor, folder: Path) -> None:
     path = draft(folder, "refused", LATEX)
     editor.open(path, LATEX)
