@@ -22,6 +22,7 @@ from citerec.retrieve.qdrant.push import Pushed, PushOptions, push_index
 from citerec.retrieve.qdrant.upload import Upload
 from citerec.retrieve.update import Changes
 from citerec.retrieve.verify import verify
+from citerec.systems import Recipe
 from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.qdrant.server import Server
 
@@ -341,3 +342,15 @@ def test_a_push_that_stopped_while_collections_were_made_makes_them_again(
         patched.setattr(EdgeClient, "create_payload_index", noting)
         push(index, address)
     assert {field for kind, field in fields if kind == "citances"} >= {"venue", "citing", "citing_year"}
+
+
+def test_a_search_makes_no_folder_and_a_folder_is_no_server(index: Path, address: str, tmp_path: Path) -> None:
+    push(index, address)
+    for kind in ("path", "edge"):
+        recipe = Recipe.load("qdrant-bm25", [f"qdrant_bm25.url={kind}:{tmp_path}/none/x"])
+        with pytest.raises(IndexUnusableError, match="there is nothing at"):
+            Recommender.open(index, recipe)
+        assert not (tmp_path / "none").exists()
+        (tmp_path / "file").touch()
+        with pytest.raises(ServiceError, match=f"cannot use {kind}:{tmp_path}/file"):
+            push(index, f"{kind}:{tmp_path}/file/x")
