@@ -145,6 +145,7 @@ def test_a_filled_place_of_latex(tmp_path: Path, before: str, after: str) -> Non
         ("a [@?] b", "a [@x; @y] b"),
         ("a [see @salton, p. 3; @?] b", "a [see @salton, p. 3; @x; @y] b"),
         ("a [@?; @salton; @TODO] b", "a [@x; @y; @salton] b"),
+        ("a [see @?, p. 3; also @?] b", "a [see @x; @y, p. 3] b"),
         ("a @TODO b <REF>", "a [@x; @y] b [@x; @y]"),
     ],
 )
