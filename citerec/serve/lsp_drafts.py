@@ -214,8 +214,13 @@ class Workbench:
     def context(self, view: View, at: int, *, near: bool = False) -> Context | None:
         """The context of the place at an offset; from its paragraph alone where the draft cannot be understood.
 
-        With `near`, a long draft is not read as a whole.
+        With `near`, a long draft is not read as a whole. None without an index, and where a sentence does not end.
         """
+        with contextlib.suppress(QueryError):
+            return self._context(view, at, near=near)
+        return None
+
+    def _context(self, view: View, at: int, *, near: bool) -> Context | None:
         if self.recommender is None:
             return None
         store, bibliography = self.recommender.store, self.bibliography(view)

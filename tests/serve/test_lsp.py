@@ -295,6 +295,21 @@ def test_a_long_draft_has_the_same_context_without_being_read_as_a_whole(demo_in
         bench.close()
 
 
+def test_a_sentence_that_does_not_end_is_offered_the_bibliography(demo_index: Path, tmp_path: Path) -> None:
+    refs = "@misc{mine, title={My own work}}"
+    bench = Workbench(Options(index=demo_index))
+    bench.open()
+    try:
+        for length in (10_000, 40_000):
+            text = f"\\bibliography{{refs}} {'word ' * (length // 5)}\\cite{{"
+            view = View(path := tmp_path / "a.tex", ((path, text), (tmp_path / "refs.bib", refs)))
+            typed = typed_at(path, text, len(text))
+            assert typed
+            assert [offer.key for offer in bench.completions(view, typed)] == ["mine"]
+    finally:
+        bench.close()
+
+
 def test_a_client_that_counts_bytes_and_has_no_index(folder: Path) -> None:
     path = draft(folder, "bytes", LATEX)
     editor = Editor(path.parent, "--index", "nowhere")
