@@ -58,8 +58,3 @@ def test_a_writer_goes_on_from_what_stands_before_the_marker() -> None:
     assert topic_of(context, neighbours=False).lead == "As and"
     assert topic_of(Context("<REF> showed it.")).lead == "showed it."
     assert topic_of(Context("No marker")).lead == Topic("No marker").lead == "No marker"
-
-
-def test_a_sign_within_a_marker_makes_no_place() -> None:
-    texts = [context.text for context in contexts_of_text("a <RE\ue000F> b <REF> c\ue000d")]
-    assert texts == ["a <RE F> b <REF> cd"]
