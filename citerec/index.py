@@ -126,9 +126,12 @@ class Index:
             on_progress: Called as the work goes on.
 
         Raises:
+            InputError: `ids` is a text: its letters would be the ids.
             SourceError: No paper would be left.
             BuildError: The disk is full, or another build is running.
         """
+        if isinstance(ids, str):
+            raise InputError(f"remove cannot take the text {ids!r:.80}", f"Give [{ids!r:.80}], or Path({ids!r:.80}).")
         with contextlib.ExitStack() as stack:
             if not isinstance(ids, Path):
                 ids = stack.enter_context(_as_lines(ids))

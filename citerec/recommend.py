@@ -136,7 +136,7 @@ class Recommender:
     ) -> Self:
         """Opens an index and the retrievers given as classes; also the recipe's rerankers if `rerankers` is None."""
 
-        def opened() -> tuple[OpenIndex, dict[str, Retriever], Sequence[Reranker], ExitStack]:
+        def opened() -> tuple[Self, ExitStack]:
             with ExitStack() as failed:
                 index = open_index(path, recipe)
                 failed.callback(index.close)
@@ -146,14 +146,12 @@ class Recommender:
                         part = part.open(index, recipe.settings_of(part))
                         failed.callback(part.close)
                     parts[part.name] = part
-                found = open_rerankers(path, recipe) if rerankers is None else rerankers
-                return index, parts, found, failed.pop_all()
+                system = cls(index, parts, open_rerankers(path, recipe) if rerankers is None else rerankers, recipe)
+                if rerankers is None:  # parts of a user's own are not told apart by the recipe
+                    system.calibration = open_calibration(path, recipe, system.made_for)
+                return system, failed.pop_all()
 
-        index, parts, found, _ = read_steadily(path, opened, lambda made: made[-1].close())
-        system = cls(index, parts, found, recipe)
-        if rerankers is None:  # parts of a user's own are not told apart by the recipe
-            system.calibration = open_calibration(path, recipe, system.made_for)
-        return system
+        return read_steadily(path, opened, lambda made: made[1].close())[0]
 
     @property
     def made_for(self) -> str:

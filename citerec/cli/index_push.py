@@ -80,9 +80,7 @@ def _tell(index: Path, made: "Pushed") -> None:
 def check_url(engine: str, url: str | None) -> None:
     """Checks, before a build that takes longer, that there is an address where one is needed."""
     if bool(url) != (engine == "qdrant"):
-        raise click.UsageError(
-            "--engine qdrant needs --url ADDRESS." if url is None else "--url needs --engine qdrant."
-        )
+        raise click.UsageError("--url needs --engine qdrant." if url else "--engine qdrant needs --url ADDRESS.")
     if url:
         from citerec.retrieve.qdrant.address import Address, Connection
 

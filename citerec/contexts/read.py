@@ -150,7 +150,7 @@ def contexts_of_text(text: str) -> list[Context]:
 
 
 def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
-    marked = paragraph.replace(_SIGN, "").replace(MARKER, _SIGN)
+    marked = _SIGN.join(map(_without_sign, paragraph.split(MARKER)))
     if len(marked) <= 2 * _WINDOW_CHARACTERS:
         sentences = _sentences(marked)
         for at, sentence in enumerate(sentences):
@@ -175,6 +175,12 @@ def _contexts_of_paragraph(paragraph: str) -> Iterator[Context]:
             if place[0] < served:
                 yield _context(sentences, *place)
                 position = marked.find(_SIGN, position + 1)
+
+
+def _without_sign(text: str) -> str:
+    """A text without the sign of places; what stood around it must not become a marker."""
+    without = text.replace(_SIGN, "")
+    return text.replace(_SIGN, " ") if MARKER in without else without
 
 
 def _context(sentences: list[str], at: int, nth: int) -> Context:

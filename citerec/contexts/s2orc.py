@@ -14,7 +14,7 @@ import orjson
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_id
 from citerec.errors import SourceError
-from citerec.groundwork.addresses import expanded
+from citerec.groundwork.addresses import client_failures, expanded
 from citerec.groundwork.printable import printable
 
 _LONGEST_OFFSET = 18  # digits
@@ -81,6 +81,7 @@ class TextLine:
     beginning: str
 
 
+@client_failures()
 def find_texts(paths: Sequence[Path]) -> list[Path]:
     """The shards of S2ORC below some folders, or the files given, each folder's sorted by name.
 

@@ -17,7 +17,7 @@ from citerec.corpus.ids_file import read_removed
 from citerec.corpus.json_lines import Line, parsed, raw_lines, read_json_lines
 from citerec.corpus.ris import read_ris
 from citerec.errors import SourceError
-from citerec.groundwork.addresses import expanded
+from citerec.groundwork.addresses import client_failures, expanded
 from citerec.records import Paper
 
 REMOVED = "removed"
@@ -59,6 +59,7 @@ class Shard:
     format: str
 
 
+@client_failures()
 def find_shards(sources: Sequence[Path], format_name: str | None = None, citances: Sequence[Path] = ()) -> list[Shard]:
     """The shards of some sources, in the order given, each folder's sorted by name.
 

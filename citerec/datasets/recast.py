@@ -19,7 +19,6 @@ from citerec.texts.write import write_tasks
 
 Goal = Literal["summary", "title", "discipline"]
 Part = Literal["title", "discipline", "introduction", "conclusion"]
-GOALS: tuple[Goal, ...] = ("summary", "title", "discipline")
 PARTS: tuple[Part, ...] = ("title", "discipline", "introduction", "conclusion")
 
 

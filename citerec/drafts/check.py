@@ -46,7 +46,8 @@ def check_draft(
     checks = [one for one in selected(options) if index is not None or not one.needs_index]
     material = Material(draft, bibliography, None, files or Files(), options)
     if index is not None and any(one.needs_index for one in checks):
-        matches = matches or match_entries((entry.paper for entry in material.cited.values()), index)
+        if matches is None:
+            matches = match_entries((entry.paper for entry in material.cited.values()), index)
         material = Material(draft, bibliography, matches, material.files, options)
     found = [finding for one in checks for finding in one.run(material, one)]
     return sorted(found, key=lambda one: (str(one.path), one.line, one.column, one.code, one.message))

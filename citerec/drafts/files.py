@@ -2,6 +2,7 @@
 
 import codecs
 import difflib
+import io
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -102,7 +103,10 @@ class Files:
         """What changed, as a unified diff."""
         parts = []
         for path in self.changed:
-            before, after = (text.splitlines(keepends=True) for text in (self._before(path), self._changed[path]))
+            # A line of a diff ends with a line feed only: `splitlines` ends it with a form feed too.
+            before, after = (
+                list(io.StringIO(text, newline="\n")) for text in (self._before(path), self._changed[path])
+            )
             for line in difflib.unified_diff(before, after, _named(path), _named(path)):
                 parts.append(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n")
         return "".join(parts)

@@ -188,8 +188,9 @@ class _Reader:
             self._keys(node, shown=False)
         elif name in _BIBLIOGRAPHIES:
             for one in filter(str.strip, _argument(node).split(",")):
-                path = self._root / one.strip()
-                self._writer.bibliographies.append(path if path.suffix else path.parent / f"{path.name}.bib")
+                path = self._root / one.strip().replace("\0", "")
+                is_named = path.suffix.lower() == ".bib"  # `refs.v2` is `refs.v2.bib`
+                self._writer.bibliographies.append(path if is_named else path.parent / f"{path.name}.bib")
         elif name in _INPUTS and len(self._open_files) <= _DEEPEST:
             self._input(_argument(node).strip())
         elif name in ("item", "par"):
@@ -234,13 +235,18 @@ class _Reader:
         return writer
 
     def _input(self, name: str) -> None:
-        path = self._root / name
-        if not path.suffix:
-            path = path.parent / f"{path.name}.tex"
+        path = input_path(self._root, name, self._files)
         # LaTeX itself tells what is missing, and what takes in itself. Bibliographies are no LaTeX.
         if path not in self._open_files and path.suffix.lower() != ".bib" and self._files.is_file(path):
             source = Source(path, self._files.text(path))
             _Reader(source, self._root, self._writer, self._files, (*self._open_files, path)).read()
+
+
+def input_path(root: Path, name: str, files: Files) -> Path:
+    """The file that a name in `input` means: as LaTeX does, `NAME.tex` if it is there, else `NAME` itself."""
+    path = root / name.replace("\0", "")  # which TeX ignores, and no path can hold
+    with_suffix = path.parent / f"{path.name}.tex"
+    return with_suffix if files.is_file(with_suffix) else path
 
 
 def _name(node: Any) -> str | None:

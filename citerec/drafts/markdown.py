@@ -57,8 +57,9 @@ def _around(group: str) -> tuple[str, str]:
     """What stands around the missing keys of a group: "see @croft; " and ", p. 3" in `see @croft; @?, p. 3`."""
     found = [match for match in _KEY.finditer(group) if is_missing(match[1])]
     after, at = "", found[0].end()
-    for match in found[1:]:  # a further missing key goes, with the separator before it
-        after += group[at : match.start()].rstrip().removesuffix(";")
+    for match in found[1:]:  # a further missing key goes, with the separator and the words before it
+        between = group[at : match.start()]
+        after += between.rpartition(";")[0] or between.rstrip().removesuffix(";")
         at = match.end()
     return group[: found[0].start()], after + group[at:]
 
@@ -78,4 +79,6 @@ def _front(writer: Writer, fields: str, path: Path) -> None:
     if isinstance(abstract, str):
         writer.abstract = " ".join(abstract.split())
     listed = named if isinstance(named, list) else [named]
-    writer.bibliographies += [path.parent / one for one in listed if isinstance(one, str)]
+    writer.bibliographies += [
+        path.parent / one for one in listed if isinstance(one, str) and one.strip() and "\0" not in one
+    ]

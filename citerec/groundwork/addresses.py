@@ -16,6 +16,7 @@ from citerec.errors import InputError, ServiceError, SourceError
 
 _CLIENTS = ("botocore", "aiobotocore", "aiohttp", "google", "gcsfs", "azure", "requests")
 """Packages whose errors are not OSErrors."""
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 _PASSWORD = re.compile(r"://[^/@\s]*:[^/@\s]*@")
 # What other machines write must be seen at once: no lists of folders are kept. Dozens of results are read at once.
 _OPTIONS: dict[str, Any] = {"use_listings_cache": False, "default_block_size": 8 << 20}
@@ -28,15 +29,19 @@ def path_of(given: str | os.PathLike[str]) -> Path:
         InputError: The package for such addresses is not installed, or nobody knows them.
     """
     text = given if isinstance(given, str) else ""
-    scheme, is_given, rest = text.partition("://")
-    if not is_given:
+    scheme, _, rest = text.partition("://")
+    if not _ADDRESS.match(text):
         return cast("Path", given) if is_address(given) else Path(given)
     if _PASSWORD.match(text, len(scheme)):
         raise InputError(
             f"an address {scheme}:// holds a password", "Give it in the environment instead: addresses are printed."
         )
     if scheme == "file":
-        return Path(urllib.parse.unquote(rest))
+        return Path(urllib.parse.unquote(rest.removeprefix("localhost")))
+    if scheme in ("http", "https"):
+        raise InputError(f"{given}: files of the web are not read", "Download it, and give the path.")
+    if not rest.strip("/"):
+        raise InputError(f"{given} names no folder", f"Write {scheme}://BUCKET/FOLDER.")
     try:
         from upath import UPath
 

@@ -131,8 +131,8 @@ class Workers:
             yield
         except (EOFError, OSError):
             raise ProcessDiedError(
-                "a process that read the shards died",
-                "Was there too little memory? Run again with --workers 1: it continues where it stopped.",
+                "a worker process died",
+                "Was there too little memory? Run again with --workers 1: what was saved is not done again.",
             ) from None
 
 

@@ -108,7 +108,7 @@ class RayExecutor:
         except self._ray.exceptions.RayError as error:
             raise ProcessDiedError(
                 f"Ray could not finish the work ({_reason(error)})",
-                "Was there too little memory, or did the cluster end? Run again: it continues where it stopped.",
+                "Was there too little memory, or did the cluster end? Run again: what was saved is not done again.",
             ) from error
 
     def _relayed(self, work: Work[Any, Any], items: Iterable[Any], *settings: Any) -> Generator[tuple[int, Any]]:

@@ -211,7 +211,7 @@ async def did_save(ls: Server, _params: types.DidSaveTextDocumentParams) -> None
 
 async def did_close(ls: Server, params: types.DidCloseTextDocumentParams) -> None:
     """Removes what was said of a draft."""
-    ls.publish(params.text_document.uri, None, [])
+    ls.closed(params.text_document.uri)
 
 
 async def shut_down(ls: Server, _params: Any) -> None:

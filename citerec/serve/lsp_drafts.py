@@ -15,6 +15,7 @@ from citerec.drafts import Draft, Files, Place, read_draft
 from citerec.drafts.bibliography import Bibliography
 from citerec.drafts.checks.matches import Match, match_entries
 from citerec.drafts.filling import telling_words
+from citerec.drafts.latex import input_path
 from citerec.drafts.listing import listed
 from citerec.errors import InputError, QueryError
 from citerec.recommend import Recommender
@@ -213,8 +214,13 @@ class Workbench:
     def context(self, view: View, at: int, *, near: bool = False) -> Context | None:
         """The context of the place at an offset; from its paragraph alone where the draft cannot be understood.
 
-        With `near`, a long draft is not read as a whole.
+        With `near`, a long draft is not read as a whole. None without an index, and where a sentence does not end.
         """
+        with contextlib.suppress(QueryError):
+            return self._context(view, at, near=near)
+        return None
+
+    def _context(self, view: View, at: int, *, near: bool) -> Context | None:
         if self.recommender is None:
             return None
         store, bibliography = self.recommender.store, self.bibliography(view)
@@ -389,8 +395,9 @@ def _of_main_file(view: View) -> Iterator[Path]:
     near = [path for folder in (view.path.parent, view.path.parent.parent) for path in sorted(folder.glob("*.tex"))]
     for path in [view.path.parent / named[1]] if named else near[:_MOST_FILES]:
         try:
-            inputs = {(path.parent / name.strip()).with_suffix(".tex") for name in _INPUT.findall(files.text(path))}
-            if named or view.path in {one.resolve() for one in inputs}:
+            names = _INPUT.findall(files.text(path))
+            inputs = {input_path(path.parent, name.strip(), files).resolve() for name in names}
+            if named or view.path in inputs:
                 yield from (one.resolve() for one in read_draft(path, files).bibliographies)
                 return
         except InputError:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -28,6 +29,8 @@ LOG = logging.getLogger("citerec.lsp")
 """What happens; it is written with `citerec lsp --log`."""
 _DRAFTS = frozenset({".tex", ".ltx", ".latex", ".md", ".markdown", ".qmd", ".rmd", ".txt"})
 _SUFFIXES = {"latex": ".tex", "tex": ".tex", "markdown": ".md", "quarto": ".qmd", "plaintext": ".txt", "bibtex": ".bib"}
+_NO_NAME = re.compile(r"[^\w.-]+")  # of an address without a file, such as untitled:Untitled-1
+_LONGEST = 100
 _REMEMBERED = 2000
 _MINUTE = 60.0
 _SEVERITIES = {"place": types.DiagnosticSeverity.Hint, "unreadable-draft": types.DiagnosticSeverity.Information}
@@ -85,7 +88,7 @@ class Server(LanguageServer):
         document = self.workspace.get_text_document(uri)
         named = to_fs_path(uri) if uri.startswith("file:") else None
         suffix = _SUFFIXES.get(document.language_id or "", "")
-        return Path(named or f"untitled{suffix}").resolve()
+        return Path(named or f"{_NO_NAME.sub('-', uri)[-_LONGEST:]}{suffix}").resolve()
 
     def uri(self, path: Path) -> str:
         """The address of a file, as the editor writes it if it is open there."""
@@ -115,6 +118,12 @@ class Server(LanguageServer):
         if task := self._checks.pop(uri, None):
             task.cancel()
         self._checks[uri] = asyncio.get_running_loop().create_task(self._check(uri, pause))
+
+    def closed(self, uri: str) -> None:
+        """Removes what was said of a draft that is closed, and does not go on to check it."""
+        if task := self._checks.pop(uri, None):
+            task.cancel()
+        self.publish(uri, None, [])
 
     def check_all(self, pause: float) -> None:
         """Checks all open drafts."""

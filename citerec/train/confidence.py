@@ -197,7 +197,8 @@ def _curve(evidence: Floats, right: Flags, papers: Ints) -> Curve:
         held_out = papers % _FOLDS == fold
         own, own_constant = _regression(evidence[~held_out], right[~held_out])
         scores[held_out] = evidence[held_out] @ own + own_constant
-    steps = np.array_split(np.argsort(scores, kind="stable"), min(_STEPS, len(right) // _LEAST_IN_STEP))
+    count = min(_STEPS, max(1, len(right) // _LEAST_IN_STEP))
+    steps = np.array_split(np.argsort(scores, kind="stable"), count)
     isotonic = IsotonicRegression().fit(
         [scores[step].mean() for step in steps],
         [right[step].mean() for step in steps],
@@ -215,8 +216,11 @@ def _regression(evidence: Floats, right: Flags) -> tuple[Floats, float]:
     from sklearn.linear_model import LogisticRegression
 
     if right.all() or not right.any():
-        what = "is right in every answer" if right.any() else "is right in no answer"
-        raise InputError(f"there is nothing to calibrate: what was found {what}", "Give more contexts, or others.")
+        what = "every answer" if right.any() else "no answer"
+        raise InputError(
+            f"there is nothing to calibrate: what was found is right in {what} of some citing papers",
+            "Give more contexts, or others.",
+        )
     regression = LogisticRegression(max_iter=1000).fit(evidence, right)
     return regression.coef_[0], float(regression.intercept_[0])
 

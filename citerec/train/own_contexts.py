@@ -58,8 +58,9 @@ def write_own_contexts(store: PaperStore, path: Path, limit: int | None, seed: i
             cited_ids=tuple(dict.fromkeys((*cited, one.cited.paper_id))),
         )
     if len(found) < min(LEAST, share * LEAST):
+        unclear = "" if known < LEAST else ", but most do not show which of their citations is meant"
         raise InputError(
-            f"the index has {known:,} citing sentences; fewer than {LEAST} are too few to learn from",
+            f"the index has {known:,} citing sentences{unclear}; fewer than {LEAST} are too few to learn from",
             "Add some with `citerec index add INDEX --citances FILE`, or give contexts: --contexts FILE. The default "
             "system needs neither.",
         )

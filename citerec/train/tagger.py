@@ -7,7 +7,7 @@ from typing import Any
 
 from citerec.contexts.learnt import LEARNT, Learnt, digest, folded, learnt_by_part
 from citerec.discourse.base import TAGGER_DIRECTORY, Tagger, TaggerManifest
-from citerec.discourse.classifier import DEFAULT_BASE, MAX_TOKENS, ClassifierTagger, Encoded
+from citerec.discourse.classifier import MAX_TOKENS, ClassifierTagger, Encoded
 from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.discourse.scores import TagScores, score_labels
@@ -20,7 +20,6 @@ from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 
 LINEAR = "linear"
-SCIBERT = DEFAULT_BASE
 # Tokens, padding included, whose activations are held at once.
 _TOKENS_AT_ONCE = {"cpu": 8192, "cuda": 32768}
 _ROWS_AT_ONCE = 64

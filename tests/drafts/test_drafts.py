@@ -69,13 +69,24 @@ def test_files_that_a_file_takes_in(tmp_path: Path) -> None:
     assert "Said before <REF>." in draft.text
 
 
+def test_names_with_a_dot_get_their_suffix_as_in_latex(tmp_path: Path) -> None:
+    (tmp_path / "2.1-intro.tex").write_text("Said before \\cite{?}.\n")
+    (tmp_path / "numbers.txt").write_text("Said after \\cite{?}.\n")
+    draft = draft_of(tmp_path, "\\input{2.1-intro}\n\\input{numbers.txt}\n\\bibliography{refs.v2}")
+    assert [place.path.name for place in draft.places] == ["2.1-intro.tex", "numbers.txt"]
+    assert draft.bibliographies == (tmp_path / "refs.v2.bib",)
+
+
 def test_a_file_that_takes_in_itself_or_nothing(tmp_path: Path) -> None:
-    draft = draft_of(tmp_path, "Here \\cite{?}. \\input{draft}\\input{}\\input{.}\\bibliography{, refs}")
+    draft = draft_of(tmp_path, "Here \\cite{?}. \\input{draft}\\input{}\\input{.}\\input{a\0b}\\bibliography{, re\0fs}")
     assert len(draft.places) == 1
     assert draft.bibliographies == (tmp_path / "refs.bib",)
 
 
-@pytest.mark.parametrize("fields", ["bibliography: 5", "bibliography: [1, {a: b}]", "date: 2001-99-99", "[" * 5000])
+@pytest.mark.parametrize(
+    "fields",
+    ["bibliography: 5", "bibliography: ['', \"a\\0b\"]", "bibliography: [1, {a: b}]", "date: 2001-99-99", "[" * 5000],
+)
 def test_odd_front_matter_is_left_out(tmp_path: Path, fields: str) -> None:
     draft = draft_of(tmp_path, f"---\n{fields}\n---\nTrees vote [@?].", "draft.md")
     assert (len(draft.places), draft.bibliographies) == (1, ())
@@ -134,6 +145,7 @@ def test_a_filled_place_of_latex(tmp_path: Path, before: str, after: str) -> Non
         ("a [@?] b", "a [@x; @y] b"),
         ("a [see @salton, p. 3; @?] b", "a [see @salton, p. 3; @x; @y] b"),
         ("a [@?; @salton; @TODO] b", "a [@x; @y; @salton] b"),
+        ("a [see @?, p. 3; also @?] b", "a [see @x; @y, p. 3] b"),
         ("a @TODO b <REF>", "a [@x; @y] b [@x; @y]"),
     ],
 )
@@ -224,6 +236,13 @@ def test_files_are_written_together_or_not_at_all(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="was changed while it was open"):
         files.write()
     assert draft.read_text() == "b <REF>" and not bib.exists()
+
+
+def test_a_form_feed_ends_no_line_of_a_diff(tmp_path: Path) -> None:
+    (draft := tmp_path / "a.tex").write_text("one\x0ctwo\u2028three\nfour <REF>\n")
+    (files := Files()).change(draft, 19, 24, r"\cite{x}")
+    changed = " one\x0ctwo\u2028three\n-four <REF>\n+four \\cite{x}\n"
+    assert files.diff().endswith(f"@@ -1,2 +1,2 @@\n{changed}")
 
 
 def test_a_file_that_cannot_be_written_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

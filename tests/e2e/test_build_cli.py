@@ -122,7 +122,7 @@ def test_a_process_that_reads_is_killed(citerec: Citerec, tmp_path: Path, comman
         _, said = process.communicate(timeout=PATIENCE_SECONDS)
     assert process.returncode == 1
     assert len(said.splitlines()) == 1, said
-    assert "a process that read the shards died" in said
+    assert "a worker process died" in said
     assert not (tmp_path / "mine").exists()
 
 

@@ -14,6 +14,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from citerec import Index
+from citerec.errors import InputError
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve import update as update_module
@@ -308,6 +309,8 @@ def test_vectors_in_lists_are_kept_where_texts_stay(tmp_path: Path) -> None:
     more = write_arrays(tmp_path / "more", np.array([f"p{n}" for n in range(count - 10, count + 30)]), vectors[-40:])
     new = write_lines(tmp_path / "new.jsonl", papers[count - 10 :])
     add_to_index([new], index, BuildOptions(dense=DenseOptions("m", vectors=(more,), kind="ivfsq")))
+    with pytest.raises(InputError, match="cannot take the text 'p7'"):
+        Index.open(index).remove("p7")  # its letters would be the ids
     Index.open(index).remove(["p7", "p2999"])
     assert verify(index) == []
     assert json.loads((index / "dense" / "manifest.json").read_bytes())["faiss"] == learnt

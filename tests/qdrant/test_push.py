@@ -8,20 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from citerec import Recommender
+from citerec import Index, Recommender
 from citerec.corpus.ledger import ledger_of
 from citerec.corpus.store import place_of
 from citerec.errors import BuildError, CiterecError, IndexUnusableError, InputError, ServiceError
 from citerec.groundwork.progress import no_progress
-from citerec.retrieve.index import add_to_index, open_store, remove_papers
+from citerec.retrieve.index import BuildOptions, add_to_index, open_store, remove_papers
 from citerec.retrieve.lucene.queries import Bm25
 from citerec.retrieve.qdrant.address import KEY, Address, Connection
+from citerec.retrieve.qdrant.edge import EdgeClient
 from citerec.retrieve.qdrant.manifest import NAME, QdrantManifest, aliases, stated_at
 from citerec.retrieve.qdrant.push import Pushed, PushOptions, push_index
 from citerec.retrieve.qdrant.upload import Upload
 from citerec.retrieve.update import Changes
 from citerec.retrieve.verify import verify
-from tests.conftest import s2ag_paper, write_lines
+from citerec.systems import Recipe
+from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.qdrant.server import Server
 
 SENTENCE = "Two antiparallel strands wind around a common axis <REF>."
@@ -273,6 +275,7 @@ def test_a_port_that_refuses_is_said(index: Path, silent_port: int) -> None:
     [
         *("", "localhost:6333/x", "http://localhost:6333", "http://user:secret@host/x", "path:x", "edge:/"),
         *("ftp://h/x", "http://h/a b", "http://h:6333/x?key=secret", "path:/tmp/\0/x"),
+        *("http://h:65536/x", "http://a..b:6333/x", "http://[zz]:6333/x"),
     ],
 )
 def test_what_is_no_address_is_said_without_it(text: str) -> None:
@@ -303,3 +306,51 @@ def test_the_manifest_of_another_version_is_no_push(index: Path, address: str) -
     with pytest.raises(CiterecError, match="version 99"):
         QdrantManifest.read(index / NAME)
     assert push(index, address).changed is None
+
+
+def test_an_index_with_its_records_in_mongodb_is_pushed_again_whole(
+    nx_server: str, address: str, tmp_path: Path
+) -> None:
+    store = f"{nx_server}/pushed_{tmp_path.name}"
+    built = Index.build(DEMO, tmp_path / "mongo", options=BuildOptions(store=store)).path
+    assert push(built, address).stated.papers == 252
+    assert found(built, "qdrant-bm25") == found(built, "bm25")
+    assert push(built, None).changed == 0
+
+
+def test_a_push_that_stopped_while_collections_were_made_makes_them_again(
+    index: Path, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, fields = EdgeClient.create_payload_index, []
+
+    def stopping(self: EdgeClient, name: str, *, field_name: str, field_schema: object) -> None:
+        if len(fields) == 8:
+            raise KeyboardInterrupt
+        fields.append((name, field_name))
+        made(self, name, field_name=field_name, field_schema=field_schema)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(EdgeClient, "create_payload_index", stopping)
+        with pytest.raises(KeyboardInterrupt):
+            push(index, address)
+        fields.clear()
+
+        def noting(self: EdgeClient, name: str, *, field_name: str, field_schema: object) -> None:
+            fields.append((name.split("-")[1], field_name))
+            made(self, name, field_name=field_name, field_schema=field_schema)
+
+        patched.setattr(EdgeClient, "create_payload_index", noting)
+        push(index, address)
+    assert {field for kind, field in fields if kind == "citances"} >= {"venue", "citing", "citing_year"}
+
+
+def test_a_search_makes_no_folder_and_a_folder_is_no_server(index: Path, address: str, tmp_path: Path) -> None:
+    push(index, address)
+    for kind in ("path", "edge"):
+        recipe = Recipe.load("qdrant-bm25", [f"qdrant_bm25.url={kind}:{tmp_path}/none/x"])
+        with pytest.raises(IndexUnusableError, match="there is nothing at"):
+            Recommender.open(index, recipe)
+        assert not (tmp_path / "none").exists()
+        (tmp_path / "file").touch()
+        with pytest.raises(ServiceError, match=f"cannot use {kind}:{tmp_path}/file"):
+            push(index, f"{kind}:{tmp_path}/file/x")

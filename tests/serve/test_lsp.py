@@ -206,15 +206,30 @@ def test_an_unsaved_bibliography_and_a_chapter_of_a_larger_draft(editor: Editor,
     path = draft(
         folder,
         "parts",
-        "\\documentclass{book}\n\\begin{document}\n\\input{one}\n\\bibliography{refs}\n\\end{document}\n",
+        "\\documentclass{book}\n\\begin{document}\n\\input{1.1-one}\n\\bibliography{refs}\n\\end{document}\n",
     )
-    chapter, text = path.with_name("one.tex"), "Unsaved work is cited \\cite{unsaved2024,lost2020}.\n"
+    chapter, text = path.with_name("1.1-one.tex"), "Unsaved work is cited \\cite{unsaved2024,lost2020}.\n"
     chapter.write_text(text, encoding="utf-8")
     (path.parent / "other.bib").touch()  # not the only one in the folder
     editor.open(path.with_name("refs.bib"), "@misc{unsaved2024, title={Unsaved}}\n", "bibtex")
     editor.open(chapter, text)
     (found,) = editor.diagnostics(chapter, bool)
     assert found["message"] == "refs.bib has no entry lost2020."
+
+
+def test_two_drafts_without_a_file_are_two(editor: Editor) -> None:
+    texts = {f"untitled:Untitled-{number}": "\n" * number + "Said <REF>." for number in (1, 2)}
+    for uri, text in texts.items():
+        document = {"uri": uri, "languageId": "latex", "version": 1, "text": text}
+        editor.tell("textDocument/didOpen", textDocument=document)
+    lines = {}
+    while len(lines) < 2:
+        heard = editor.wait(lambda one: one["method"] == "textDocument/publishDiagnostics")["params"]
+        if heard["uri"] in texts and heard["diagnostics"]:
+            lines[heard["uri"]] = heard["diagnostics"][0]["range"]["start"]["line"]
+    assert lines == {"untitled:Untitled-1": 1, "untitled:Untitled-2": 2}
+    for uri in texts:
+        editor.tell("textDocument/didClose", textDocument={"uri": uri})
 
 
 def test_an_entry_that_the_editor_did_not_add_is_offered_again(editor: Editor, folder: Path) -> None:
@@ -276,6 +291,21 @@ def test_a_long_draft_has_the_same_context_without_being_read_as_a_whole(demo_in
         assert near == bench.context(view, at)
         assert near
         assert len(near.cited_before or ()) == 301
+    finally:
+        bench.close()
+
+
+def test_a_sentence_that_does_not_end_is_offered_the_bibliography(demo_index: Path, tmp_path: Path) -> None:
+    refs = "@misc{mine, title={My own work}}"
+    bench = Workbench(Options(index=demo_index))
+    bench.open()
+    try:
+        for length in (10_000, 40_000):
+            text = f"\\bibliography{{refs}} {'word ' * (length // 5)}\\cite{{"
+            view = View(path := tmp_path / "a.tex", ((path, text), (tmp_path / "refs.bib", refs)))
+            typed = typed_at(path, text, len(text))
+            assert typed
+            assert [offer.key for offer in bench.completions(view, typed)] == ["mine"]
     finally:
         bench.close()
 

@@ -18,7 +18,7 @@ from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
 from citerec.retrieve.index import add_to_index
 from citerec.systems import Recipe
-from citerec.train.confidence import Flags, Floats, Ints, fitted, train_confidence
+from citerec.train.confidence import Flags, Floats, Ints, _measured, fitted, train_confidence
 from tests.conftest import DEMO, Citerec, write_lines
 
 BM25 = Recipe.load("bm25")
@@ -55,6 +55,14 @@ def test_evidence_that_is_missing_counts_as_the_mean() -> None:
     stated = curves[0].at(standardised(evidence, mean, scale))
     assert np.isfinite(stated).all()
     assert np.array_equal(stated, curves[0].at(standardised(np.where(np.isnan(evidence), mean, evidence), mean, scale)))
+
+
+def test_a_citing_paper_that_has_nearly_all_contexts_is_said() -> None:
+    random = np.random.default_rng(0)
+    papers = np.append(np.full(191, random.integers(0, 2**62)), random.integers(0, 2**62, 14))
+    right = random.random((len(papers), 2)) < 0.5
+    with pytest.raises(InputError, match="of some citing papers"):  # a half of the others is too small
+        _measured(random.normal(size=(len(papers), 5)), right, papers)
 
 
 @pytest.fixture(scope="module")
@@ -134,8 +142,9 @@ def test_papers_that_are_added_make_it_old(
 def test_a_broken_calibration_is_said_with_its_remedy(calibrated: Path, tmp_path: Path) -> None:
     shutil.copytree(calibrated, index := tmp_path / "index")
     (calibration_folder(index, BM25) / "manifest.json").write_text('{"kind": "citerec-confidence"}')
-    with pytest.raises(ModelError, match="train confidence"):
+    with pytest.raises(ModelError, match="train confidence") as _raised:
         Recommender.open(index, "bm25")
+    assert f"{index}/lucene/papers/" not in Path("/proc/self/maps").read_text()  # the index was closed again
 
 
 def test_it_needs_contexts_that_the_system_did_not_learn_from(

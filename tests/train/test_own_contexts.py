@@ -14,7 +14,7 @@ from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.staging import open_store
 from citerec.train.own_contexts import LEAST, drafted, marked, own_contexts, write_own_contexts
 from citerec.train.withheld import WithheldCitances, hidden
-from tests.conftest import Citerec, write_lines
+from tests.conftest import Citerec, s2ag_paper, write_lines
 
 CITED = 60
 
@@ -60,6 +60,20 @@ def test_too_few_are_refused_with_a_number_that_would_do(hybrid_index: Path, cit
         pass
     run = citerec_here("train", "ltr", "--index", hybrid_index)
     assert run.returncode == 2 and "--contexts FILE" in run.stderr
+
+
+def test_sentences_that_do_not_show_their_citation_are_no_contexts(tmp_path: Path) -> None:
+    (corpus := tmp_path / "corpus").joinpath("papers").mkdir(parents=True)
+    (corpus / "citations").mkdir()
+    write_lines(corpus / "papers" / "0.jsonl", [s2ag_paper(1, title="Cited")])
+    said = [
+        {"citationid": n, "citingcorpusid": n, "citedcorpusid": 1, "contexts": [f"Said [1] and [2] {n}."]}
+        for n in range(2, LEAST + 2)
+    ]
+    write_lines(corpus / "citations" / "0.jsonl", said)
+    build_index([corpus], tmp_path / "index")
+    with pytest.raises(InputError, match="but most do not show which"), own_contexts(tmp_path / "index", None, 0):
+        pass
 
 
 def test_a_ranker_is_learnt_without_a_file(cited: Path, citerec_here: Citerec, tmp_path: Path) -> None:

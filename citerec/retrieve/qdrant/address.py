@@ -44,11 +44,17 @@ class Address(NamedTuple):
         Raises:
             InputError: It has not this form. It is not shown: it may hold a password.
         """
-        if found := _SERVER.fullmatch(text):
+        if (found := _SERVER.fullmatch(text)) and _is_possible(found["place"]):
             return cls(found["place"].rstrip("/"), found["name"])
         if found := _FOLDER.fullmatch(text):
             return cls(f"{found['kind']}:{Path(found['folder']).expanduser().absolute()}", found["name"])
         raise InputError("this is not an address of Qdrant that citerec knows", FORM)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder on this machine; None for a server."""
+        kind, _, rest = self.place.partition(":")
+        return Path(rest) if kind in ("path", "edge") else None
 
     @property
     def is_plain(self) -> bool:
@@ -57,6 +63,15 @@ class Address(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.place}/{self.name}"
+
+
+def _is_possible(place: str) -> bool:
+    """Whether a server can have this host and port."""
+    with contextlib.suppress(ValueError):  # of port 65536, or the host a..b
+        where = urlsplit(place)
+        (where.hostname or "").encode("idna")
+        return where.port != 0
+    return False
 
 
 class _Shared:
@@ -113,17 +128,16 @@ class Connection:
 
 
 def _client(address: Address) -> Any:
-    kind, _, folder = address.place.partition(":")
-    if kind == "edge":
+    if address.folder and not address.is_plain:
         from citerec.retrieve.qdrant.edge import EdgeClient
 
-        return EdgeClient(Path(folder))
+        return EdgeClient(address.folder)
     try:
         from qdrant_client import QdrantClient
     except ImportError as error:
         raise missing("qdrant-client", "qdrant", error) from None
-    if kind == "path":
-        return QdrantClient(path=folder, force_disable_check_same_thread=True)
+    if address.folder:
+        return QdrantClient(path=str(address.folder), force_disable_check_same_thread=True)
     where = urlsplit(address.place)
     port = where.port or (443 if where.scheme == "https" else 6333)
     # A wrong address is known in seconds, however long an upload may take.
@@ -153,6 +167,9 @@ def failures(address: Address) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if address.folder:
+            why = f"cannot use {address.place} ({error.strerror or error})"
+            raise ServiceError(why, "Give a folder that may be written to.") from None
         if isinstance(error, TimeoutError):
             raise ServiceError(f"no server answers at {address.place}", check) from None
         raise ServiceError(f"no server answers at {address.place} ({error.strerror or error})", check) from None

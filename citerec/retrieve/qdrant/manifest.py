@@ -127,11 +127,15 @@ def opened(index: Path, fingerprint: str, url: str | None) -> tuple[Connection, 
         IndexUnusableError: It was never pushed, or the collections hold other papers.
         ServiceError: The server cannot be asked.
     """
-    connection = Connection(Address.parse(url or QdrantManifest.read(index / NAME).url))
+    address = Address.parse(url or QdrantManifest.read(index / NAME).url)
+    nothing = IndexUnusableError(f"there is nothing at {address}", f"Push it: {push_command(index)}")
+    if address.folder and not address.folder.is_dir():  # a connection would make it
+        raise nothing
+    connection = Connection(address)
     try:
         stated = stated_at(connection)
         if stated is None:
-            raise IndexUnusableError(f"there is nothing at {connection.address}", f"Push it: {push_command(index)}")
+            raise nothing
         if fingerprint not in (stated.fingerprint, stated.updating):
             raise IndexUnusableError(
                 f"{connection.address} holds other papers than {index}",

@@ -190,6 +190,8 @@ def _vectors(index: Path) -> Path | None:
 
 
 def _base(index: Path) -> tuple[int, int]:
-    """Size and time of the paper store without its changes."""
+    """Size and time of the paper store without its changes; 0 where the records are in MongoDB."""
+    if not (index / STORE).exists():
+        return 0, 0  # such an index is never brought up to date
     status = (index / STORE).stat()
     return status.st_size, status.st_mtime_ns

@@ -100,7 +100,7 @@ class Upload:
                     f"{self._address.place} has a collection {name}, which is not citerec's", "Name another."
                 )
         names = {kind: self._name(kind, live) for kind in self._kinds}
-        if journal.is_new or not there.issuperset(names.values()):
+        if journal.get("after") is None or not there.issuperset(names.values()):  # not all were made
             for kind, name in names.items():
                 self._create(kind, name, exists=name in there)
             journal.note(after={})
@@ -173,7 +173,7 @@ class Upload:
 
     def _fill(self, kind: str, name: str, journal: Journal) -> None:
         """Writes all points of a kind, after those that the journal notes."""
-        after = (journal.get("after") or {}).get(kind, ["", 0])
+        after = journal.get("after").get(kind, ["", 0])
         if after is True:
             return
         last, done = after
@@ -186,8 +186,8 @@ class Upload:
             done += len(batch)
             self._on_progress(f"pushing {kind}", done, whole)
             if number % _NOTE_EVERY == 0:
-                journal.note(after={**(journal.get("after") or {}), kind: [id_of(batch[-1]), done]})
-        journal.note(after={**(journal.get("after") or {}), kind: True})
+                journal.note(after={**journal.get("after"), kind: [id_of(batch[-1]), done]})
+        journal.note(after={**journal.get("after"), kind: True})
 
     def _paper_points(self, papers: Sequence[SearchableText]) -> "list[models.PointStruct]":
         from qdrant_client import models

@@ -112,3 +112,8 @@ def test_several_threads_split_texts_at_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         for _ in range(20):
             assert list(pool.map(contexts_of_text, texts)) == alone
+
+
+def test_a_sign_within_a_marker_makes_no_place() -> None:
+    texts = [context.text for context in contexts_of_text("a <RE\ue000F> b <REF> c\ue000d")]
+    assert texts == ["a <RE F> b <REF> cd"]

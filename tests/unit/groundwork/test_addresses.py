@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from citerec.contexts.s2orc import find_texts
 from citerec.corpus.json_lines import raw_lines
 from citerec.corpus.sources import READERS, find_shards
 from citerec.errors import InputError, ServiceError, SourceError
@@ -39,6 +40,9 @@ def test_paths_stay_paths(tmp_path: Path) -> None:
     assert path_of("a/b") == Path("a/b")
     assert path_of(tmp_path) == tmp_path
     assert path_of(f"file://{tmp_path}/a%20b") == tmp_path / "a b"
+    assert path_of("file://localhost/a") == Path("/a")
+    for odd in ("://x", "C://x", "data/x://y"):
+        assert path_of(odd) == Path(odd)
     assert not any(map(is_address, ("s3://x/y", tmp_path, path_of("a"))))
     assert expanded([Path("a*b")]) == [Path("a*b")]
 
@@ -153,6 +157,21 @@ def test_other_errors_stay_as_they_are() -> None:
         raise ZeroDivisionError
 
 
+def test_a_service_that_fails_while_shards_are_listed(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from botocore.exceptions import NoCredentialsError
+
+    folder = filled(f"{s3}/failing")
+
+    def failing(*_: object, **__: object) -> None:
+        raise NoCredentialsError
+
+    monkeypatch.setattr(type(folder), "glob", failing)
+    monkeypatch.setattr(type(folder), "iterdir", failing)
+    for find in (find_shards, find_texts):
+        with pytest.raises(OSError, match="locate credentials"):
+            find([folder])
+
+
 def test_passwords_in_errors_of_clients_are_left_out() -> None:
     from botocore.exceptions import EndpointConnectionError
 
@@ -166,6 +185,8 @@ def test_passwords_in_errors_of_clients_are_left_out() -> None:
         ("s3://b/k", "upath", r"s3://b/k: the package for s3:// is not installed. pip install 'citerec\[addresses\]'"),
         ("gs://b/k", "gcsfs", "gs://b/k: the package for gs:// is not installed. .*gcsfs"),
         ("ftp://me:secret@host/k", None, "^an address ftp:// holds a password. Give it in the environment"),
+        ("https://host/papers.jsonl", None, "files of the web are not read. Download it"),
+        ("s3://", None, "s3:// names no folder. Write s3://BUCKET/FOLDER"),
         ("none://b/k", None, "there are no addresses none://. Try s3://, gs:// or a path"),
     ],
 )

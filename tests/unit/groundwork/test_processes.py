@@ -75,7 +75,7 @@ def dies_as_it_sends(size: int) -> Iterator[bytes]:
 @pytest.mark.parametrize("size", [1, 10_000_000])
 def test_a_process_that_dies_as_it_sends_is_an_error(size: int) -> None:
     """The executors of the standard library and of loky wait without end for the rest of the second."""
-    with Workers(2) as workers, pytest.raises(ProcessDiedError, match="a process that read the shards died"):
+    with Workers(2) as workers, pytest.raises(ProcessDiedError, match="a worker process died"):
         for _ in workers.outcomes(dies_as_it_sends, [size]):
             time.sleep(0.5)
 

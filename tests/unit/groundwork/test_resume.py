@@ -253,7 +253,7 @@ def test_an_error_is_the_works_own_and_what_was_done_stays(bench: Bench, workers
 
 def test_a_process_that_is_killed_is_an_error_and_the_next_call_goes_on(bench: Bench) -> None:
     bench.befall(3, "once")
-    with pytest.raises(BuildError, match="a process that read the shards died") as caught:
+    with pytest.raises(BuildError, match="a worker process died") as caught:
         bench.run(2)
     assert "--workers 1" in caught.value.remedy
     assert bench.calls() == [1] * SHARDS
