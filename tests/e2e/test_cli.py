@@ -191,9 +191,15 @@ def test_no_index_and_several(citerec_here: Citerec, tmp_path: Path) -> None:
         citerec_here("recommend", "x <REF>", "--index", "nope"), 2, "there is no index nope", "citerec index build"
     )
     write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
-    for name in "ab":
-        citerec_here("index", "build", "a.jsonl", "--out", f"indexes/{name}")
-    one_line(citerec_here("recommend", "x <REF>"), 2, "several indexes", "indexes/a, indexes/b")
+    one_line(citerec_here("recommend", "x <REF>", "--index", "a.jsonl"), 2, "a.jsonl is a file", "build a.jsonl --out")
+    citerec_here("index", "build", "a.jsonl", "--out", "indexes/a")
+    # A checkout has the ranker that comes with citerec there.
+    (tmp_path / "indexes/ranker").mkdir()
+    (tmp_path / "indexes/ranker/manifest.json").write_text('{"kind": "citerec-ltr", "version": 1}')
+    assert "Okapi" in citerec_here("recommend", "Okapi <REF>").stdout
+    citerec_here("index", "build", "a.jsonl", "--out", "indexes/b")
+    one_line(citerec_here("recommend", "x <REF>"), 2, "several indexes", "--index: indexes/a, indexes/b\n")
+    one_line(citerec_here("recommend", "x <REF>", "--index", "indexes"), 2, "Choose one of those in it: indexes/a, ind")
 
 
 @pytest.mark.parametrize(
