@@ -5,7 +5,7 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -52,9 +52,9 @@ class _Help(click.HelpFormatter):
         """Adds a paragraph."""
         super().write_text(_kept(text))
 
-    def write_dl(self, rows: Sequence[tuple[str, str]], *args: Any, **options: Any) -> None:
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
         """Adds a list of names and what they mean."""
-        super().write_dl([(name, _kept(meaning)) for name, meaning in rows], *args, **options)
+        super().write_dl([(name, _kept(meaning)) for name, meaning in rows], col_max, col_spacing)
 
     def getvalue(self) -> str:
         """The help as a text."""
