@@ -130,6 +130,8 @@ def test_contexts_of_ones_own_become_a_set(citerec_here: Citerec, indexed: Path)
     assert re.search(r"^first +71 ", shown, re.MULTILINE)
     assert shown.count("<REF>") == 3
     assert "medium length" in citerec_here("diagnostics", "show", "mine").stdout
+    demo = citerec_here("diagnostics", "show", "demo/location").stdout
+    assert all(line.startswith("  ") or re.match(r"(first|middle|last) +\d", line) for line in demo.splitlines()[3:])
     one_line(
         citerec_here("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "location"), 2, "is a family of strata"
     )
