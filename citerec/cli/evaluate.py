@@ -138,10 +138,11 @@ def report(folders: tuple[Path, ...], out: Path | None, as_json: bool) -> None:
     same_names = len({folder.name for folder in folders}) < len(folders)
     parts = {os.fspath(folder) if same_names else folder.resolve().name: Results.read(folder) for folder in folders}
     results = merge(parts) if len(parts) > 1 else next(iter(parts.values()))
-    write_and_show(results, None, as_json=as_json)
-    if out is not None:
+    if out is not None:  # first: the reader of the output may close it (`| head`)
         out.parent.mkdir(parents=True, exist_ok=True)
         write_report(results, out)
+    write_and_show(results, None, as_json=as_json)
+    if out is not None:
         note(f"{out}: the same as a page to read.")
 
 

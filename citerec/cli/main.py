@@ -5,6 +5,7 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -26,6 +27,46 @@ class _Commands(click.Group):
         module, _, command = _COMMANDS[name].partition(":")
         found: Any = getattr(importlib.import_module(f"citerec.cli.{module}"), command)
         return found  # type: ignore[no-any-return]
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is called, and its arguments. Click knows no names like a wrong one: none is imported."""
+        if args[0] not in _COMMANDS and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            raise click.UsageError(
+                f"No such command {args[0]!r}.{f' Did you mean {near[0]}?' if near else ''}", context
+            )
+        return super().resolve_command(context, args)
+
+
+class _Help(click.HelpFormatter):
+    """Help in which no line ends within a name with a hyphen: such a name could not be copied.
+
+    Click breaks lines after hyphens, but not after hyphens that are marked as non-breaking.
+    """
+
+    def write_text(self, text: str) -> None:
+        """Adds a paragraph."""
+        super().write_text(_kept(text))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Adds a list of names and what they mean."""
+        super().write_dl([(name, _kept(meaning)) for name, meaning in rows], col_max, col_spacing)
+
+    def getvalue(self) -> str:
+        """The help as a text."""
+        return super().getvalue().replace(_NON_BREAKING, "-")
+
+
+_NON_BREAKING = "\N{NON-BREAKING HYPHEN}"
+click.Context.formatter_class = _Help  # of all commands
+
+
+def _kept(text: str) -> str:
+    return text.replace("-", _NON_BREAKING)
 
 
 @click.group(
@@ -94,8 +135,8 @@ def _run() -> int:
 
 
 def _usage(error: click.ClickException) -> str:
-    message = error.format_message().replace("\n", " ").rstrip(".?")
-    mark = "?" if error.format_message().rstrip().endswith("?") else "."
+    message = error.format_message().replace("\n", " ").rstrip()
+    mark = "" if message.endswith((".", "?", "?)")) else "."
     context = getattr(error, "ctx", None)
     return f"{message}{mark} See: {context.command_path if context else 'citerec'} --help"
 

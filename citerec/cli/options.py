@@ -224,7 +224,7 @@ def _known_input(_context: click.Context, _parameter: click.Parameter, value: st
 def input_option(default: str | None) -> Option:
     """What tasks of related work are written from."""
     text = "What to write from: abstracts or full texts of the cited papers and of the paper that is written, as in "
-    text += "OARelatedWork: {inputs}. Full texts of `oracle` inputs are cut by looking at the target.  [default: "
+    text += "OARelatedWork: {inputs}. Full texts of `oracle` inputs are cut by looking at the target."
     return click.option(
         "--input",
         "given",
@@ -233,7 +233,7 @@ def input_option(default: str | None) -> Option:
         default=default,
         callback=_known_input,
         metavar="NAME",
-        help=f"{text}{default or 'what the tasks hold'}]",
+        help=text if default else f"{text}  [default: what the tasks hold]",
     )
 
 

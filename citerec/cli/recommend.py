@@ -183,6 +183,14 @@ def _draft(sentence: str | None, file: Path | None, encoding: str | None) -> "Dr
         raise InputError(f"standard input is not UTF-8 (byte {error.start})", "Save it as UTF-8.") from error
 
 
+def _is_file(text: str) -> bool:
+    """Whether a text is the name of a file."""
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # too long, or with a zero byte
+        return False
+
+
 def _cited(recommender: "Recommender", options: dict[str, Any]) -> dict[str, str] | None:
     """Ids of the papers that the draft cites already, by citation key; None if neither option is given."""
     if options["cited"] is None and options["cited_ids"] is None:
@@ -271,6 +279,8 @@ def _answer_draft(
     answers = [recommender.search(context, k, filters, **given) for context in contexts]
     if MARKER not in draft.text and shape != "json":
         note(f"There is no {MARKER} in it: the whole text is the query.")
+        if _is_file(draft.text):
+            note(f"There is a file of this name. To answer its places: --file {draft.text}")
     found, least = answers, options["min_confidence"]
     answers = [_sure(answer, least) for answer in found]
     if not any(answer.hits for answer in found):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.text import Text
 
 from citerec.cli.console import show_counts
@@ -85,7 +86,8 @@ def show_family(console: Console, found: "DiagnosticSet", name: str, identifier:
         console.print(line)
         if label in shown:
             before, _, after = shown[label].text.partition(MARKER)
-            console.print(Text("  ").append(before, "italic").append(MARKER, "bold yellow").append(after, "italic"))
+            sentence = Text(before, "italic").append(MARKER, "bold yellow not italic").append(after)
+            console.print(Padding(sentence, (0, 0, 0, 2)))
 
 
 def show_labelled(console: Console, place: Path, manifest: "SetManifest", *, is_default_place: bool) -> None:

@@ -13,7 +13,6 @@ from rich.text import Text
 from citerec.cli.console import output, say
 from citerec.groundwork.tables import Table, left, marked, right, show
 from citerec.records import MARKER, Answer, Hit, Paper
-from citerec.systems import all_settings
 
 if TYPE_CHECKING:
     from citerec.confidence import Calibration
@@ -136,7 +135,7 @@ def tldr_line(tldr: "Tldr") -> Text:
     """A TLDR and where it comes from."""
     if tldr.text is None:
         return Text("no TLDR: it has no abstract", style="yellow")
-    by = "of the corpus" if tldr.origin == "corpus" else f"from its abstract, by {tldr.origin}"
+    by = "of the corpus" if tldr.origin == "corpus" else f"from its abstract, by the writer {tldr.origin}"
     return Text.assemble(("TLDR: ", "green"), tldr.text, (f"  — {by}", "dim"))
 
 
@@ -154,7 +153,7 @@ def _authors(names: tuple[str, ...]) -> str:
 
 
 def show_description(description: "Description") -> None:
-    """Shows an index: its counts, its histograms, its settings."""
+    """Shows an index: its counts and its histograms."""
     manifest, counts, console = description.manifest, description.manifest.counts, output()
     console.print(Text(str(description.path), "bold").append(f"  {size_in_words(description.bytes)}", "not bold"))
     facts = {
@@ -179,7 +178,6 @@ def show_description(description: "Description") -> None:
         facts["  index"] = ", ".join([f"FAISS {vectors.faiss.faiss} {vectors.faiss.kind}", *built])
     facts["analyzer"] = f"{manifest.analyzer} (Lucene {manifest.lucene}, citerec {manifest.citerec})"
     facts["abstract"] = "a field of its own too" if manifest.abstract_field else "searched with the title"
-    facts["default settings"] = ", ".join(f"{key} {default}" for key, (default, _) in all_settings().items())
     if manifest.store:
         facts["store"] = manifest.store
     facts["fingerprint"] = manifest.fingerprint

@@ -63,6 +63,10 @@ def split_contexts(
     for part, size in (("dev", dev), ("test", test)):
         if not (0 <= size < 1 or float(size).is_integer()):
             raise InputError(f"--{part} {size:g} is neither a share nor a number", "Give 0.1, or 500.")
+    if dev < 1 and test < 1 and dev + test >= 1:
+        raise InputError(
+            f"--dev {dev:g} and --test {test:g} leave nothing for train", "Give shares whose sum is less than 1."
+        )
     SPLIT.check_place(out)
     papers = Counter(_paper(context) for context in read_contexts(path))
     places = _places(papers, {"test": test, "dev": dev}, seed)

@@ -19,7 +19,7 @@ from citerec.errors import BuildError
 from citerec.groundwork.addresses import path_of
 from citerec.groundwork.executors import Parallelism
 from citerec.groundwork.hashing import digest_of
-from citerec.groundwork.limits import too_many_bad
+from citerec.groundwork.limits import REMEDY, too_many_bad
 from citerec.groundwork.resume import Result, Step, run_stage
 from citerec.groundwork.writing import write_json
 
@@ -107,7 +107,7 @@ def run_over_texts(
         counts.update({name: value for name, value in result.counts.items() if name != OUTCOMES})
     bad, texts = counts["bad"], counts["texts"]
     if fault := too_many_bad("texts", bad, bad + texts, max_bad):
-        raise BuildError(fault, "Are these shards of S2ORC? Allow more with --max-bad 0.5")
+        raise BuildError(fault, f"Are these shards of S2ORC? {REMEDY}")
     names = {result.path.name for result in (*listed, *results)}
     return OfTexts(
         listed, results, counts, outcomes, frozenset({*names, *(f"{name}.json" for name in names), lost.name})

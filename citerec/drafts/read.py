@@ -26,7 +26,7 @@ def read_draft(path: Path, files: Files | None = None) -> Draft:
         InputError: A file cannot be read, or not in its encoding, or cannot be understood; or it is a bibliography.
     """
     if path.suffix.lower() == ".bib":
-        raise InputError(f"{path} is a bibliography, not a draft", f"Give the draft, and this as --bib {path}.")
+        raise InputError(f"{path} is a bibliography, not a draft", "Give the draft.")
     files = files or Files()
     text = files.text(path)
     if is_latex(path):

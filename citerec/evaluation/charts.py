@@ -19,8 +19,9 @@ _MARGIN = 0.02
 _ROW = 0.23
 _MOST_SIDE_BY_SIDE = 4
 _ROOM = 0.04  # shares above this have room for their figure
-# Side and height of labels, in points, so that the names of close points do not overlap.
+# Of the names of points: places, as side and height, and sizes, all in points. The chart is about as wide as `_SIDE`.
 _LABEL_PLACES = ((1, -3), (-1, -3), (1, 6), (-1, 6), (1, -12), (-1, -12))
+_SIDE, _LETTER, _LABEL_HEIGHT, _RADIUS, _GAP = 190, 4.6, 8, 4, 6
 _BINS = ((1, 1), (2, 3), (4, 10), (11, 30), (31, 100), (101, 1000), (1001, 10**9))
 
 
@@ -88,7 +89,7 @@ def against_chart(results: Figures, first: str, second: str) -> str:
     """Two systems: a point for each class, above the line if the second is better, filled if significant."""
     drawn = figure(3.4, len(results.columns))
     for axes, column in zip(drawn.axes, results.columns, strict=True):
-        named = 0
+        named: list[tuple[str, float, float]] = []
         for one in results.comparisons:
             wanted = (one.first, one.second, one.metric) == (first, second, column.name)
             if not wanted or (one.family, one.label) == ALL or one.n < FEW:
@@ -98,17 +99,47 @@ def against_chart(results: Figures, first: str, second: str) -> str:
             sure = one.p_holm < SIGNIFICANT
             axes.plot([x], [y], marker="o", markersize=6, color=better, markerfacecolor=better if sure else "none")
             if sure:
-                side, height = _LABEL_PLACES[named % len(_LABEL_PLACES)]
-                named += 1
-                axes.annotate(
-                    one.label, (x, y), xytext=(6 * side, height), textcoords="offset points", fontsize=8, color=FAINT,
-                    ha="left" if side > 0 else "right",
-                )  # fmt: skip
+                named.append((one.label, x, y))
         (left, right), (bottom, top) = axes.get_xlim(), axes.get_ylim()
         limits = max(0.0, min(left, bottom) - _MARGIN), max(right, top) + _MARGIN
         axes.plot(limits, limits, color=FAINT, linewidth=0.8)
+        for (label, x, y), (side, height) in zip(named, label_places(named, *limits), strict=True):
+            axes.annotate(
+                label, (x, y), xytext=(_GAP * side, height), textcoords="offset points", fontsize=8, color=FAINT,
+                ha="left" if side > 0 else "right",
+            )  # fmt: skip
         axes.set(xlim=limits, ylim=limits, title=column.title, xlabel=first, ylabel=second, aspect="equal")
     return svg(drawn, f"{first} against {second}, class by class")
+
+
+def label_places(named: Sequence[tuple[str, float, float]], low: float, high: float) -> list[tuple[int, int]]:
+    """Where the names of points stand: side and height, so that they overlap names, points and the edges least.
+
+    Args:
+        named: Names and positions of the points.
+        low: Where both axes begin.
+        high: Where they end.
+    """
+    spots = [((x - low) / (high - low) * _SIDE, (y - low) / (high - low) * _SIDE) for _, x, y in named]
+    taken = [(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS) for x, y in spots]
+    places = []
+    for (label, _, _), (x, y) in zip(named, spots, strict=True):
+        width = _LETTER * len(label)
+        boxes = {}
+        for side, height in _LABEL_PLACES:
+            left, bottom = x + _GAP if side > 0 else x - _GAP - width, y + height
+            boxes[side, height] = left, bottom, left + width, bottom + _LABEL_HEIGHT
+        place = min(boxes, key=lambda place: _crossed(boxes[place], taken))
+        places.append(place)
+        taken.append(boxes[place])
+    return places
+
+
+def _crossed(box: tuple[float, ...], others: Sequence[tuple[float, ...]]) -> int:
+    """How many others a box overlaps, as left, bottom, right and top; one more if it leaves the chart."""
+    left, bottom, right, top = box
+    crossed = sum(left < other[2] and other[0] < right and bottom < other[3] and other[1] < top for other in others)
+    return crossed + (left < 0 or right > _SIDE)
 
 
 def ranks_chart(results: Figures) -> str:

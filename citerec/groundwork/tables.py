@@ -101,20 +101,42 @@ def to_rich(table: Table) -> "RichTable":
     from rich.text import Text
 
     made = RichTable(box=None, padding=(0, 1), pad_edge=False, header_style="dim", show_header=table.headed)
-    for column in table.columns:
+    rows = [
+        [_text(spans_of(cell, column)) for cell, column in zip(row, table.columns, strict=True)] for row in table.rows
+    ]
+    for number, column in enumerate(table.columns):
         wraps = column.align == "left" if column.wrap is None else column.wrap
+        heading = Text(column.heading)
+        moved = column.align == "right" and _line_up([heading, *(row[number] for row in rows)], column.least)
         made.add_column(
-            Text(column.heading),
-            justify=column.align,
+            heading,
+            justify="left" if moved else column.align,
             style=_STYLES.get(column.style, ""),
             no_wrap=not wraps,
             overflow="fold",
             min_width=column.least or None,
             max_width=column.most or None,
         )
-    for row in table.rows:
-        made.add_row(*(_text(spans_of(cell, column)) for cell, column in zip(row, table.columns, strict=True)))
+    for row in rows:
+        made.add_row(*row)
     return made
+
+
+def _line_up(texts: "Sequence[Text]", least: int) -> bool:
+    """Aligns the heading and the cells of a column on the right, if some end in spaces, as numbers without a mark do.
+
+    Rich would drop these spaces, so that numbers with a mark would stand further left than those without.
+
+    Returns:
+        Whether it was needed.
+    """
+    ends = {len(text.plain) - len(text.plain.rstrip(" ")) for text in texts[1:] if text.plain.strip()}
+    if len(ends) < 2:
+        return False
+    width = max(least, *(text.cell_len for text in texts))
+    for text in texts:
+        text.pad_left(width - text.cell_len)
+    return True
 
 
 def _text(spans: Iterable[Span]) -> "Text":

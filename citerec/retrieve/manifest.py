@@ -64,9 +64,16 @@ class Manifest(_Part):
         build = "Build it with: citerec index build SOURCE… --out " + str(index)
         if not index.exists():
             raise IndexUnusableError(f"there is no index {index}", build)
+        if index.is_file():
+            raise IndexUnusableError(
+                f"{index} is a file, not an index",
+                f"Build one of it, if it holds papers: citerec index build {index} --out {INDEXES / 'NAME'}",
+            )
         path = index / FILE_NAME
         if not path.exists():
-            raise IndexUnusableError(f"{index} is not an index: it has no {FILE_NAME}", build)
+            within = _indexes_in(index)
+            remedy = f"Choose one of those in it: {', '.join(map(str, within))}" if within else build
+            raise IndexUnusableError(f"{index} is not an index: it has no {FILE_NAME}", remedy)
         if (version := _stated(index).get("version", VERSION)) != VERSION:
             raise IndexUnusableError(
                 f"{index} is an index of version {version}; this citerec reads version {VERSION}",
@@ -105,7 +112,7 @@ def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
     """
     if given is not None:
         return given
-    found = sorted(path.parent for path in INDEXES.glob("[!.]*/manifest.json"))
+    found = _indexes_in(INDEXES)
     for path in found if fingerprint is not None else ():
         if _stated(path).get("fingerprint") == fingerprint and _stated(path).get("version") == VERSION:
             return path
@@ -116,6 +123,11 @@ def find_index(given: Path | None, fingerprint: str | None = None) -> Path:
             "there is no index yet", "Run `citerec demo`, or: citerec index build SOURCE… --out indexes/NAME"
         )
     raise IndexUnusableError("there are several indexes", f"Choose one with --index: {', '.join(map(str, found))}")
+
+
+def _indexes_in(folder: Path) -> list[Path]:
+    """The indexes in a folder, in order of name. The ranker that comes with citerec is in `indexes/` too."""
+    return sorted(path.parent for path in folder.glob(f"[!.]*/{FILE_NAME}") if is_index(path.parent))
 
 
 class MadeManifest(_Part):

@@ -106,7 +106,9 @@ def _lucene_faults(path: Path, expected: int) -> list[str]:
     """Lucene's own check of its files and their checksums, and the number of documents."""
     with java_failures(f"checking {path}", IndexUnusableError):
         directory = open_directory(path)
-        checker = java_class("org.apache.lucene.index.CheckIndex")(directory)
+        # No lock: it would be a file, in a folder that may be only read. No index is changed in its place.
+        lock = java_class("org.apache.lucene.store.NoLockFactory").INSTANCE.obtainLock(directory, "write.lock")
+        checker = java_class("org.apache.lucene.index.CheckIndex")(directory, lock)
         try:
             status = checker.checkIndex()
         finally:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from citerec.drafts import Draft, Files, check_places, read_draft
+from citerec.drafts.cited import read_cited
 from citerec.errors import BuildError, InputError
 from citerec.retrieve.staging import open_store
 from tests.drafts.mangled import LATEX, MARKDOWN, mangled
@@ -115,6 +116,18 @@ def test_a_bibliography_is_no_draft(tmp_path: Path) -> None:
         draft_of(tmp_path, "@misc{a, title = {A}}", "refs.bib")
     with pytest.raises(InputError, match=r"No such file.*Check its name"):
         read_draft(tmp_path / "nothing.tex")
+    with pytest.raises(InputError, match=r"a\.tex is a draft, not a bibliography"):
+        read_cited(tmp_path / "a.tex")
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+    for name, remedy in (
+        ("a.docx", r"Give .* with pandoc .*a\.docx -o .*a\.md"),
+        ("a.pdf", "Give LaTeX, Markdown or plain text."),
+    ):
+        (tmp_path / name).write_bytes(b"PK\x03\x04\x00\xff")
+        with pytest.raises(InputError, match=f"{name} is not a text file. {remedy}"):
+            read_draft(tmp_path / name)
 
 
 def test_a_file_that_is_not_utf_8_is_named(tmp_path: Path) -> None:

@@ -185,15 +185,39 @@ def test_an_index_that_shrinks_is_noticed(citerec_here: Citerec, tmp_path: Path)
     assert "had 10 papers: are the sources complete?" in citerec_here("index", "build", "b.jsonl", "--out", "x").stderr
 
 
+def test_names_with_hyphens_stay_whole_in_help(citerec: Citerec) -> None:
+    for command in ("check", "fill", "recommend"):
+        assert not re.search(r"\w-$", citerec(command, "--help").stdout, re.MULTILINE), command
+    assert "key-unknown,key-duplicate\n" in citerec("check", "--help").stdout
+
+
+def test_a_misspelt_command_and_option(citerec: Citerec) -> None:
+    one_line(citerec("recomend", "x"), 2, "'recomend'. Did you mean recommend? See: citerec --help")
+    one_line(citerec("xyz"), 2, "No such command 'xyz'. See: citerec --help")
+    one_line(citerec("recommend", "x", "--idx", "y"), 2, "'--index'?) See: citerec recommend --help")
+
+
+def test_a_file_given_as_the_sentence(citerec_here: Citerec, demo_index: Path, tmp_path: Path) -> None:
+    (tmp_path / "draft.tex").write_text("Attention <REF>.")
+    result = citerec_here("recommend", "draft.tex", "--index", str(demo_index))
+    assert "There is a file of this name. To answer its places: --file draft.tex" in result.stderr
+
+
 def test_no_index_and_several(citerec_here: Citerec, tmp_path: Path) -> None:
     one_line(citerec_here("recommend", "x <REF>"), 2, "there is no index yet", "citerec demo")
     one_line(
         citerec_here("recommend", "x <REF>", "--index", "nope"), 2, "there is no index nope", "citerec index build"
     )
     write_lines(tmp_path / "a.jsonl", [{"paper_id": 1, "title": "Okapi"}])
-    for name in "ab":
-        citerec_here("index", "build", "a.jsonl", "--out", f"indexes/{name}")
-    one_line(citerec_here("recommend", "x <REF>"), 2, "several indexes", "indexes/a, indexes/b")
+    one_line(citerec_here("recommend", "x <REF>", "--index", "a.jsonl"), 2, "a.jsonl is a file", "build a.jsonl --out")
+    citerec_here("index", "build", "a.jsonl", "--out", "indexes/a")
+    # A checkout has the ranker that comes with citerec there.
+    (tmp_path / "indexes/ranker").mkdir()
+    (tmp_path / "indexes/ranker/manifest.json").write_text('{"kind": "citerec-ltr", "version": 1}')
+    assert "Okapi" in citerec_here("recommend", "Okapi <REF>").stdout
+    citerec_here("index", "build", "a.jsonl", "--out", "indexes/b")
+    one_line(citerec_here("recommend", "x <REF>"), 2, "several indexes", "--index: indexes/a, indexes/b\n")
+    one_line(citerec_here("recommend", "x <REF>", "--index", "indexes"), 2, "Choose one of those in it: indexes/a, ind")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,10 @@ def test_results_side_by_side(citerec_here: Citerec, indexed: Path) -> None:
     assert "bm25 against bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
     assert citerec_here("report", "results/bm25").stdout.startswith("demo  450 contexts")
     assert citerec_here("report", "results/bm25", "--out", "new/page.html").returncode == 0
+    # Also where the reader of the output closes it.
+    command = f"{Path(sys.executable).with_name('citerec')} report results/bm25 --out page.html | true"
+    assert subprocess.run(["bash", "-c", command], cwd=indexed, capture_output=True, check=True).stderr == b""
+    assert (indexed / "page.html").exists()
     one_line(citerec_here("report", "results/bm25", "--out", "results/bm25/results.json"), 2, "is not a page")
     one_line(citerec_here("report", "results/none"), 2, "holds no results")
     one_line(citerec_here("report", "results/bm25", "results/bm25"), 2, "given twice")
@@ -124,6 +130,8 @@ def test_contexts_of_ones_own_become_a_set(citerec_here: Citerec, indexed: Path)
     assert re.search(r"^first +71 ", shown, re.MULTILINE)
     assert shown.count("<REF>") == 3
     assert "medium length" in citerec_here("diagnostics", "show", "mine").stdout
+    demo = citerec_here("diagnostics", "show", "demo/location").stdout
+    assert all(line.startswith("  ") or re.match(r"(first|middle|last) +\d", line) for line in demo.splitlines()[3:])
     one_line(
         citerec_here("diagnostics", "label", DEMO / "contexts.jsonl", "--out", "location"), 2, "is a family of strata"
     )

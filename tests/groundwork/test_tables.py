@@ -48,6 +48,12 @@ def test_a_narrow_terminal_gets_the_narrower_table_and_a_pipe_all_of_it(table: T
     assert EVIL in printed(table, narrower, width=20, force_terminal=False)[0]
 
 
+def test_numbers_with_and_without_a_mark_stand_in_line() -> None:
+    unmarked, worse = (Cell(0, (("0.5", ""), (mark, ""))) for mark in ("  ", " ▼"))
+    lines = printed(Table([*left(""), *right("mrr")], [["a", unmarked], ["b", worse]]), width=40)[0].splitlines()
+    assert [line.rstrip() for line in lines] == ["     mrr", "a  0.5", "b  0.5 ▼"]
+
+
 class Texts(HTMLParser):
     def __init__(self, page: str) -> None:
         super().__init__()

@@ -17,6 +17,7 @@ from citerec.errors import BuildError, IndexUnusableError, SourceError
 from citerec.recommend import Recommender
 from citerec.retrieve.describe import describe, list_indexes
 from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store
+from citerec.retrieve.lucene.jvm import java_class, java_failures
 from citerec.retrieve.verify import verify
 from citerec.systems import Recipe
 from tests.conftest import s2ag_paper, write_lines
@@ -320,6 +321,22 @@ def test_verify_finds_damage(demo_index: Path, tmp_path: Path) -> None:
         rows = np.load(mixed / "lucene" / "rows" / f"{name}.npy")
         np.save(mixed / "lucene" / "rows" / f"{name}.npy", rows[::-1])
         assert message in verify(mixed)[0]
+
+
+def test_verify_writes_nothing(demo_index: Path, tmp_path: Path) -> None:
+    """An index that may only be read is whole too."""
+    shutil.copytree(demo_index, index := tmp_path / "index")
+    for lock in index.rglob("write.lock"):
+        lock.unlink()
+    before = sorted(index.rglob("*"))
+    assert verify(index) == []
+    assert sorted(index.rglob("*")) == before
+
+
+def test_a_file_that_java_may_not_write_is_named() -> None:
+    with pytest.raises(BuildError, match=r"may not read or write /x/a.lock. Check its permissions"):  # noqa: SIM117
+        with java_failures("writing"):
+            raise java_class("java.nio.file.AccessDeniedException")("/x/a.lock")
 
 
 def test_an_index_describes_itself(demo_index: Path) -> None:

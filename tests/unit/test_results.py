@@ -18,6 +18,7 @@ from citerec import evaluate
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.sets import FamilyOfSet, read_set
 from citerec.errors import InputError
+from citerec.evaluation.charts import label_places
 from citerec.evaluation.cost import Meter
 from citerec.evaluation.evaluate import Options
 from citerec.evaluation.figures import Mean, Scores, robustness
@@ -614,3 +615,12 @@ def test_results_of_version_1_can_still_be_read(results: Results, out: Path) -> 
         system["fates"] = system.pop("outcomes")
     path.write_text(json.dumps({**value, "version": 1}))
     assert json.dumps(Results.read(out).to_json()) == json.dumps(results.to_json())
+
+
+def test_names_of_close_points_do_not_overlap() -> None:
+    points = [("middle", 0.864, 0.924), ("last", 0.848, 0.909), ("first", 0.756, 0.861), ("edge", 0.945, 0.8)]
+    places = label_places(points, 0.73, 0.95)
+    assert places[0] == (1, -3)  # to the left it would cover the name of the next point
+    assert places[1][1] == -3
+    assert places[3][0] == -1  # to the right it would leave the chart
+    assert len(set(label_places([("same", 0.8, 0.8)] * 4, 0.7, 0.9))) == 4

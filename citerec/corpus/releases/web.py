@@ -33,9 +33,11 @@ class WebError(CiterecError):
 
     Attributes:
         status: The number of its answer; None if it gave none.
+        tried: Whether it was asked as often as makes sense.
     """
 
     status: int | None = None
+    tried = False
 
 
 class ChangedError(WebError):
@@ -99,12 +101,12 @@ class Web:
         return self.again(ask)
 
     def again(self, ask: Callable[[], Value]) -> Value:
-        """What a function gets from a server; it is called again, some times, where a WebError has no status."""
+        """What a function gets from a server; it is called again, some times, where an answer breaks off or is none."""
         for failed in range(_TRIES - 1):
             try:
                 return ask()
             except WebError as error:
-                if error.status is not None:
+                if error.status is not None or error.tried:
                     raise
                 time.sleep(self.patience * 2**failed)
         return ask()
@@ -217,11 +219,14 @@ class Web:
 def failures(url: str) -> Iterator[None]:
     """Turns failures of `requests` into a WebError."""
     import requests
+    import urllib3
 
     try:
         yield
     except requests.RequestException as error:
-        raise _unreachable(url, error) from error
+        failure = _unreachable(url, error)
+        failure.tried = isinstance(next(iter(error.args), None), urllib3.exceptions.MaxRetryError)
+        raise failure from error
 
 
 def refused(url: str, status: int) -> WebError:

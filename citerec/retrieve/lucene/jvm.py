@@ -201,4 +201,6 @@ def java_failures(doing: str, wrong: type[CiterecError] = BuildError, *, alone: 
         if "OutOfMemoryError" in trace:
             raise wrong(f"Java ran out of memory {doing}", "Set CITEREC_JAVA_HEAP=2g, then run again.") from error
         text = " ".join(str(error.getMessage() or error).split())
+        if "AccessDeniedException" in trace:
+            raise wrong(f"Lucene failed {doing}: it may not read or write {text}", "Check its permissions.") from error
         raise wrong(f"Lucene failed {doing}: {text}", "If this happens again, run `citerec index verify`.") from error

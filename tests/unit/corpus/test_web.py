@@ -104,8 +104,15 @@ def test_headers_without_the_file(server: Server) -> None:
 
 
 def test_nobody_there() -> None:
+    asked = []
+
+    def ask() -> object:
+        asked.append(1)
+        return Web(patience=0).answer("http://127.0.0.1:9")
+
     with pytest.raises(WebError, match="cannot be reached"):
-        Web(patience=0).json("http://127.0.0.1:9")
+        Web(patience=0).again(ask)
+    assert len(asked) == 1  # each is six tries, with pauses of a minute in all
 
 
 def test_processes_keep_a_pace_together(tmp_path) -> None:  # type: ignore[no-untyped-def]
