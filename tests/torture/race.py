@@ -49,7 +49,9 @@ class Race:
             reader.start()
         for _ in readers:
             results.get()  # each is ready
-        pauses = random.Random(draws.random())  # how many there are is a matter of time: later turns must not depend on it
+        pauses = random.Random(
+            draws.random()
+        )  # how many there are is a matter of time: later turns must not depend on it
         begun, exchanges = time.monotonic(), 0
         while time.monotonic() - begun < _SECONDS:
             other = self._work / ("odd" if exchanges % 2 == 0 else "even")
