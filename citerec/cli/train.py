@@ -162,7 +162,7 @@ def ncn(index_path: Path | None, out: Path | None, system: str, device: str | No
 def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options: Any) -> None:
     """Tune the weights with which a system fuses its lists: words and vectors in `hybrid`.
 
-    A grid search, as in ranx: weighted sums of scores, and reciprocal ranks with their constant.
+    A grid search: weighted sums of scores, with weights in tenths, and reciprocal ranks with their constant.
     """
     from citerec.cli.tables import show_fusion
     from citerec.groundwork.progress_bar import progress_bar

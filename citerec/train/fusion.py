@@ -1,26 +1,30 @@
 """`citerec train fusion`: tunes the weights of a system's retrievers on contexts."""
 
-import contextlib
 import functools
 import heapq
-import io
-import warnings
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.errors import SettingsError
-from citerec.evaluation.metrics import parse_metrics
+from citerec.evaluation.metrics import measure, parse_metrics
+from citerec.evaluation.rank import NOT_FOUND
 from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
+from citerec.retrieve.candidates import Candidates
+from citerec.retrieve.fusion import fuse
+from citerec.retrieve.rows import PaperRows
 from citerec.systems import Recipe, learnt_by_system
 from citerec.train.groups import PROGRESS_EVERY, tell
 
-_NO_PAPER = "\0"
+_CONSTANTS = range(10, 101, 10)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,15 +64,16 @@ def tune_fusion(
     seed: int = 0,
     on_progress: Progress = no_progress,
 ) -> TunedFusion:
-    """Tunes the weights of the lists and the constant of reciprocal rank fusion by ranx's grid search.
+    """Tunes the weights of the lists and the constant of reciprocal rank fusion by a grid search.
 
-    The lists are searched once, under the leak rules. Feedback (`fusion.feedback`) is left out.
+    It tries all weights in tenths whose sum is 1, and the constants 10, 20, … 100. The lists are searched once, under
+    the leak rules. Feedback (`fusion.feedback`) is left out.
 
     Args:
         contexts: A file of contexts with cited papers.
         index: An index that has what the system needs.
         system: A system of several retrievers; its rerankers are left out.
-        metric: A metric of ranx, such as `recall@100` or `mrr@10`.
+        metric: A metric in ranx's grammar, such as `recall@100` or `mrr@10`; of the first `fusion.depth` hits.
         limit: The largest number of contexts.
         seed: Seed of the sample of contexts.
         on_progress: Called as the work goes on.
@@ -82,49 +87,53 @@ def tune_fusion(
     names = tuple(recipe.retrievers)
     if len(names) < 2:
         raise SettingsError(f"{system} searches one list: there is nothing to fuse", "Name another: --system hybrid")
-    parse_metrics(metric, recipe.fusion.depth)
+    depth = recipe.fusion.depth
+    metrics = parse_metrics([metric], depth)
     drawn = heapq.nsmallest(
         limit, read_contexts(contexts, cited=True), key=lambda one: hash_sample(seed, one.context_id)
     )
-    runs = []
+    searched = []
     for name in names:
         advance = functools.partial(tell, on_progress, f"searching, {name}", len(drawn))
-        runs.append(_list(index, drawn, recipe.model_copy(update={"retrievers": {name: 1.0}}), advance))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numba's, from code that ranx compiles
-        from ranx import Qrels, Run, evaluate, fuse, optimize_fusion
+        searched.append(_list(index, drawn, recipe.model_copy(update={"retrievers": {name: 1.0}}), advance))
+    lists, papers = _as_columns(searched)
+    cited = [papers.rows(context.cited_ids) for context in drawn]
 
-        qrels = Qrels({str(place): dict.fromkeys(context.cited_ids, 1) for place, context in enumerate(drawn)})
-        lists = [Run(run) for run in runs]
+    def reached(rankings: Iterable[Candidates]) -> float:
+        gold = np.full((len(drawn), max(map(len, cited))), -1, np.int32)
+        for place, ranking in enumerate(rankings):
+            for slot, row in enumerate(cited[place]):
+                at = np.flatnonzero(ranking.rows == row)
+                gold[place, slot] = at[0] + 1 if len(at) else NOT_FOUND
+        return float(measure(metrics, gold, depth).mean())
 
-        def reached(run: Run) -> float:
-            return float(evaluate(qrels, run, metric))
+    def tried(recipe: Recipe) -> Tried:
+        each = (dict(zip(names, found, strict=True)) for found in zip(*lists, strict=True))
+        return Tried(recipe, reached(fuse(found, recipe.retrievers, recipe.fusion, depth) for found in each))
 
-        def tried(recipe: Recipe) -> Tried:
-            if recipe.fusion.method == "rrf":
-                fused = fuse(runs=lists, norm=None, method="rrf", params={"k": recipe.fusion.k})
-            else:
-                weights = {"weights": tuple(recipe.retrievers.values())}
-                fused = fuse(runs=lists, norm="min-max", method="wsum", params=weights)
-            return Tried(recipe, reached(fused))
+    def best(grid: Sequence[Recipe]) -> Tried:
+        """Of equals the last."""
+        scores = []
+        for number, one in enumerate(grid):
+            on_progress(f"fusing, {one.fusion.method}", number, len(grid))
+            scores.append(tried(one))
+        return max(reversed(scores), key=lambda one: one.score)
 
-        with contextlib.redirect_stdout(io.StringIO()):  # ranx always prints progress bars there
-            constant = optimize_fusion(qrels, lists, norm=None, method="rrf", metric=metric)["k"]
-            weights = optimize_fusion(qrels, lists, norm="min-max", method="wsum", metric=metric)["weights"]
-        by_rank = recipe.fusion.model_copy(update={"method": "rrf", "k": float(constant)})
-        by_score = dict(zip(names, map(float, weights), strict=True))
-        best = [
-            tried(recipe.model_copy(update={"fusion": by_rank})),
-            tried(recipe.model_copy(update={"retrievers": by_score})),
-        ]
-        return TunedFusion(
-            contexts=len(drawn),
-            metric=metric,
-            alone={name: reached(run) for name, run in zip(names, lists, strict=True)},
-            before=tried(recipe),
-            tried=tuple(sorted(best, key=lambda one: -one.score)),
-            learnt=Learnt.of(tuned_on=drawn) | learnt_by_system(index, recipe),
+    by_rank = [_with_fusion(recipe, method="rrf", k=float(constant)) for constant in _CONSTANTS]
+    by_score = [
+        _with_fusion(recipe, method="weighted").model_copy(
+            update={"retrievers": dict(zip(names, weights, strict=True))}
         )
+        for weights in _weights(len(names))
+    ]
+    return TunedFusion(
+        contexts=len(drawn),
+        metric=metric,
+        alone={name: reached(alone) for name, alone in zip(names, lists, strict=True)},
+        before=tried(recipe),
+        tried=tuple(sorted((best(by_rank), best(by_score)), key=lambda one: -one.score)),
+        learnt=Learnt.of(tuned_on=drawn) | learnt_by_system(index, recipe),
+    )
 
 
 def write_recipe(tuned: TunedFusion, path: Path) -> None:
@@ -140,16 +149,37 @@ def write_recipe(tuned: TunedFusion, path: Path) -> None:
     tuned.learnt.write(digests)
 
 
+def _with_fusion(recipe: Recipe, **how: object) -> Recipe:
+    return recipe.model_copy(update={"fusion": recipe.fusion.model_copy(update=how)})
+
+
+def _weights(lists: int) -> Iterator[tuple[float, ...]]:
+    """All weights in tenths whose sum is 1."""
+    for tenths in itertools.product(range(11), repeat=lists):
+        if sum(tenths) == 10:
+            yield tuple(one / 10 for one in tenths)
+
+
 def _list(
     index: Path, contexts: Sequence[Context], recipe: Recipe, advance: Callable[[int], None]
-) -> dict[str, dict[str, float]]:
-    """The hits of one retriever, for ranx, which needs a hit for each context: hence the dummy paper."""
-    found = {}
+) -> list[list[tuple[str, float]]]:
+    """The hits of one retriever for each context, best first: ids and scores."""
+    found = []
     with Recommender.open(index, recipe) as recommender:
         k = min(recipe.fusion.depth, recommender.manifest.counts.papers)
         for place, (_, candidates) in enumerate(recommender.candidates(recommender.topics(contexts), k)):
-            scores = {candidate.paper_id: candidate.score for candidate in candidates}
-            found[str(place)] = scores or {_NO_PAPER: 0.0}
+            found.append(candidates.pairs())
             if place % PROGRESS_EVERY == 0:
                 advance(place)
     return found
+
+
+def _as_columns(lists: Sequence[Sequence[Sequence[tuple[str, float]]]]) -> tuple[list[list[Candidates]], PaperRows]:
+    """Lists of hits as rows of all papers that they name, and these papers."""
+    named = {paper_id.encode() for found in lists for hits in found for paper_id, _ in hits}
+    papers = PaperRows(np.array(sorted(named), "S"), np.zeros(len(named), bool))
+
+    def columns(hits: Sequence[tuple[str, float]]) -> Candidates:
+        return Candidates(papers, papers.rows([one for one, _ in hits]), np.array([score for _, score in hits], float))
+
+    return [[columns(hits) for hits in found] for found in lists], papers

@@ -3,6 +3,7 @@
 Blocks marked `py` are not run: they need what takes minutes to train.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ def test_the_python_of_a_page_runs(page: str, demo_index: Path, tmp_path: Path) 
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},  # ranx compiles anew in every process: see plain_ranx
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -16,10 +16,14 @@ def index(hybrid_index: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(hybrid_index, tmp_path / "indexes" / "demo"))
 
 
-def test_words_and_vectors_in_one_command(citerec: Citerec) -> None:
-    built = citerec("index", "build", DEMO, "--out", "indexes/demo", "--engine", "faiss", "--model", "all-MiniLM-L6-v2")
+def test_words_and_vectors_in_one_command(citerec: Citerec, tmp_path: Path) -> None:
+    papers = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    (tmp_path / "some.jsonl").write_text("".join(papers[:40]), encoding="utf-8")  # the model takes its time for each
+    built = citerec(
+        "index", "build", "some.jsonl", "--out", "indexes/demo", "--engine", "faiss", "--model", "all-MiniLM-L6-v2"
+    )
     assert built.returncode == 0, built.stderr
-    assert "252 papers have a vector of 384 numbers" in built.stdout
+    assert "40 papers have a vector of 384 numbers" in built.stdout
     said = citerec("recommend", SENTENCE, "--explain")
     assert said.returncode == 0, said.stderr
     assert "System: hybrid+ltr, the best that indexes/demo supports." in said.stderr

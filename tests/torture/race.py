@@ -49,6 +49,9 @@ class Race:
             reader.start()
         for _ in readers:
             results.get()  # each is ready
+        pauses = random.Random(
+            draws.random()
+        )  # how many there are is a matter of time: later turns must not depend on it
         begun, exchanges = time.monotonic(), 0
         while time.monotonic() - begun < _SECONDS:
             other = self._work / ("odd" if exchanges % 2 == 0 else "even")
@@ -56,7 +59,7 @@ class Race:
             exchange(self._work / "next", place)
             exchanges += 1
             # A reader that meets an exchange at each try would never open.
-            time.sleep(draws.random() * _PAUSE)
+            time.sleep(pauses.random() * _PAUSE)
         stop.set()
         tally.tried["exchanges"] += exchanges
         for _ in readers:
