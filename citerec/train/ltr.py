@@ -51,7 +51,7 @@ class LtrOptions:
     threads: int = 2
 
 
-FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, trust=0.7, portable=True)
+FOR_EVERYONE = LtrOptions(rounds=120, leaves=7, patience=None, start=10.0, trust=0.9, portable=True)
 """How a ranker for other indexes learns: few leaves, and corrections of the fused score that count less than they would
 where it learnt, since they must hold elsewhere: docs/ranker.md."""
 
@@ -127,7 +127,7 @@ def train_ltr(
         raise InputError(f"too few contexts of {names} have a cited paper among the candidates", "Give more of them.")
     seed = sources[0].choice.seed
     features = PORTABLE if options.portable else tuple(FEATURES)
-    trees = _learnt(train, held_out, features, options, seed, on_progress)
+    trees = learn_trees(train, held_out, features, options, seed, on_progress)
     count = trees.best_iteration if options.patience else trees.num_trees()
     gains = trees.feature_importance("gain", iteration=count)
     if not gains.sum():
@@ -171,10 +171,15 @@ def train_ltr(
     return manifest
 
 
-def _learnt(
-    train: Table, held_out: Table, features: Sequence[str], options: LtrOptions, seed: int, on_progress: Progress
+def learn_trees(
+    train: Table,
+    held_out: Table,
+    features: Sequence[str],
+    options: LtrOptions,
+    seed: int,
+    on_progress: Progress = no_progress,
 ) -> Any:
-    """LightGBM's trees over some features."""
+    """LightGBM's trees over some features; `held_out` decides when to stop, if the options say that it does."""
     import lightgbm
 
     columns = [list(FEATURES).index(name) for name in features]
