@@ -273,6 +273,10 @@ def _answer_draft(
 ) -> None:
     if (citing := options["citing"]) and not recommender.store.papers([citing]):
         raise InputError(f"{recommender.path} has no paper {citing!r}", "Give its title instead: --title TEXT")
+    if filters.exclude and recommender.recipe.needs_index:
+        known = recommender.store.years(filters.exclude)
+        for unknown in (paper_id for paper_id in filters.exclude if paper_id not in known):
+            note(f"--exclude {unknown}: {recommender.path} has no such paper.")
     given = {name: options[name] for name in ("sort", "explain", "fold")}
     cited = _cited(recommender, options)
     contexts = draft.contexts(recommender.store, cited, citing_id=citing, citing_title=options["title"])

@@ -78,9 +78,9 @@ def _described(index: Path) -> Description:
 
 
 def list_indexes(folder: Path) -> list[Listed]:
-    """The indexes of a folder, in order of name; also those that cannot be used, and why."""
+    """The indexes of a folder, in order of name; also those that cannot be used, and why. Of an index, itself."""
     found = []
-    for path in sorted(folder.iterdir()) if folder.is_dir() else []:
+    for path in [folder] if is_index(folder) else sorted(folder.iterdir()) if folder.is_dir() else []:
         if is_index(path) and not path.name.startswith("."):
             found.append(read_steadily(path, functools.partial(_listed, path)))
     return found

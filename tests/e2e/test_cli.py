@@ -122,6 +122,7 @@ def test_the_life_of_an_index(citerec: Citerec, tmp_path: Path) -> None:
     assert described["default_system"] == "bm25"
     assert described["default_settings"]["lucene"]["bm25"]["k1"] == 1.2
     assert "indexes/zoo" in citerec("index", "list").stdout
+    assert "indexes/zoo" in citerec("index", "list", "indexes/zoo").stdout
     assert "whole" in citerec("index", "verify").stdout
     (tmp_path / "indexes/zoo/papers.sqlite").write_bytes(b"garbage")
     damaged = citerec("index", "verify")
@@ -156,6 +157,12 @@ def test_wrong_arguments_are_one_line(
 ) -> None:
     result = citerec_here("recommend", "forests <REF>", "--index", demo_index, *arguments)
     one_line(result, 1 if "/proc/none/run" in arguments else 2, *parts)
+
+
+def test_an_id_that_no_paper_has_is_told(citerec_here: Citerec, demo_index: Path) -> None:
+    result = citerec_here("recommend", "forests <REF>", "--index", demo_index, "--exclude", "nobody")
+    assert result.returncode == 0 and result.stdout
+    assert f"--exclude nobody: {demo_index} has no such paper." in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize(
