@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # Where it is set, hundreds of commands that the tests start would each compile all of citerec anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint types imports unit docs docs-check demo-set bench torture results constraints clean
+.PHONY: help demo test test-slow lint types imports unit slow docs docs-check demo-set bench torture results constraints clean
 
 help:           ## Show the targets
 	@grep -E '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/	/' | expand -t 16
@@ -26,7 +26,9 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## Build the demo index and ask it three sentences
 	$(BIN)/citerec demo
 
-test: $(READY) lint types imports docs-check unit  ## Run every check and test
+test: $(READY) lint types imports unit  ## Run the checks, and the tests of what users meet: ten minutes
+
+test-slow: $(READY) docs-check slow  ## Run all other tests: clusters, browser, notebooks, training, torture
 
 lint: $(READY)  ## Style
 	$(BIN)/ruff check .
@@ -41,9 +43,13 @@ imports: $(READY)  ## The order of the rooms
 # Files of tests go to the processes whole: what a module prepares is prepared once. Files, and the tests in each, come in
 # random order; the seed is printed: make unit ORDER=--random-order-seed=NUMBER
 ORDER := --random-order
-unit: $(READY)  ## Tests
-	@# One thread for each worker's models. One worker more than there are processors: many tests wait for commands.
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --maxprocesses 8 --dist loadfile --no-loadscope-reorder $(ORDER)
+# One thread for each worker's models. One worker more than there are processors: many tests wait for commands.
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n $$(( $$(getconf _NPROCESSORS_ONLN) + 1 )) --maxprocesses 8 --dist loadfile --no-loadscope-reorder $(ORDER)
+unit: $(READY)  ## Quick tests
+	$(PYTEST) -m "not slow"
+
+slow: $(READY)  ## Slow tests
+	$(PYTEST) -m slow
 
 docs: $(READY)  ## Write the pages that are made from the code, and build the site in site/
 	$(BIN)/python -m citerec.cli.reference docs
