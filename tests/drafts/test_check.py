@@ -199,7 +199,9 @@ def test_two_entries_with_one_doi(tmp_path: Path, index: OpenIndex) -> None:
         assert found[0].message.startswith(f"b and a ({tmp_path / 'refs.bib'}:1) have one DOI, 10.1/unknown, but are ")
         assert "title “Winds over the Plains”, there “Seas of the Moon”; year 2001, there 1999" in found[0].message
         assert "first author Ada Roe, there Ola Nowak" in found[0].message and "throughout" not in found[0].remedy
-    same = entry("a", "Seas of the Moon", 2001, "Roe, A.", doi) + entry("b", "Seas of the {M}oon: A Study", more=doi)
+    same = entry("a", "Seas (Summary)", 2001, "Roe, A.", doi) + entry(
+        "b", "{S}eas (Summary): Tides and Winds, Waves and Storms", more=doi
+    )
     assert codes(checked(tmp_path, r"Rain \cite{a,b}.", same)) == ["work-twice"]
 
 

@@ -11,7 +11,7 @@ from citerec.corpus.editions import same_work
 from citerec.corpus.latex import decoded
 from citerec.corpus.references import conflicting, keys_of
 from citerec.corpus.store import PaperStore
-from citerec.corpus.titles import LEAST_ALIKE, MOST_YEARS, alike, normalised, same_author, similarity
+from citerec.corpus.titles import LEAST_ALIKE, MOST_YEARS, alike, normalised, plain_title, same_author, similarity
 from citerec.records import Paper
 from citerec.retrieve.titles import Search, title_search
 
@@ -122,7 +122,10 @@ def is_same_work(first: Paper, second: Paper, least: float = LEAST_ALIKE) -> boo
     shares_author = not names or any(starmap(same_author, names))
     if not shares_author and _apart(first, second) > MOST_YEARS:
         return False
-    if not first.title or not second.title or same_title(first.title, second.title) or same_work(first, second):
+    titles = sorted(map(plain_title, (first.title, second.title)), key=len)
+    if not titles[0] or same_title(first.title, second.title) or same_work(first, second):
+        return True
+    if shares_author and titles[1].startswith(f"{titles[0]} "):  # which lacks a subtitle, whatever stands before that
         return True
     return similarity(first.title, second.title) >= (least if shares_author else LEAST_ALIKE)
 
