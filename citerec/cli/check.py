@@ -63,10 +63,11 @@ def check(
 ) -> None:
     r"""Check the citations of a draft in LaTeX or Markdown.
 
-    Finds keys without an entry, entries that cannot be read or are there twice, entries from the future,
-    places that still want a citation (\cite{?}, [@?]), and sentences that look like they need one. With
-    --index also entries that differ from their paper, preprints that were published since, and retracted
-    papers. Exit code: 0 if there is no error and no warning, 1 if there is, 2 for bad input.
+    Finds keys without an entry, entries that cannot be read or are there twice, entries with the DOI of
+    another work, entries from the future, places that still want a citation (\cite{?}, [@?]), and
+    sentences that look like they need one. With --index also entries that differ from their paper,
+    preprints that were published since, and retracted papers. Exit code: 0 if there is no error and no
+    warning, 1 if there is, 2 for bad input.
     """
     from citerec.drafts import Files, read_draft
     from citerec.drafts.check import Options, check_draft, read_entries

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from citerec.corpus.editions import is_preprint, same_work
-from citerec.corpus.references import ARXIV_DOI, keys_of
+from citerec.corpus.references import ARXIV_DOI, conflicting, keys_of
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.titles import plain_title
 from citerec.groundwork.progress import Progress
@@ -163,7 +163,7 @@ class Merging:
         for work, source, paper_id in rows:
             other = self._sources[source].store.papers([paper_id], texts=False)[paper_id]
             known = frozenset(key for (key,) in self._all("SELECT key FROM keys WHERE work = ?", (work,)))
-            if same_work(paper, other) and _may_be_editions(paper, other) and not _differ(keys, known):
+            if same_work(paper, other) and _may_be_editions(paper, other) and not conflicting(keys, known):
                 return int(work)
         return None
 
@@ -201,12 +201,6 @@ def _title_key(paper: Paper) -> str:
 def _may_be_editions(paper: Paper, other: Paper) -> bool:
     """Whether two records are not of two publications: articles that follow talks of the same title are papers too."""
     return paper.year == other.year or None in (paper.year, other.year) or is_preprint(paper) or is_preprint(other)
-
-
-def _differ(keys: frozenset[str], others: frozenset[str]) -> bool:
-    """Whether both have an identifier of one scheme, and not the same: two articles of one title, not two editions."""
-    schemes = {key.partition(":")[0] for key in keys} & {key.partition(":")[0] for key in others}
-    return any(not {key for key in keys if key.startswith(f"{scheme}:")} & others for scheme in schemes)
 
 
 def _batches(store: SqliteStore) -> Iterator[list[Paper]]:

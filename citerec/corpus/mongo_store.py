@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.mongo_database import Fields, MongoDatabase, parts, to_bson
+from citerec.corpus.references import by_scheme
 from citerec.corpus.rows import (
     COLUMNS,
     JSON_COLUMNS,
@@ -32,6 +33,7 @@ from citerec.corpus.store import (
 )
 from citerec.records import Paper
 
+_MOST_IN_A_PATTERN = 200  # identifiers: MongoDB refuses a longer regular expression
 _FILTERABLE = ("year", "venue", "fields_of_study", "citation_count")
 
 Encoded = dict[str, list[tuple[str, int, bytes]]]
@@ -164,6 +166,15 @@ class MongoStore:
         found = self.database.sorted("papers", {"$or": [surnames, identifiers]}, "citation_count")
         found.sort(key=lambda fields: -(fields["citation_count"] or 0))
         return [fields["_id"] for fields in found[:most]]
+
+    def identified(self, keys: Iterable[str]) -> list[str]:
+        found: set[str] = set()
+        for name, values in by_scheme(keys).items():
+            for some in parts(values, _MOST_IN_A_PATTERN):
+                either = {"$regex": f"^({'|'.join(map(re.escape, some))})$", "$options": "i"}
+                held = {"external_ids": {"$elemMatch": {"scheme": name, "id": either}}}
+                found.update(fields["_id"] for fields in self.database.sorted("papers", held, "_id"))
+        return sorted(found)
 
     def counts(self) -> Counts:
         with_abstract, unmatched_abstracts = self._matched("abstracts")

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Iterable
 from dataclasses import replace
 
 from citerec.corpus.citation_keys import citation_key
@@ -12,6 +13,9 @@ from citerec.records import Paper
 
 ARXIV_DOI = "10.48550/arxiv."
 """How the DOIs begin that arXiv gives to preprints, in small letters."""
+
+_SCHEMES = {"doi": "DOI", "arxiv": "ArXiv", "acl": "ACL"}
+"""The identifiers that are the same in every source, and how records name them."""
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
 _DOI_PREFIX = re.compile(r"(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*", re.IGNORECASE)
@@ -66,7 +70,7 @@ def names_of(paper: Paper) -> set[str]:
     """The ids by which one may ask for a paper: its own, and those elsewhere, as `asked` writes them."""
     other = {scheme.casefold(): value for scheme, value in paper.external_ids.items()}
     found = {paper.paper_id}
-    for scheme in ("doi", "arxiv", "acl"):
+    for scheme in _SCHEMES:
         if value := other.get(scheme):
             found |= asked(value if scheme == "doi" else f"{scheme}:{value}")
     return found
@@ -96,9 +100,26 @@ def keys_of(paper: Paper) -> frozenset[str]:
 
     The DOI that arXiv gives to a preprint is none of them: the arXiv id is.
     """
-    known = ("doi:", "arxiv:", "acl:")
+    known = tuple(f"{scheme}:" for scheme in _SCHEMES)
     names = names_of(paper) - {paper.paper_id}
     return frozenset(one for one in names if one.startswith(known) and not one.startswith(f"doi:{ARXIV_DOI}"))
+
+
+def conflicting(keys: frozenset[str], others: frozenset[str]) -> bool:
+    """Whether both have an identifier of one scheme, and not the same: two articles of one title, not two editions."""
+    schemes = {key.partition(":")[0] for key in keys} & {key.partition(":")[0] for key in others}
+    return any(not {key for key in keys if key.startswith(f"{scheme}:")} & others for scheme in schemes)
+
+
+def by_scheme(keys: Iterable[str]) -> dict[str, list[str]]:
+    """How records may have identifiers of `keys_of`, in small letters, by their names for schemes."""
+    values: dict[str, list[str]] = {name: [] for name in _SCHEMES.values()}
+    for key in keys:
+        scheme, _, value = key.partition(":")
+        values[_SCHEMES[scheme]].append(value)
+        if scheme == "arxiv":
+            values["DOI"].append(ARXIV_DOI + value)
+    return values
 
 
 def identified(paper: Paper, given: str) -> Paper:

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from citerec.corpus.references import by_scheme
 from citerec.corpus.rows import (
     COLUMNS,
     KEYS,
@@ -60,6 +61,13 @@ _INDEXES = """
 CREATE INDEX IF NOT EXISTS main.citations_by_citing ON citations (citing_id);
 CREATE INDEX IF NOT EXISTS main.citations_by_id ON citations (citation_id);
 """
+# By these, papers are looked up: an expression that differs from that of the index reads all of them.
+_IDENTIFIER = "LOWER(JSON_EXTRACT(external_ids, '$.{}'))"
+_INDEXES += "".join(
+    f"CREATE INDEX IF NOT EXISTS main.papers_by_{name.lower()} ON papers ({_IDENTIFIER.format(name)}) "
+    f"WHERE {_IDENTIFIER.format(name)} IS NOT NULL;\n"
+    for name in by_scheme(())
+)
 # Joins are subqueries: where a name stands for a base and its changes, SQLite would read all of it for a join.
 _ABSTRACT = "(SELECT text FROM abstracts a WHERE a.paper_id = p.paper_id)"
 _TLDR = "(SELECT text FROM tldrs t WHERE t.paper_id = p.paper_id)"
@@ -250,6 +258,14 @@ class SqliteStore:
             (*itertools.chain(*patterns), most),
         )
         return [paper_id for (paper_id,) in rows]
+
+    def identified(self, keys: Iterable[str]) -> list[str]:
+        found: set[str] = set()
+        for name, values in by_scheme(keys).items():
+            for ids, marks in id_parts(values):
+                query = f"SELECT paper_id FROM papers WHERE {_IDENTIFIER.format(name)} IN ({marks})"
+                found.update(paper_id for (paper_id,) in self.database.all(query, ids))
+        return sorted(found)
 
     def counts(self, only: Sequence[str] | None = None) -> Counts:
         """As for `PaperStore`; with `only`, of the records about some papers, whose ids are given."""

@@ -155,6 +155,9 @@ class PaperStore(Protocol):
         Case is ignored, at least that of ASCII. The most cited come first, `most` at most. It reads all papers.
         """
 
+    def identified(self, keys: Iterable[str]) -> list[str]:
+        """Ids of the papers with one of some DOIs, arXiv ids and Anthology ids, as `keys_of` has them, in order."""
+
     def counts(self) -> Counts:
         """The counts of the store."""
 

@@ -24,9 +24,6 @@ _DECLARED = re.compile(
     re.IGNORECASE,
 )
 _NAMES = {"ansinew": "cp1252", "applemac": "mac-roman", "utf8x": "utf-8", "isolatin": "latin-1"}
-_OF_PANDOC = (".docx", ".odt", ".epub")
-"""Endings of files that pandoc makes Markdown of."""
-
 _HEAD = 1 << 14  # bytes in which an encoding is declared
 
 
@@ -160,9 +157,7 @@ class Files:
             text = data.decode(encoding)
         except UnicodeError as error:
             if b"\0" in data:
-                converted = f", for example with pandoc {path} -o {path.with_suffix('.md')}"
-                remedy = f"Give LaTeX, Markdown or plain text{converted * (path.suffix.lower() in _OF_PANDOC)}."
-                raise InputError(f"{path} is not a text file", remedy) from error
+                raise InputError(f"{path} is not a text file", "Give LaTeX, Markdown or plain text.") from error
             where = f" (byte {error.start})" if isinstance(error, UnicodeDecodeError) else ""
             raise InputError(
                 f"{path} is not {encoding.upper()}{where}",

@@ -10,8 +10,11 @@ from citerec.drafts.markdown import read_markdown
 from citerec.errors import InputError
 from citerec.records import MARKER
 
-_LATEX = frozenset({".tex", ".ltx", ".latex"})
-_MARKDOWN = frozenset({".md", ".markdown", ".qmd", ".rmd"})
+_LATEX = (".tex", ".ltx", ".latex")
+_MARKDOWN = (".md", ".markdown", ".qmd", ".rmd")
+_PLAIN = (".txt",)
+_OF_PANDOC = (".docx", ".epub", ".odt", ".org", ".rst", ".typ")
+"""Endings of files that pandoc makes Markdown of."""
 _BRACKETS = Form("[", "]", "; ")
 
 
@@ -23,10 +26,18 @@ def read_draft(path: Path, files: Files | None = None) -> Draft:
         files: Where texts are read from; by default the disk.
 
     Raises:
-        InputError: A file cannot be read, or not in its encoding, or cannot be understood; or it is a bibliography.
+        InputError: A file cannot be read, or not in its encoding, or cannot be understood; or it is a bibliography, or
+            has an ending that is not known. A file without an ending is plain text.
     """
     if path.suffix.lower() == ".bib":
         raise InputError(f"{path} is a bibliography, not a draft", "Give the draft.")
+    if path.suffix and not is_draft(path):
+        endings = [", ".join(known) for known in (_LATEX, _MARKDOWN, _PLAIN)]
+        converted = f", for example with pandoc {path} -o {path.with_suffix('.md')}"
+        remedy = "Give LaTeX ({}), Markdown ({}) or plain text ({}){}.".format(
+            *endings, converted * (path.suffix.lower() in _OF_PANDOC)
+        )
+        raise InputError(f"{path} is no draft that citerec reads", remedy)
     files = files or Files()
     text = files.text(path)
     if is_latex(path):
@@ -52,6 +63,11 @@ def check_places(draft: Draft, path: Path) -> None:
 def place_marker(path: Path) -> str:
     r"""What an author writes in such a file where a citation is missing: `\cite{?}`, `[@?]` or `<REF>`."""
     return r"\cite{?}" if is_latex(path) else "[@?]" if is_markdown(path) else MARKER
+
+
+def is_draft(path: Path) -> bool:
+    """Whether a file has the ending of a draft."""
+    return path.suffix.lower() in (*_LATEX, *_MARKDOWN, *_PLAIN)
 
 
 def is_latex(path: Path) -> bool:

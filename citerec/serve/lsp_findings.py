@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from citerec.drafts import Draft
-from citerec.drafts.check import Options, check_draft, read_entries
+from citerec.drafts.check import Options, Severity, check_draft, read_entries
 from citerec.errors import InputError
 from citerec.serve.lsp_drafts import View, Workbench
 
@@ -30,6 +30,7 @@ class Finding:
         line: Its line, from 1.
         start: Where it begins, if it is a part of lines.
         end: Where it ends.
+        severity: How much it matters; a `place` is only a hint.
     """
 
     path: Path
@@ -38,6 +39,7 @@ class Finding:
     line: int
     start: int | None = None
     end: int | None = None
+    severity: Severity = Severity.WARNING
 
 
 def findings(bench: Workbench, view: View) -> list[Finding]:
@@ -48,8 +50,8 @@ def findings(bench: Workbench, view: View) -> list[Finding]:
     try:
         draft = bench.draft(view)
     except InputError as error:
-        line = _LINE.search(error.message)
-        return [Finding(view.path, "unreadable-draft", str(error), int(line[1]) if line else 1)]
+        line = int(at[1]) if (at := _LINE.search(error.message)) else 1
+        return [Finding(view.path, "unreadable-draft", str(error), line, severity=Severity.NOTE)]
     found = [
         Finding(view.path, "place", "A citation is missing here.", place.line, place.start, place.end)
         for place in draft.places
@@ -68,8 +70,8 @@ def findings(bench: Workbench, view: View) -> list[Finding]:
             message = f"{bibliography.path.name} has no entry {key}."
             found.append(Finding(view.path, "no-entry", message, cited.line, start, start + len(key)))
     for unreadable in bibliography.unreadable:
-        if at := _PLACE.match(unreadable):
-            found.append(Finding(Path(at["path"]), "unreadable-entry", at["reason"], int(at["line"])))
+        if place := _PLACE.match(unreadable):
+            found.append(Finding(Path(place["path"]), "unreadable-entry", place["reason"], int(place["line"])))
     return [*found, *_of_check(bench, view, draft)]
 
 
@@ -81,7 +83,8 @@ def _of_check(bench: Workbench, view: View, draft: Draft) -> Iterator[Finding]:
     papers = {one.paper.paper_id: one.paper for one in entries.entries if one.paper.paper_id in cited}
     checked = check_draft(draft, entries, bench.recommender, _CHECKED, files, bench.matches(papers))
     for one in checked:
-        yield Finding(one.path.resolve(), one.code, f"{one.message}. {one.remedy}", one.line)
+        message = f"{one.message}. {one.remedy}"
+        yield Finding(one.path.resolve(), one.code, message, one.line, severity=one.severity)
 
 
 def _key_in(text: str, key: str, start: int, end: int) -> int:

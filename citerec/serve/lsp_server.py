@@ -13,6 +13,8 @@ from lsprotocol import types
 from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
+from citerec.drafts.check import Severity
+from citerec.drafts.read import is_draft
 from citerec.errors import CiterecError, InputError
 from citerec.groundwork.printable import one_line
 from citerec.records import Paper
@@ -27,13 +29,16 @@ Changes = dict[Path, list[types.TextEdit]]
 
 LOG = logging.getLogger("citerec.lsp")
 """What happens; it is written with `citerec lsp --log`."""
-_DRAFTS = frozenset({".tex", ".ltx", ".latex", ".md", ".markdown", ".qmd", ".rmd", ".txt"})
 _SUFFIXES = {"latex": ".tex", "tex": ".tex", "markdown": ".md", "quarto": ".qmd", "plaintext": ".txt", "bibtex": ".bib"}
 _NO_NAME = re.compile(r"[^\w.-]+")  # of an address without a file, such as untitled:Untitled-1
 _LONGEST = 100
 _REMEMBERED = 2000
 _MINUTE = 60.0
-_SEVERITIES = {"place": types.DiagnosticSeverity.Hint, "unreadable-draft": types.DiagnosticSeverity.Information}
+_SEVERITIES = {
+    Severity.ERROR: types.DiagnosticSeverity.Error,
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+    Severity.NOTE: types.DiagnosticSeverity.Information,
+}
 
 
 class Server(LanguageServer):
@@ -97,9 +102,13 @@ class Server(LanguageServer):
 
     def view(self, uri: str) -> View | None:
         """A draft and all open texts; None if it is no draft that is open."""
+        view = self._view(uri)
+        return view if view and is_draft(view.path) else None
+
+    def _view(self, uri: str) -> View | None:
         texts = {self.path(one): document.source for one, document in self.workspace.text_documents.items()}
         path = self.path(uri)
-        return View(path, tuple(texts.items())) if path in texts and path.suffix.lower() in _DRAFTS else None
+        return View(path, tuple(texts.items())) if path in texts else None
 
     def lines(self, text: str) -> Lines:
         """The lines of a text, counted as the editor does."""
@@ -132,7 +141,8 @@ class Server(LanguageServer):
 
     async def _check(self, uri: str, pause: float) -> None:
         await asyncio.sleep(pause)
-        if view := self.view(uri):
+        view = self._view(uri)
+        if view and view.path.suffix.lower() not in ("", ".bib"):  # of any other that is no draft, that is said
             self.publish(uri, view, await self.tried(findings, self.bench, view) or [])
 
     def publish(self, uri: str, view: View | None, findings: list[Finding]) -> None:
@@ -194,5 +204,6 @@ class Server(LanguageServer):
 def _diagnostic(lines: Lines, finding: Finding) -> types.Diagnostic:
     is_part = finding.start is not None and finding.end is not None
     span = lines.range(finding.start or 0, finding.end or 0) if is_part else lines.line(finding.line)
-    severity = _SEVERITIES.get(finding.code, types.DiagnosticSeverity.Warning)
+    hint = types.DiagnosticSeverity.Hint if finding.code == "place" else None
+    severity = hint or _SEVERITIES[finding.severity]
     return types.Diagnostic(span, finding.message, severity, finding.code, source="citerec")

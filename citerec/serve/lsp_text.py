@@ -8,12 +8,12 @@ from pathlib import Path
 from lsprotocol import types
 
 from citerec.drafts.latex import CITATIONS
+from citerec.drafts.read import is_markdown
 from citerec.records import MARKER
 
 _ENDS = re.compile(r"\r\n|\n|\r")
 _CODECS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
 _FAR = 2500  # characters before the cursor in which a citation begins
-_MARKDOWN = frozenset({".md", ".markdown", ".qmd", ".rmd"})
 # Every pattern is linear: repeats are bounded or possessive.
 _CITE = re.compile(
     rf"\\(?:{'|'.join(sorted(CITATIONS | {'nocite'}))})\*?(?:\s?\[[^\[\]{{}}]{{0,200}}\]){{0,2}}\s?"
@@ -90,7 +90,7 @@ class Typed:
 
 def typed_at(path: Path, text: str, offset: int) -> Typed | None:
     r"""The key at an offset of a LaTeX or Markdown text; None if there is none. Its citation may not be closed yet."""
-    if path.suffix.lower() in _MARKDOWN:
+    if is_markdown(path):
         return _in_markdown(text, offset)
     before = text[max(0, offset - _FAR) : offset]
     found = _CITE.search(before)

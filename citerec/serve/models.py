@@ -126,7 +126,8 @@ class DraftRequest(_AboutAPaper):
 
     name: Name = Field(
         default="paper.tex",
-        description="Name of its file. The ending says what it is: `.tex`, `.md`, or else plain text.",
+        description="Name of its file. The ending says what it is: `.tex`, `.md` and the like, or plain text: "
+        "`.txt`, or none.",
     )
     text: Text = Field(description="The whole text. Files that it takes in are not read.")
     bibliography: Text = Field(default="", description="The text of its `.bib` file.")

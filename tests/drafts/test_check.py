@@ -1,6 +1,7 @@
 """Checking a draft: each finding, in LaTeX and Markdown; what is well is left alone; nothing ends in a traceback."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,15 +11,14 @@ from hypothesis import strategies as st
 
 from citerec.drafts import Files, read_draft
 from citerec.drafts.check import CHECKS, Finding, Options, check_draft, read_entries, selected
-from citerec.drafts.checks.matches import match_entry
 from citerec.drafts.sarif import sarif
 from citerec.errors import CiterecError, InputError
-from citerec.records import Paper
 from citerec.retrieve.index import build_index
 from citerec.retrieve.opened import OpenIndex
 from tests.conftest import s2ag_paper, write_lines
 
 AUTHORS = [{"name": "Ada Roe"}, {"name": "Wei Lee"}]
+DAMS = {"DOI": "10.1/dams", "ArXiv": "1801.00007", "ACL": "P05-1007"}
 PAPERS = [
     s2ag_paper(1, "Counting Lakes by Night and by Day", year=2001, venue="SIGIR", authors=AUTHORS),
     s2ag_paper(2, "Rivers as Graphs of Water", year=2019, venue="arXiv.org", authors=AUTHORS),
@@ -26,7 +26,7 @@ PAPERS = [
     s2ag_paper(4, "RETRACTED ARTICLE: Maps without any Rivers", year=2010, venue="Maps", authors=AUTHORS),
     s2ag_paper(5, "Bridges over Troubled Deep Rivers", year=2011, venue="Maps", authors=AUTHORS),
     s2ag_paper(6, 'Retraction Notice to "Bridges over Troubled Deep Rivers"', year=2012, venue="Maps", authors=AUTHORS),
-    s2ag_paper(7, "Dams and their Ponds", year=2005, venue="X", authors=AUTHORS, externalids={"DOI": "10.1/dams"}),
+    s2ag_paper(7, "Dams and their Ponds", year=2005, venue="X", authors=AUTHORS, externalids=DAMS),
 ]
 NEEDED = "Lehmann et al. studied how to design an efficient truthful mechanism for combinatorial auctions."
 
@@ -103,8 +103,8 @@ def test_entries_from_the_future_and_of_one_work(tmp_path: Path) -> None:
         "d", "Counting lakes, by night", 2026
     )
     text = r"Rain \cite{a,b,c,d}."
-    assert codes(checked(tmp_path, text, bib)) == ["newer-than-draft", "work-twice", "work-twice"]
-    assert codes(checked(tmp_path, text, bib, year=2027)) == ["work-twice", "work-twice"]
+    assert codes(checked(tmp_path, text, bib)) == ["newer-than-draft", "other-work", "work-twice"]
+    assert codes(checked(tmp_path, text, bib, year=2027)) == ["other-work", "work-twice"]
     assert not checked(tmp_path, r"Rain \cite{b}.", bib)  # what is not cited does no harm
     venues = [(2010, "ICWE"), (2012, "Lakes and Waters"), (2009, "CoRR"), (2012, "LW")]
     journal = [
@@ -129,7 +129,23 @@ def test_entries_from_the_future_and_of_one_work(tmp_path: Path) -> None:
         (entry("a", "Seas of the Moon are Dry", author="Ola Nowak"), ["not-in-index"]),
         (entry("a", "Counting Laks by Night and by Day", 2003), ["not-in-index"]),
         (entry("a", "Counting Laks by Night and by Day", author="Wei Lee and Ada Roe"), ["not-in-index"]),
-        (entry("a", "Seas of the Moon are Dry", more=", doi = {10.1/DAMS}"), ["not-in-index"]),
+        (entry("a", "Seas of the Moon are Dry", more=", doi = {10.1/DAMS}"), ["other-work"]),
+        (entry("a", "Counting Lakes by Night and by Day", more=", doi = {10.1/DAMS}"), ["other-work"]),
+        (
+            entry("a", "Counting Lakes by Night and by Day", more=", journal = {X}, eprint = {1801.00007}"),
+            ["other-work"],
+        ),
+        (
+            entry("a", "Counting Lakes by Night and by Day", more=", url = {https://aclanthology.org/P05-1007}"),
+            ["other-work"],
+        ),
+        (entry("a", "D\\'ams and their ponds: a Study", 2006, "A. Roe and others", ", doi = {10.1/DAMS}"), []),
+        (
+            entry("a", "Dams and their Ponds", 2004, more=", journal = {CoRR}, eprint = {1801.00007v2}"),
+            ["preprint-published"],
+        ),
+        (entry("a", "Dams and their Pools", 2005, more=", doi = {10.1/DAMS}"), ["title-differs"]),
+        (entry("a", "Dams and their Ponds", 2005, "Ola Nowak", ", doi = {10.1/DAMS}"), ["authors-differ"]),
         (entry("a", "Ponds and their Dams", 2005, more=", doi = {10.1/DAMS}"), []),
         (entry("a", "Rivers as Graphs of Water", 2019, more=", journal = {CoRR}"), ["preprint-published"]),
         (
@@ -160,10 +176,42 @@ def test_the_nearest_paper_is_named(tmp_path: Path, index: OpenIndex) -> None:
     assert found.code == "not-in-index" and "Counting Lakes by Night and by Day" in found.remedy
 
 
-def test_the_doi_of_another_paper() -> None:
-    own = Paper("a", "Seas of the Moon", external_ids={"DOI": "https://doi.org/10.1/A"})
-    other = Paper("1", "Dams", external_ids={"DOI": "10.1/a"})
-    assert match_entry(own, [Paper("2", "Seas of Mars and Venus"), other]).paper is other
+def test_the_doi_of_another_paper(tmp_path: Path, index: OpenIndex) -> None:
+    right = entry("dams", "Dams and their Ponds", 2005, more=", doi = {10.1/dams}")
+    wrong = entry("lakes", "Counting Lakes by Night and by Day", author="Ola Nowak", more=", doi = {10.1/DAMS}")
+    (told,) = checked(tmp_path, r"Rain \cite{dams,lakes}.", right + wrong, index, ignore=frozenset({"authors-differ"}))
+    assert (told.code, told.severity, told.line) == ("other-work", "error", 2)
+    assert told.message == (
+        "lakes has the DOI 10.1/DAMS of another paper, 7: title “Counting Lakes by Night and by Day”, there “Dams and "
+        "their Ponds”; year 2001, there 2005; first author Ola Nowak, there Ada Roe"
+    )
+    assert "“Counting Lakes by Night and by Day” by Ada Roe and others, 2001 (1)" in told.remedy
+    named = re.escape(told.message)
+    assert re.search(named, json.dumps(sarif([told]), ensure_ascii=False)) and told.to_json()["code"] == "other-work"
+
+
+def test_two_entries_with_one_doi(tmp_path: Path, index: OpenIndex) -> None:
+    doi = ", doi = {10.1/unknown}"
+    bib = entry("a", "Seas of the Moon", 1999, "Ola Nowak", doi) + entry("b", "Winds over the Plains", more=doi)
+    for known in (None, index):
+        found = checked(tmp_path, r"Rain \cite{a,b}.", bib, known, ignore=frozenset({"not-in-index"}))
+        assert [(one.code, one.severity, one.line) for one in found] == [("other-work", "error", 2)]
+        assert found[0].message.startswith(f"b and a ({tmp_path / 'refs.bib'}:1) have one DOI, 10.1/unknown, but are ")
+        assert "title “Winds over the Plains”, there “Seas of the Moon”; year 2001, there 1999" in found[0].message
+        assert "first author Ada Roe, there Ola Nowak" in found[0].message and "throughout" not in found[0].remedy
+    same = entry("a", "Seas (Summary)", 2001, "Roe, A.", doi) + entry(
+        "b", "{S}eas (Summary): Tides and Winds, Waves and Storms", more=doi
+    )
+    assert codes(checked(tmp_path, r"Rain \cite{a,b}.", same)) == ["work-twice"]
+
+
+def test_a_key_and_a_work_twice(tmp_path: Path) -> None:
+    lakes, dams = entry("a", "Counting Lakes by Night"), entry("a", "Dams of the Great Rivers")
+    for bib in (lakes + lakes, lakes + dams + lakes.replace("{a,", "{b,")):
+        assert sorted(codes(checked(tmp_path, r"Rain \cite{a,b}.", bib, ignore=frozenset({"key-unknown"})))) == [
+            "key-duplicate",
+            "work-twice",
+        ]
 
 
 @pytest.mark.parametrize("name", ["draft.tex", "draft.md"])

@@ -58,7 +58,7 @@ def test_notes_fail_only_if_strict(tmp_path: Path, citerec_here: Citerec) -> Non
     assert citerec_here("check", "note.md", "--strict").returncode == 1
 
 
-def test_bad_input_is_one_line(draft: Path, tmp_path: Path, citerec_here: Citerec) -> None:
+def test_bad_input_is_one_line(draft: Path, demo_index: Path, tmp_path: Path, citerec_here: Citerec) -> None:
     shutil.copy(tmp_path / "refs.bib", tmp_path / "more.bib")
     for arguments, told in [
         (("check", "gone.tex"), "gone.tex"),
@@ -72,6 +72,11 @@ def test_bad_input_is_one_line(draft: Path, tmp_path: Path, citerec_here: Citere
     assert run.returncode == 1 and "more.bib:1:1: key-duplicate the key vaswani is that of refs.bib:1 too" in run.stdout
     run = citerec_here("check", draft, "--bib", "gone.bib")
     assert run.returncode == 1 and "gone.bib:1:1: bibliography-unreadable" in run.stdout
+    (tmp_path / "d.typ").write_text("Attention helps <REF>.\n")
+    for arguments in (("check", "d.typ"), ("fill", "d.typ", "--bib", "refs.bib"), ("recommend", "--file", "d.typ")):
+        run = citerec_here(*arguments, *(("--index", demo_index) if arguments[0] != "check" else ()))
+        assert run.returncode == 2 and "d.typ is no draft that citerec reads. Give LaTeX (.tex," in run.stderr
+        assert run.stderr.count("\n") == 1, run.stderr
     (tmp_path / "plain.tex").write_text("Attention \\cite{vaswani}.\n")
     run = citerec_here("check", "plain.tex")
     assert run.returncode == 0 and "names no bibliography" in run.stderr

@@ -217,6 +217,14 @@ def test_papers_are_found_by_surname_and_identifier(store: PaperStore) -> None:
     for nobody in ("ada", "ovelace", "10.1", "l%", "10.1/a.b", "10.1/aXb", "DOI", '"', ""):
         assert store.called([nobody], 10) == [], nobody
     assert store.called([], 10) == []
+    held = Paper("p4", external_ids={"DOI": "10.48550/arXiv.1801.00007", "ACL": "P05-1007", "PubMed": "10.1/a_b"})
+    fill(store, held, start=9)
+    for keys, found in (
+        (["doi:10.1/a_b"], ["p3"]),
+        (["arxiv:1801.00007", "acl:p05-1007"], ["p4"]),
+        (["doi:10.1/axb", "doi:10.1", "acl:10.1/a_b"], []),
+    ):
+        assert store.identified(keys) == found, keys
 
 
 def test_the_year_of_a_citing_paper_is_its_own_or_else_the_latest_given(store: PaperStore) -> None:

@@ -55,6 +55,8 @@ def test_markdown_and_plain_text(client: httpx.Client) -> None:
     plain = post(client, "", name="notes", text="Forests of trees <REF> vote.")
     assert (plain["marker"], len(plain["places"])) == ("<REF>", 1)
     assert post(client, "", text="")["places"] == []
+    told = refused(client, "", name="d.typ", text="Forests of trees <REF> vote.")
+    assert told.startswith("d.typ is no draft that citerec reads. Give LaTeX (.tex,")
 
 
 def test_entries_that_cannot_be_read(client: httpx.Client) -> None:

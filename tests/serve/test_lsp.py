@@ -202,6 +202,22 @@ def test_diagnostics_follow_the_text_and_offer_fixes(editor: Editor, folder: Pat
     assert "Close its braces" in unreadable["message"]
 
 
+def test_an_entry_with_the_doi_of_another_and_a_draft_of_an_unknown_kind(editor: Editor, folder: Path) -> None:
+    bib = (
+        "@misc{trees, title = {Forests of Trees}, author = {Ada Roe}, doi = {10.1/x}}\n"
+        "@misc{seas, title = {Seas of the Moon}, author = {Ola Nowak}, doi = {10.1/x}}\n"
+    )
+    path = draft(folder, "doi", "Rain \\cite{trees,seas}.\\bibliography{refs}\n", bib)
+    editor.open(path, path.read_text())
+    (found,) = editor.diagnostics(path.with_name("refs.bib"), bool)
+    assert (found["code"], found["severity"]) == ("other-work", types.DiagnosticSeverity.Error)
+    assert "seas and trees" in found["message"] and found["range"]["start"]["line"] == 1
+    typst = path.with_name("d.typ")
+    editor.open(typst, "Rain <REF>.", "typst")
+    (refused,) = editor.diagnostics(typst, bool)
+    assert refused["code"] == "unreadable-draft" and "Give LaTeX (.tex," in refused["message"]
+
+
 def test_an_unsaved_bibliography_and_a_chapter_of_a_larger_draft(editor: Editor, folder: Path) -> None:
     path = draft(
         folder,

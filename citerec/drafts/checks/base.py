@@ -96,8 +96,14 @@ class Material:
     @cached_property
     def cited(self) -> dict[str, Entry]:
         """The entries that the draft cites, by key, in the order of the bibliography."""
+        return {entry.paper.paper_id: entry for entry in self.cited_entries}
+
+    @cached_property
+    def cited_entries(self) -> list[Entry]:
+        """The same, with all entries of each key."""
         keys = {cited.key for cited in self.draft.cited}
-        return {key: entry for key, entry in self.entries.items() if key in keys}
+        entries = self.bibliography.entries if self.bibliography else ()
+        return [entry for entry in entries if entry.paper.paper_id in keys]
 
     @cached_property
     def entries(self) -> dict[str, Entry]:

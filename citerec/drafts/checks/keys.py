@@ -2,15 +2,11 @@
 
 import difflib
 import re
-from collections import defaultdict
 from collections.abc import Iterator
 
-from citerec.corpus.editions import folded, is_preprint
-from citerec.corpus.titles import plain_doi
 from citerec.drafts.base import Cited
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
 from citerec.drafts.entries import Entry
-from citerec.records import Paper
 
 _NEAREST_KEYS = 3
 _CROSSREF = re.compile(r"\bcrossref\s*=\s*[{\"]\s*([^\s,{}\"]+)", re.IGNORECASE)
@@ -84,37 +80,6 @@ def newer_than_draft(material: Material, check: Check) -> Iterator[Finding]:
             yield check.in_line(
                 material, entry.path, entry.line, message, "Correct its year, or give that of the draft: --year YEAR"
             )
-
-
-@check("work-twice", Severity.WARNING, "two cited entries of one work")
-def work_twice(material: Material, check: Check) -> Iterator[Finding]:
-    """Entries with one DOI, or with one title and a shared author (`citerec.corpus.editions`).
-
-    Two publications of different years are two works: a paper and its journal version, a tutorial held again.
-    """
-    entries = list(material.cited.values())
-    papers = [entry.paper for entry in entries]
-    by_doi: dict[str, list[int]] = defaultdict(list)
-    for place, paper in enumerate(papers):
-        if doi := plain_doi(paper):
-            by_doi[doi].append(place)
-    told: set[int] = set()
-    for group in [*by_doi.values(), *folded(papers, len(papers))]:
-        first, *others = sorted(group)
-        for place in others:
-            entry, other = entries[place], entries[first]
-            same_doi = plain_doi(entry.paper) == plain_doi(other.paper) != ""
-            if place in told or (not same_doi and _published_twice(entry.paper, other.paper)):
-                continue
-            told.add(place)
-            same = "have one DOI" if same_doi else "are one work"
-            message = f"{entry.paper.paper_id} and {other.paper.paper_id} ({other.path}:{other.line}) {same}"
-            yield check.in_line(material, entry.path, entry.line, message, "Cite one of them throughout.")
-
-
-def _published_twice(first: Paper, second: Paper) -> bool:
-    published = all(paper.venue and not is_preprint(paper) for paper in (first, second))
-    return published and first.year != second.year
 
 
 def _of_key(material: Material, cited: Cited) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from citerec.corpus.editions import edition_name, is_preprint
-from citerec.corpus.titles import same_author, similarity
+from citerec.corpus.titles import same_author
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
 from citerec.drafts.checks.matches import Match, same_title
 from citerec.drafts.entries import Entry
@@ -34,10 +34,10 @@ def _register(name: str, severity: Severity, summary: str) -> Callable[[Callable
 
 @_register("not-in-index", Severity.NOTE, "a cited entry that the index lacks")
 def not_in_index(entry: Entry, match: Match) -> Told:
-    """Names the nearest paper, if one is near."""
-    if match.paper is None:
-        remedy = f"The nearest paper is {_named(match.nearest)}." if match.nearest else "Check its title and authors."
-        yield f"{entry.paper.paper_id} is not in the index: {_quoted(entry.paper)}", remedy
+    """Names the nearest paper, if one is near; an entry with the DOI of another work is told as that."""
+    if match.paper is None and not match.others:
+        remedy = f"The nearest paper is {named(match.nearest)}." if match.nearest else "Check its title and authors."
+        yield f"{entry.paper.paper_id} is not in the index: {quoted(entry.paper)}", remedy
 
 
 @_register("title-differs", Severity.WARNING, "a cited entry whose title is not that of its paper")
@@ -45,16 +45,7 @@ def title_differs(entry: Entry, match: Match) -> Told:
     """Ignores case, accents, punctuation, spaces, and a subtitle that one of the two lacks."""
     if match.paper is None or any(same_title(entry.paper.title, one.title) for one in match.editions):
         return
-    if similarity(entry.paper.title, match.paper.title) == 0:
-        yield (
-            f"{entry.paper.paper_id} has the DOI of another paper, {_named(match.paper)}",
-            "Correct its DOI, or its title.",
-        )
-    else:
-        yield (
-            f"the title of {entry.paper.paper_id} differs from that in the index",
-            f"There it is {_quoted(match.paper)}.",
-        )
+    yield f"the title of {entry.paper.paper_id} differs from that in the index", f"There it is {quoted(match.paper)}."
 
 
 @_register("year-differs", Severity.WARNING, "a cited entry whose year is not that of its paper")
@@ -66,7 +57,7 @@ def year_differs(entry: Entry, match: Match) -> Told:
         return
     if min(abs(year - other) for other in years) > _YEARS_BETWEEN_EDITIONS:
         known = " and ".join(map(str, years))
-        yield f"{entry.paper.paper_id} is of {year}, in the index of {known}", f"Compare with {_named(match.paper)}."
+        yield f"{entry.paper.paper_id} is of {year}, in the index of {known}", f"Compare with {named(match.paper)}."
 
 
 @_register("authors-differ", Severity.WARNING, "a cited entry whose authors are not those of its paper")
@@ -97,7 +88,7 @@ def retracted(entry: Entry, match: Match) -> Told:
     marked = next((one for one in (entry.paper, *match.editions) if _RETRACTED.match(one.title)), match.notice)
     if marked:
         yield (
-            f"{entry.paper.paper_id} was retracted: {_quoted(marked)}",
+            f"{entry.paper.paper_id} was retracted: {quoted(marked)}",
             "Do not cite it, or say that it was retracted.",
         )
 
@@ -116,7 +107,8 @@ def _fault(entry: Paper, record: Paper) -> str:
     return f"{key} lacks the author {missing[0]}" if missing else ""
 
 
-def _quoted(paper: Paper) -> str:
+def quoted(paper: Paper) -> str:
+    """The title of a paper in quotation marks."""
     return f"“{paper.title}”"
 
 
@@ -124,6 +116,7 @@ def _listed(paper: Paper) -> str:
     return ", ".join(paper.authors)
 
 
-def _named(paper: Paper) -> str:
+def named(paper: Paper) -> str:
+    """A paper by its title, first author, year and id."""
     authors = f" by {paper.authors[0]}{' and others' if len(paper.authors) > 1 else ''}" if paper.authors else ""
-    return f"{_quoted(paper)}{authors}{f', {paper.year}' if paper.year else ''} ({paper.paper_id})"
+    return f"{quoted(paper)}{authors}{f', {paper.year}' if paper.year else ''} ({paper.paper_id})"

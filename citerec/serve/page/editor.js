@@ -72,10 +72,9 @@ export function showFile(name = state.tab) {
     tab.tabIndex = key === name ? 0 : -1;
   }
   get("editor-panel").setAttribute("aria-labelledby", tabs[name].id);
-  const known = [...get("format").options].map((option) => option.value);
   const ending = /\.\w+$/.exec(state.draft.name)?.[0].toLowerCase() ?? ".txt";
   const kind = { ".ltx": ".tex", ".latex": ".tex", ".markdown": ".md", ".qmd": ".md", ".rmd": ".md" }[ending] ?? ending;
-  get("format").value = known.includes(kind) ? kind : ".txt";
+  get("format").value = kind; // none of the options for an ending that is not known
   get("mark").disabled = name !== "draft";
   get("save").setAttribute("aria-label", `Save ${shown}`);
   get("copy").setAttribute("aria-label", `Copy ${shown}`);
