@@ -100,9 +100,9 @@ class Deletion:
 Record = Paper | Abstract | Tldr | Citation | Deletion
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A sentence with one citation taken out of it (docs/formats.md).
+    """A sentence with one citation taken out of it (docs/formats.md); made with the names of its attributes.
 
     Attributes:
         text: The sentence, with `<REF>` in place of the citation.

@@ -49,7 +49,7 @@ class Topic:
     citing: Paper | None = None
     cited_before: tuple[str, ...] | None = None
     cited: tuple[Paper, ...] = ()
-    context: Context = field(default_factory=lambda: Context(""), repr=False)
+    context: Context = field(default_factory=lambda: Context(text=""), repr=False)
 
     @property
     def passage(self) -> str:

@@ -119,7 +119,10 @@ def evaluate(
             raise InputError(f"{name} is {getattr(chosen, name)}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
     if not isinstance(contexts, str | Path | DiagnosticSet):
-        contexts = contexts_of_qrels(contexts) or list(contexts)
+        qrels = contexts_of_qrels(contexts)
+        if qrels is not None:
+            _check_needs_no_text(given)
+        contexts = list(contexts) if qrels is None else qrels
     source = read_source(contexts, families)
     if source.labelled and (not chosen.conditions or chosen.spacy_model):
         raise InputError(
@@ -318,6 +321,14 @@ def _options(given: Mapping[str, Any]) -> Options:
         hint = f"Did you mean {near[0]}?" if near else f"Options are: {', '.join(known)}."
         raise InputError(f"there is no option {unknown[0]!r}", hint)
     return Options(**given)
+
+
+def _check_needs_no_text(systems: Mapping[str, System]) -> None:
+    """Refuses systems that search, the default system too, for contexts without text."""
+    searching = [name for name, system in systems.items() if isinstance(system, str | Recommender)]
+    if searching or not systems:
+        name = searching[0] if searching else "the default system"
+        raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")
 
 
 def _to_leave_out(topics: Topics, overlap: Overlap, source: Source) -> frozenset[str]:

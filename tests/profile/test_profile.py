@@ -64,10 +64,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 CONTEXTS = [
-    Context("dense passage retrieval <REF>", context_id="a"),
-    Context("dense passage retrieval <REF>", context_id="b", citing_year=2003),
-    Context("a kernel for graph entity ranking <REF>", context_id="c", citing_id="p7", citing_year=2010),
-    Context("sparse lexical query <REF>", context_id="d", citing_id="elsewhere1", citing_year=1994),
+    Context(text="dense passage retrieval <REF>", context_id="a"),
+    Context(text="dense passage retrieval <REF>", context_id="b", citing_year=2003),
+    Context(text="a kernel for graph entity ranking <REF>", context_id="c", citing_id="p7", citing_year=2010),
+    Context(text="sparse lexical query <REF>", context_id="d", citing_id="elsewhere1", citing_year=1994),
 ]
 
 
@@ -145,7 +145,7 @@ def test_what_was_said_later_helps_later_only(tmp_path: Path) -> None:
     with Recommender.open(tmp_path / "index", "profile") as opened:
 
         def first(year: int, citing_id: str = "y") -> str:
-            return opened.search(Context("dense kernel passage <REF>", citing_id=citing_id, citing_year=year), 1)[
+            return opened.search(Context(text="dense kernel passage <REF>", citing_id=citing_id, citing_year=year), 1)[
                 0
             ].paper.paper_id
 

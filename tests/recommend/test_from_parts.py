@@ -30,7 +30,7 @@ def test_a_retriever_that_no_registry_knows_is_fused_explained_and_measured(demo
         hits = recommender.search("Attention suffices to translate <REF>.", 3, explain=True)
         assert hits[0].paper.paper_id == "900000001"
         assert "the first paper" in {reason.name for reason in hits[0].reasons}
-        contexts = [Context("Attention <REF>.", context_id="a", cited_ids=("900000001",))]
+        contexts = [Context(text="Attention <REF>.", context_id="a", cited_ids=("900000001",))]
         results = evaluate({"mine": recommender}, contexts, index=demo_index)
     assert results.systems["mine"].overall.values["recall@10"] == 1
     assert results.systems["mine"].settings["retrievers"] == {"lucene": 1.0, "first": 5.0}

@@ -23,7 +23,7 @@ def contexts(demo_index: Path) -> list[Context]:
     for number, (context, citing) in enumerate(zip(found, ids, strict=True)):
         kinds = ({"citing_id": citing}, {"citing_key": f"CorpusId:{citing}"}, {})
         named = kinds[number % 3]
-        made.append(Context(context.text, context_id=context.context_id, cited_ids=context.cited_ids, **named))
+        made.append(Context(text=context.text, context_id=context.context_id, cited_ids=context.cited_ids, **named))
     return made
 
 
@@ -57,11 +57,11 @@ def test_a_system_as_name_function_run_file_and_run_in_memory_scores_the_same(
 @pytest.mark.parametrize(
     ("context", "citing", "name", "year"),
     [
-        (Context("A <REF>", citing_id="7", citing_year=2001), Paper("7", "T", year=1999), "7", 2001),
-        (Context("A <REF>", citing_id="7"), Paper("7", "T", year=1999), "7", 1999),
-        (Context("A <REF>", citing_id="7"), None, "7", None),
-        (Context("A <REF>", citing_key="CorpusId:12"), Paper("12", "T", year=1999), "12", 1999),
-        (Context("A <REF>"), None, None, None),
+        (Context(text="A <REF>", citing_id="7", citing_year=2001), Paper("7", "T", year=1999), "7", 2001),
+        (Context(text="A <REF>", citing_id="7"), Paper("7", "T", year=1999), "7", 1999),
+        (Context(text="A <REF>", citing_id="7"), None, "7", None),
+        (Context(text="A <REF>", citing_key="CorpusId:12"), Paper("12", "T", year=1999), "12", 1999),
+        (Context(text="A <REF>"), None, None, None),
     ],
 )
 def test_what_a_topic_knows_of_its_citing_paper(
@@ -77,5 +77,5 @@ def test_what_a_topic_knows_of_its_citing_paper(
 
 
 def test_what_a_draft_cited_before_comes_along() -> None:
-    context = Context("A <REF>", cited_before=("3", "1"))
+    context = Context(text="A <REF>", cited_before=("3", "1"))
     assert topic_of(context).cited_before == ("3", "1")

@@ -36,7 +36,7 @@ METRICS = ("recall@10", "mrr@10", "ndcg@10")
 
 def context(number: int, *cited: int, **fields: object) -> Context:
     return Context(
-        f"Sentence {'of some words ' * number}with one place <REF>.",
+        text=f"Sentence {'of some words ' * number}with one place <REF>.",
         context_id=f"c{number}",
         cited_ids=tuple(str(900000000 + paper) for paper in cited),
         **fields,  # type: ignore[arg-type]
