@@ -3,7 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ def evaluate(
             or {context id: {paper id: relevance}}.
         index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
             the only one.
-        families: Only these families, and contexts that have a class in one of them.
+        families: Only these families; the overall figures are over all contexts, whether they have a class or not.
         parallelism: An executor, or a number of processes, if several systems named by recipes are to be measured at
             once. They have less time each then: the report says so beside their cost.
         on_progress: Called as the work goes on; by default a bar on standard error, where that is a terminal or a
@@ -150,12 +150,11 @@ def evaluate(
             conditions=chosen.conditions,
             on_progress=lambda done: on_progress("labelling", done, len(source.contexts)),
         )
-        chosen_families = list(material.families) if source.families else ()
-        topics = select_topics(material.contexts, store, chosen_families)
+        topics = select_topics(material.contexts, store)
         overlap = find_overlap(topics.contexts, {name: learnt_by(system, path) for name, system in given.items()})
         if not chosen.include_training_contexts:
             seen = _to_leave_out(topics, overlap, source)
-            topics = select_topics(material.contexts, store, chosen_families, seen)
+            topics = select_topics(material.contexts, store, seen)
         years = store.years({paper_id for context in topics.contexts for paper_id in context.cited_ids})
         if all(years.keys().isdisjoint(context.cited_ids) for context in topics.contexts):
             raise InputError(
@@ -253,10 +252,17 @@ class _Evaluation:
             self._remarks[name] += (left_out,)
         return reliabilities(answered.stated, ranking.gold, self._counted & ~fitted, self.k)
 
+    def _without(self, family: str) -> int:
+        """How many of the contexts that counted have no class of a family."""
+        rows = zip(self.topics.contexts, self._counted, strict=True)
+        return sum(bool(counted) and not context.labels.get(family) for context, counted in rows)
+
     def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
         """The scores of all systems, and their comparisons."""
         contexts, rules, seed = self.topics.contexts, self.rules, self.options.seed
-        families = self.material.families
+        families = {
+            name: replace(one, without_class=self._without(name)) for name, one in self.material.families.items()
+        }
         metrics = [metric.name for metric in self.metrics]
         left_out = not self.options.include_training_contexts
         notes = [*self.material.notes, *self.overlap.notes(left_out=left_out)]

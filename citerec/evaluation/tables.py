@@ -24,7 +24,8 @@ Intervals = Literal["short", "long"] | None
 class Block:
     """The content of one table and one chart: the classes of a family, or the values of a metric.
 
-    `about` is what the family holds constant, or the settings of the metric; groups are rows.
+    `about` is what the family holds constant and how many contexts have no class, or the settings of the metric; groups
+    are rows.
     """
 
     name: str
@@ -44,8 +45,12 @@ def blocks(results: Figures) -> list[Block]:
         ]
     found = []
     for name, info in results.families.items():
-        about = f"held constant: {'; '.join(info.conditions)}" if info.conditions else ""
-        found.append(Block(name, info.title, about, [(name, label) for label in info.classes], results.columns))
+        about = [f"held constant: {'; '.join(info.conditions)}"] if info.conditions else []
+        if n := info.without_class:
+            about.append(f"{counted(n, 'context')} {'has' if n == 1 else 'have'} no class")
+        found.append(
+            Block(name, info.title, "; ".join(about), [(name, label) for label in info.classes], results.columns)
+        )
     return found
 
 

@@ -46,27 +46,15 @@ class Topics:
         return len(self.topics)
 
 
-def select_topics(
-    contexts: Sequence[Context],
-    store: PaperStore,
-    families: Sequence[str] = (),
-    left_out: Collection[str] = frozenset(),
-) -> Topics:
-    """The topics of contexts with a class in one of the families, or of all contexts, except those left out by id.
+def select_topics(contexts: Sequence[Context], store: PaperStore, left_out: Collection[str] = frozenset()) -> Topics:
+    """The topics of contexts, except those left out by id.
 
     Raises:
         InputError: No context is left.
     """
-    chosen = [
-        context
-        for context in contexts
-        if context.context_id not in left_out and (not families or not context.labels.keys().isdisjoint(families))
-    ]
+    chosen = [context for context in contexts if context.context_id not in left_out]
     if not chosen:
-        raise InputError(
-            f"no context has a class of {', '.join(families)}" if families else "there is no context",
-            "Choose another family, or other contexts: citerec diagnostics show NAME says what a set has.",
-        )
+        raise InputError("there is no context", "Give at least one, or the name of a diagnostic set.")
     numbers = dict.fromkeys((context.context_id for context in contexts), -1)
     numbers.update((context.context_id, number) for number, context in enumerate(chosen))
     return Topics(tuple(topics_of(chosen, store)), numbers)

@@ -76,7 +76,7 @@ def test_runs_and_qrels_of_every_kind_score_alike(demo_index: Path) -> None:
 
 @pytest.mark.parametrize("systems", [None, {"x": "bm25"}, [SCORES, "bm25"]])
 def test_qrels_have_no_text_to_search_with(demo_index: Path, systems: Any) -> None:
-    with pytest.raises(InputError, match="qrels have no text, so .* cannot search") as raised:
+    with pytest.raises(InputError, match=r"qrels have no text, so .* cannot search") as raised:
         evaluate(systems, QRELS, index=demo_index)
     assert "Give contexts, or give runs" in raised.value.remedy
 

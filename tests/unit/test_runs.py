@@ -15,7 +15,7 @@ from citerec.errors import InputError
 from citerec.evaluation import run as run_module
 from citerec.evaluation.rank import OUTCOMES, Rules, outcomes, rank
 from citerec.evaluation.run import PooledRun, collect_run, read_run
-from citerec.evaluation.topics import Topics, select_topics
+from citerec.evaluation.topics import Topics
 from citerec.records import Context
 
 NUMBERS = {"a": 0, "b": 1, "unasked": -1}
@@ -174,8 +174,3 @@ def test_an_answer_of_a_system_is_checked_too() -> None:
         with pytest.raises(InputError, match=message):
             collect_run(answers, years_of, "mine")
     assert len(collect_run([[], []], years_of, "mine")) == 0
-
-
-def test_a_family_must_have_contexts() -> None:
-    with pytest.raises(InputError, match="no context has a class of location"):
-        select_topics([Context(text="A <REF>", context_id="x", cited_ids=("p1",))], None, ["location"])  # type: ignore[arg-type]
