@@ -30,6 +30,7 @@ from citerec.corpus.store import (
     SearchableCitance,
     SearchableText,
 )
+from citerec.corpus.titles import by_name, look_up_names, name_digest
 from citerec.records import Paper
 
 _FILTERABLE = ("year", "venue", "fields_of_study", "citation_count")
@@ -165,6 +166,13 @@ class MongoStore:
         found.sort(key=lambda fields: -(fields["citation_count"] or 0))
         return [fields["_id"] for fields in found[:most]]
 
+    def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
+        wanted = list(names)
+        found: set[str] = set()
+        for part in parts(map(name_digest, wanted)):
+            found.update(fields["_id"] for fields in self.database.sorted("papers", {"names": {"$in": part}}, "_id"))
+        return by_name(wanted, self.papers(found, texts=False))
+
     def counts(self) -> Counts:
         with_abstract, unmatched_abstracts = self._matched("abstracts")
         with_tldr, unmatched_tldrs = self._matched("tldrs")
@@ -220,6 +228,7 @@ class MongoStore:
         return [f"{table}: {fault}" for table in RECORDS for fault in self.database.faults(table)]
 
     def finish(self) -> None:
+        self.database.index("papers", "names")
         self.close()  # MongoDB has acknowledged every write
 
     def interrupt(self) -> None:
@@ -248,6 +257,7 @@ def _fields(table: str, row: Row) -> Fields:
     for name in JSON_COLUMNS & fields.keys():
         fields[name] = orjson.loads(fields[name])
     if table == "papers":
+        fields["names"] = sorted(map(name_digest, look_up_names(fields["title"], fields["external_ids"])))
         # A list of pairs: names of schemes come from files, and not every name may be that of a field.
         fields["external_ids"] = [{"scheme": scheme, "id": value} for scheme, value in fields["external_ids"].items()]
         fields["origins"] = [{"field": name, "source": value} for name, value in fields["origins"].items()]

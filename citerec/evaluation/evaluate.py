@@ -277,8 +277,9 @@ class _Evaluation:
             "counted": int(self._counted.sum()),
             "alike": True,
             "citing_papers": len(np.unique(self.topics.clusters[self._counted])),
-            "citing_papers_known": any(context.citing_id or context.citing_key for context in contexts),
+            "citing_papers_known": any(one.citing_id or one.context.citing_key for one in self.topics.topics),
             "training_overlap": self.overlap.facts(left_out=left_out),
+            "without_citing_paper": sum(topic.citing_id is None for topic in self.topics.topics),
             "without_citing_year": sum(topic.citing_year is None for topic in self.topics.topics),
         }
         counts = {"papers": manifest.counts.papers, "bytes": index_bytes}

@@ -342,7 +342,7 @@ def rules_text(results: Figures) -> Iterator[tuple[str, str]]:
     """What was left out of ranked lists, and how much: lines with their styles."""
     rules, of_set = results.rules, results.set
     lines = [
-        "citing paper left out" if rules["exclude_citing"] else "citing paper NOT left out",
+        _about_citing(rules["exclude_citing"], of_set),
         _about_years(rules["as_of_year"], of_set),
         f"first {results.k} hits count",
     ]
@@ -363,6 +363,12 @@ def rules_text(results: Figures) -> Iterator[tuple[str, str]]:
                 f"{system.removed['newer']:,} with newer papers were removed before scoring.",
                 "warning",
             )
+
+
+def _about_citing(exclude_citing: bool, of_set: Mapping[str, Any]) -> str:
+    of = of_set["contexts"]
+    known = f"known for {of - of_set['without_citing_paper']:,} of {counted(of, 'context')}"
+    return f"citing paper {'' if exclude_citing else 'NOT '}left out; citing paper {known}"
 
 
 def _about_years(as_of_year: bool, of_set: Mapping[str, Any]) -> str:

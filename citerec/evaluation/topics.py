@@ -1,7 +1,7 @@
 """The topics that every system answers, with the numbers of their citing papers."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,8 @@ class Topics:
     def __post_init__(self) -> None:
         numbers: dict[tuple[str, str], int] = {}
         clusters = []
-        for one in self.contexts:
+        for topic in self.topics:
+            one = replace(topic.context, citing_id=topic.citing_id)
             kind = next((kind for kind in ("citing_id", "citing_key") if getattr(one, kind)), "context_id")
             clusters.append(numbers.setdefault((kind, getattr(one, kind)), len(numbers)))
         object.__setattr__(self, "clusters", np.array(clusters, np.int32))

@@ -65,7 +65,7 @@ def test_the_year_that_the_index_knows_counts_where_the_context_says_none(recomm
 
 
 def test_filters_of_the_caller_stay(recommender: Recommender) -> None:
-    fair = Filters(as_of_year=2005, citing_id="citing")
+    fair = Filters(as_of_year=2005, citing_ids=("citing",))
     assert found(recommender, Context(text=SENTENCE), fair) == {"cited"}
     assert found(recommender, Context(text=SENTENCE, citing_year=2020), fair) == {"cited"}
     assert {hit.paper.paper_id for hit in recommender.search(SENTENCE, 3, fair)} == {"cited"}

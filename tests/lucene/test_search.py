@@ -90,7 +90,7 @@ def test_ties_break_by_paper_id_as_text(recommender: Recommender) -> None:
         (Filters(min_citations=5), {"1", "3", "5"}),
         (Filters(exclude=("1", "2")), {"3", "4", "5", "6", "10"}),
         (Filters(as_of_year=2001), {"1", "3", "6", "10"}),
-        (Filters(citing_id="1"), {"2", "3", "4", "5", "6", "10"}),
+        (Filters(citing_ids=("1",)), {"2", "3", "4", "5", "6", "10"}),
     ],
 )
 def test_filters_are_exact(recommender: Recommender, filters: Filters, expected: set[str]) -> None:
@@ -132,7 +132,7 @@ def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommende
 def test_no_leak_through_citing_sentences(recommender: Recommender, context: Context, citing: set[str]) -> None:
     """Neither the citing paper's own sentences are searched, nor newer ones, nor those of unknown year."""
     words = recommender._index.lucene._parsers.citances(Topic("probabilistic"))
-    leak_rules = Filters(citing_id=context.citing_id, as_of_year=context.citing_year)
+    leak_rules = Filters(citing_ids=(str(context.citing_id),), as_of_year=context.citing_year)
     allowed = filtered(words, leak_rules, citances=True)
     lucene = recommender._index.lucene
     hits = lucene._citances.best(allowed, 100)

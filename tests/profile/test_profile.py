@@ -91,7 +91,7 @@ def by_formula(index: Path, topic: Topic, vector: NDArray[np.floating]) -> dict[
     parts: dict[str, list[NDArray[np.float64]]] = {}
     for (cited, citing, year), sentence in vectors.items():
         known = rules.as_of_year is None or (year is not None and year <= rules.as_of_year)
-        if known and citing != rules.citing_id:
+        if known and citing not in rules.citing_ids:
             parts.setdefault(cited, []).append(4.0 * sentence + 2.0 * own.get(citing, np.zeros(32)))
     scores = {}
     for paper_id, mine in own.items():
@@ -112,7 +112,7 @@ def test_scores_are_those_of_the_formula_in_each_year(index: Path, settings: lis
             allowed = {
                 paper_id: score
                 for paper_id, score in expected.items()
-                if paper_id != rules.citing_id and (years[paper_id] or 0) <= (rules.as_of_year or 9999)
+                if paper_id not in rules.citing_ids and (years[paper_id] or 0) <= (rules.as_of_year or 9999)
             }
             assert {one.paper_id for one in found} == set(allowed)
             for one in found:

@@ -27,7 +27,7 @@ FILTERS = [
     Filters(fields=("computer science", "Biology"), min_citations=2000),
     Filters(venues=("Nature", "Communications of the ACM", "information processing")),
     Filters(exclude=("900000041", "900000042"), as_of_year=2001),
-    Filters(citing_id="later-3"),
+    Filters(citing_ids=("later-3",)),
 ]
 
 

@@ -606,7 +606,8 @@ def test_a_frame_has_a_row_a_context_and_system(results: Results) -> None:
     assert bm25["recall@10"].mean() == pytest.approx(results.systems["bm25"].overall.values["recall@10"])
     for row, item in zip(bm25.head(20).itertuples(), results.items, strict=False):
         found = [rank for rank in item.ranks["bm25"] if rank]
-        assert (row.context_id, row.location) == (item.context_id, item.labels.get("location"))
+        label = None if pd.isna(row.location) else row.location
+        assert (row.context_id, label) == (item.context_id, item.labels.get("location"))
         assert (min(found) if found else None) == (None if row.rank is pd.NA else row.rank)
 
 
