@@ -157,7 +157,7 @@ def test_a_citing_paper_that_is_known_by_its_doi_or_title_alone_is_left_out(
     with Recommender.open(acm, "bm25") as recommender:
         papers = recommender.store.papers({str(one.citing_id) for one in contexts})
         asked = [
-            replace(one, citing_id=None, citing_key=None, **{named: value})
+            replace(one, **{"citing_id": None, "citing_key": None, named: value})
             for one in contexts
             for value in [one.citing_key if named == "citing_key" else papers[str(one.citing_id)].title]
         ]

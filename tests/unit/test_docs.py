@@ -34,7 +34,7 @@ def test_help_names_every_built_in_system() -> None:
     option = next(parameter for parameter in told.params if parameter.name == "systems")
     assert isinstance(option, click.Option)
     for recipe in (ROOT / "indexes" / "recipes").glob("*.toml"):
-        assert recipe.stem in (option.get_help_record(click.Context(text=told)) or ("", ""))[1]
+        assert recipe.stem in (option.get_help_record(click.Context(told)) or ("", ""))[1]
 
 
 def pages() -> Iterator[Path]:
