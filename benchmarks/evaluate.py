@@ -50,7 +50,9 @@ def synthetic(paper_ids: list[str], folder: Path) -> tuple[DiagnosticSet, Path]:
             cited = found[int(random.integers(0, len(found)))] if random.random() < 0.8 else "none"
             labels = {family: classes[int(random.integers(0, 3))] for family, classes in CLASSES.items()}
             name, citing = f"c{number}", f"k{number // 5}"
-            contexts.append(Context("A <REF>.", context_id=name, citing_key=citing, cited_ids=(cited,), labels=labels))
+            contexts.append(
+                Context(text="A <REF>.", context_id=name, citing_key=citing, cited_ids=(cited,), labels=labels)
+            )
             file.writelines(f"{name} Q0 {paper} {rank} {K - rank / 7:.4f} x\n" for rank, paper in enumerate(found))
     families = {
         name: FamilyOfSet(conditions=(), classes=dict.fromkeys(classes, 1)) for name, classes in CLASSES.items()

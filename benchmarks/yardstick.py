@@ -3,9 +3,9 @@
     python benchmarks/yardstick.py answers|figures|cost|faults|all OUT [--work FOLDER]
     python benchmarks/yardstick.py compare OLD NEW
 
-It needs ../shared/data. Each part is written into the folder OUT, as small files; what is made on the way (indexes, runs)
-stays in OUT/work, and is not made again: stop it at any time, and repeat the command to go on. `all` leaves out `faults`,
-which takes hours.
+It needs ../shared/data. Each part is written into the folder OUT, as small files; what is made on the way (indexes,
+runs) stays in OUT/work, and is not made again: stop it at any time, and repeat the command to go on. `all` leaves out
+`faults`, which takes hours.
 
 - answers: the first 100 papers of each system for 300 contexts of data/acl dev, of data/acm dev alone and in the draft;
   sentences; drafts, filled and checked; TLDRs, citation texts, related work. Of texts only digests are kept. Small
@@ -158,7 +158,9 @@ class Yardstick:
     def drawn(self, name: str) -> list[dict[str, Any]]:
         """The contexts of a set whose answers are kept, drawn by a digest of their ids."""
         records = read_lines(CONTEXTS[name])
-        return sorted(sorted(records, key=lambda one: digest(one["context_id"]))[:DRAWN], key=lambda one: one["context_id"])
+        return sorted(
+            sorted(records, key=lambda one: digest(one["context_id"]))[:DRAWN], key=lambda one: one["context_id"]
+        )
 
     def run(self, name: str, system: str) -> dict[str, list[str]] | None:
         """The ids of the first papers for each context of a set; None if its corpus has not what the system needs.
@@ -238,7 +240,9 @@ class Yardstick:
         """Digests of 100 TLDRs, 50 citation texts and 5 related-work paragraphs."""
         tldrs = citerec.written_texts(self.tldrs("trained"))[:100]
         sample = DATA / "text" / "citebench" / "sample.json"
-        citations = self.folder("citations.jsonl", lambda out: citerec.write_texts(sample, "citation", "attributed", out))
+        citations = self.folder(
+            "citations.jsonl", lambda out: citerec.write_texts(sample, "citation", "attributed", out)
+        )
         papers = [str(one["corpusid"]) for one in read_lines(DEMO / "papers" / "papers-00000.jsonl")]
         works = [citerec.related_work(papers[start : start + 6], self.demo) for start in range(0, 250, 50)]
         kinds = {"tldr": tldrs, "citation": citerec.written_texts(citations), "related work": works}
@@ -262,7 +266,9 @@ class Yardstick:
                             rows.append((f"{name} {system} {metric}", one["context_id"], cluster, value))
         for writer in citerec.WRITERS:
             for number, scores in enumerate(self.kept(f"rouge/{writer}", lambda writer=writer: self.rouge(writer))):
-                rows += [(f"scitldr {writer} {name}", str(number), str(number), value) for name, value in scores.items()]
+                rows += [
+                    (f"scitldr {writer} {name}", str(number), str(number), value) for name, value in scores.items()
+                ]
         for name, (train, dev) in TAGGERS.items():
             scores = self.kept(f"taggers/{name}", lambda: self.tagger(name, train, dev))  # noqa: B023
             rows += [(f"tagger {name} {metric}", "", "", value) for metric, value in scores.items()]
@@ -310,7 +316,9 @@ class Yardstick:
         """Writes cost.json."""
         import yardstick_cost
 
-        parts = {name: self.kept(f"cost/{name}", lambda make=make: make(self)) for name, make in yardstick_cost.PARTS.items()}
+        parts = {
+            name: self.kept(f"cost/{name}", lambda make=make: make(self)) for name, make in yardstick_cost.PARTS.items()
+        }
         write(self.out / "cost.json", parts)
 
 

@@ -108,16 +108,15 @@ def train_tagger(train: Path, out: Path, dev: Path | None) -> dict[str, float]:
 def write_small_models(index: Path, texts: Sequence[str]) -> None:
     """Puts the small models of the tests into an index, with what is encoded by them."""
     sys.path.insert(0, str(ROOT))
+    from citerec import Index
+    from citerec.rerank.cross_encoder import CrossEncoder
+    from citerec.rerank.cross_encoder_text import TextOptions
+    from citerec.retrieve.citebart.citation import citation_of
     from tests.tiny_causal import write_tiny_opt
     from tests.tiny_hatten import write_tiny_hatten
     from tests.tiny_models import write_tiny_scibert
     from tests.tiny_ncn import write_tiny_ncn
     from tests.tiny_seq2seq import write_tiny_bart
-
-    from citerec import Index
-    from citerec.rerank.cross_encoder import CrossEncoder
-    from citerec.rerank.cross_encoder_text import TextOptions
-    from citerec.retrieve.citebart.citation import citation_of
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -149,7 +148,9 @@ def _ids(index: Path) -> list[str]:
 def run(index: Path, system: str, contexts: Path, out: Path, k: int = 100) -> Ended:
     """Writes a TREC run: the first k papers for each context, under the leak rules."""
     more = [part for setting in SETTINGS.get(system, ()) for part in ("--set", setting)]
-    return call("recommend", "--contexts", contexts, "--index", index, "--system", system, "-k", k, "--trec", out, *more)
+    return call(
+        "recommend", "--contexts", contexts, "--index", index, "--system", system, "-k", k, "--trec", out, *more
+    )
 
 
 def recommend(sentence: str, index: Path, system: str | None = None) -> Ended:

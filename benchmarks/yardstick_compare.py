@@ -158,7 +158,10 @@ def faults(old: Path, new: Path) -> Lines:
     shares, sizes = (np.array([one[name] for one in (before, after)]) for name in ("killed", "mutants"))
     difference = float(shares[1] - shares[0])
     margin = 1.645 * float(np.sqrt((shares * (1 - shares) / sizes).sum()))
-    yield f"difference {difference:+.3f}, one-sided 95 % interval to {difference + margin:+.3f}", difference + margin < 0
+    yield (
+        f"difference {difference:+.3f}, one-sided 95 % interval to {difference + margin:+.3f}",
+        difference + margin < 0,
+    )
 
 
 def read(path: Path) -> Any:

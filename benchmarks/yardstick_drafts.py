@@ -35,7 +35,7 @@ Species evolve under selection <REF>. As @vaswani say, attention is enough.
 
 
 class Draft(NamedTuple):
-    """A draft: its files by name, the first of which is the one that is opened, and the index that it is filled from."""
+    """A draft: its files by name, of which the first is opened, and its bibliography."""
 
     files: dict[str, bytes]
     bib: bytes = BIB

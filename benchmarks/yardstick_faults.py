@@ -1,8 +1,9 @@
 """The share of mutants that the suite kills: faults planted one at a time, by the operators of cosmic-ray.
 
-150 mutants are drawn with a fixed seed from the rooms that decide what users get: a place in the code first, then one of
-the changes that are possible there. Each runs the tests that executed its line, quickest first, for 60 seconds at most,
-two mutants at a time. A mutant is killed if a test fails; a time-out is not a kill, nor is a line that no test executes.
+150 mutants are drawn with a fixed seed from the rooms that decide what users get: a place in the code first, then one
+of the changes that are possible there. Each runs the tests that executed its line, quickest first, for 60 seconds at
+most, two mutants at a time. A mutant is killed if a test fails; neither a time-out is a kill, nor a line that no test
+executes.
 """
 
 import ast
@@ -57,7 +58,7 @@ def faults(out: Path, work: Path) -> None:
     (work / "plugin" / "covered_tests.py").write_text(PLUGIN, encoding="utf-8")
     trees = [tree(work, number) for number in range(AT_ONCE)]
     data = covered(trees[0], work)
-    tests, share = tests_by_line(data, trees[0], work)
+    tests, share = tests_by_line(data, work)
     mutants = drawn(trees[0])
     ended: dict[str, str] = {}
     journal = work / "mutants.jsonl"
@@ -116,8 +117,8 @@ def pytest(place: Path, work: Path, *arguments: object, covered: bool = False) -
         "CITEREC_CI": "1",
     }
     command = [sys.executable, *measured, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, arguments)]
-    log = tempfile.TemporaryFile()
-    return subprocess.Popen(command, cwd=place, env=environment, stdout=log, stderr=log, start_new_session=True)
+    with (work / f"{place.name}.log").open("wb") as log:
+        return subprocess.Popen(command, cwd=place, env=environment, stdout=log, stderr=log, start_new_session=True)
 
 
 def covered(place: Path, work: Path) -> Path:
@@ -140,7 +141,7 @@ def covered(place: Path, work: Path) -> Path:
     return data
 
 
-def tests_by_line(data: Path, place: Path, work: Path) -> tuple[dict[tuple[str, int], list[str]], float]:
+def tests_by_line(data: Path, work: Path) -> tuple[dict[tuple[str, int], list[str]], float]:
     """The tests that executed each line, quickest first, as `file::function`; and the share of lines executed."""
     import coverage
 

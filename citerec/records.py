@@ -100,9 +100,9 @@ class Deletion:
 Record = Paper | Abstract | Tldr | Citation | Deletion
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """A sentence with one citation taken out of it (docs/formats.md).
+    """A sentence with one citation taken out of it (docs/formats.md); made with the names of its attributes.
 
     Attributes:
         text: The sentence, with `<REF>` in place of the citation.
@@ -110,8 +110,8 @@ class Context:
         after: The sentences after it, if known.
         context_id: Identifier, unique in its file.
         citing_id: The citing paper, if it is in the corpus; it is never recommended to itself.
-        citing_key: Name of the citing paper if it is not in the corpus.
-        citing_title: Title of the citing paper if it is not in the corpus, such as that of a draft.
+        citing_key: Name of the citing paper if its id is not known; a DOI, arXiv id or Anthology id finds it as well.
+        citing_title: Title of the citing paper if its id is not known, such as that of a draft; it finds it too.
         cited_before: The papers that the same text cited before this place, in order of mention; one that it cited
             several times may stand there several times. None if unknown.
         citing_year: Year of the citing paper; newer papers cannot have been cited.
@@ -165,7 +165,7 @@ class Filters:
         venues: Published in a venue whose name contains one of these as consecutive words.
         min_citations: Cited at least this often; a paper of unknown count does not pass.
         exclude: None of these papers.
-        citing_id: The citing paper: neither the paper nor its citing sentences are searched.
+        citing_ids: What the citing paper is called: neither papers nor citing sentences of these ids are searched.
         as_of_year: No paper known to be newer than this, and no citing sentence that is newer or of unknown year.
     """
 
@@ -175,7 +175,7 @@ class Filters:
     venues: tuple[str, ...] = ()
     min_citations: int | None = None
     exclude: tuple[str, ...] = ()
-    citing_id: str | None = None
+    citing_ids: tuple[str, ...] = ()
     as_of_year: int | None = None
 
 

@@ -30,7 +30,8 @@ class LeakRules:
     """Which rules apply.
 
     Attributes:
-        exclude_citing: The citing paper is no answer to its own context, and its citing sentences are not searched.
+        exclude_citing: The citing paper is no answer to its own context, and its citing sentences are not searched. It
+            is known by its id, DOI or title (`citerec.contexts.topic.topics_of`).
         as_of_year: No paper known to be newer than the citing paper is an answer, and no citing sentence newer than it,
             or of unknown year, is searched. If the year of the citing paper is unknown, nothing counts as newer.
     """
@@ -40,25 +41,25 @@ class LeakRules:
 
     def restrict(self, topic: Topic, filters: Filters = NO_FILTERS) -> Filters:
         """Filters that also leave out what the answer to a topic must not use."""
-        hidden = topic.citing_name if self.exclude_citing else None
+        hidden = topic.citing_names if self.exclude_citing else ()
         years = [filters.as_of_year, topic.citing_year if self.as_of_year else None]
         return replace(
             filters,
-            citing_id=hidden or filters.citing_id,
+            citing_ids=hidden or filters.citing_ids,
             as_of_year=min((year for year in years if year is not None), default=None),
         )
 
     def permits(self, topic: Topic, paper_id: str, year: int | None) -> bool:
         """Whether a paper of a year may be an answer to a topic."""
         allowed = self.restrict(topic)
-        return paper_id != allowed.citing_id and (
+        return paper_id not in allowed.citing_ids and (
             year is None or allowed.as_of_year is None or year <= allowed.as_of_year
         )
 
     def permits_sentence(self, topic: Topic, citing_id: str, year: int | None) -> bool:
         """Whether the citing sentences of a paper of a year may be searched for a topic."""
         allowed = self.restrict(topic)
-        return citing_id != allowed.citing_id and (
+        return citing_id not in allowed.citing_ids and (
             allowed.as_of_year is None or (year is not None and year <= allowed.as_of_year)
         )
 
@@ -83,7 +84,10 @@ class LeakRules:
 
         limits = [self.restrict(topic) for topic in topics]
         numbers = {paper_id: number for number, paper_id in enumerate(paper_ids)}
-        hidden = np.array([numbers.get(limit.citing_id or "", -1) for limit in limits], np.int32)
-        citing = papers == hidden[rows]
+        most = max((len(limit.citing_ids) for limit in limits), default=0)
+        hidden = np.full((len(limits), most), -1, np.int32)
+        for row, limit in enumerate(limits):
+            hidden[row, : len(limit.citing_ids)] = [numbers.get(citing_id, -1) for citing_id in limit.citing_ids]
+        citing = (hidden[rows] == papers[:, None]).any(axis=1)
         latest = np.array([_NO_LIMIT if limit.as_of_year is None else limit.as_of_year for limit in limits], np.int32)
         return Breaches(citing, ~citing & (years[papers] > latest[rows]))

@@ -1,11 +1,14 @@
 """Topics of contexts, and the cleaning of texts, which citing sentences share."""
 
 import html
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from citerec.corpus.references import asked
 from citerec.corpus.store import PaperStore
+from citerec.corpus.titles import MOST_YEARS, is_title, look_up_names
 from citerec.records import MARKER, OTHER_MARKER, Context, Paper, citing_name
 
 # Every pattern is linear: no part can match what the next one matches, and repeats are bounded.
@@ -20,6 +23,7 @@ _NAME = r"(?:[A-Z][^\s(),;]{0,40}|and|&|et|al\.?|de|la|van|von|der|den)"
 _AUTHOR_YEAR = re.compile(
     rf"\((?:(?:see|e\.g\.|cf\.|i\.e\.),?\s)?(?:{_NAME}(?:,\s?|\s)){{1,12}}(?:1[89]|20)\d\d[^()]{{0,300}}\)"
 )
+_BEFORE_DOI = re.compile(r"^\w+:\s*(?=10\.\d)")  # keys such as "acm:10.1145/1"
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S{1,300}")
 
 
@@ -31,8 +35,9 @@ class Topic:
         text: The words of the sentence.
         neighbours: The words of the sentences around it; they weigh less.
         citing_title: The words of the citing paper's title, if it is known.
-        citing_id: The citing paper, if the context says that it is in the index.
-        citing_name: Name of the citing paper and its citing sentences in an index (`citing_name`).
+        citing_id: The citing paper, if the context says its id, or the index has it by its key or title.
+        citing_names: What the citing paper and its citing sentences may be called in an index: `citing_name`, and the
+            id of its record.
         citing_year: The year of the citing paper: the context's, or else the index's; None if unknown.
         citing: The record of the citing paper, if the index has it.
         cited_before: Ids of the papers that the same text cited before this place, in order of mention, with repeats
@@ -44,12 +49,12 @@ class Topic:
     neighbours: str = ""
     citing_title: str = ""
     citing_id: str | None = None
-    citing_name: str | None = None
+    citing_names: tuple[str, ...] = ()
     citing_year: int | None = None
     citing: Paper | None = None
     cited_before: tuple[str, ...] | None = None
     cited: tuple[Paper, ...] = ()
-    context: Context = field(default_factory=lambda: Context(""), repr=False)
+    context: Context = field(default_factory=lambda: Context(text=""), repr=False)
 
     @property
     def passage(self) -> str:
@@ -80,12 +85,13 @@ def topic_of(
     around = f"{context.before} {context.after}" if neighbours else ""
     title = (citing.title if citing else context.citing_title) or ""
     year = context.citing_year
+    names = (citing_name(context.citing_id, context.citing_key), citing.paper_id if citing else None)
     return Topic(
         text=clean(context.text),
         neighbours=clean(around),
         citing_title=clean(title),
-        citing_id=context.citing_id,
-        citing_name=citing_name(context.citing_id, context.citing_key),
+        citing_id=citing.paper_id if citing else context.citing_id,
+        citing_names=tuple(dict.fromkeys(name for name in names if name)),
         citing_year=citing.year if year is None and citing else year,
         citing=citing,
         cited_before=context.cited_before,
@@ -95,19 +101,57 @@ def topic_of(
 
 
 def topics_of(contexts: Sequence[Context], store: PaperStore, *, neighbours: bool = True) -> list[Topic]:
-    """The topics of contexts, with the records of their citing papers from a store."""
-    names = [citing_name(context.citing_id, context.citing_key) or "" for context in contexts]
-    citing = store.papers({name for name in names if name})
+    """The topics of contexts, with the records of their citing papers from a store.
+
+    A citing paper is found by its id; else by the DOI, arXiv id or Anthology id that its key is; else by its title, if
+    the years, where both are known, are at most two apart. Of several papers of one title the one of the nearest year
+    counts.
+    """
+    citing = _citing_papers(contexts, store)
     before = store.papers({paper_id for context in contexts for paper_id in context.cited_before or ()}, texts=False)
     return [
         topic_of(
             context,
-            citing.get(name),
+            paper,
             [before[paper_id] for paper_id in dict.fromkeys(context.cited_before or ()) if paper_id in before],
             neighbours=neighbours,
         )
-        for context, name in zip(contexts, names, strict=True)
+        for context, paper in zip(contexts, citing, strict=True)
     ]
+
+
+def _citing_papers(contexts: Sequence[Context], store: PaperStore) -> list[Paper | None]:
+    """The records of the citing papers of contexts, None where a store has none."""
+    ids = [citing_name(context.citing_id, context.citing_key) or "" for context in contexts]
+    by_id = store.papers({paper_id for paper_id in ids if paper_id})
+    names = [() if paper_id in by_id else _names(context) for context, paper_id in zip(contexts, ids, strict=True)]
+    named = store.named(set(itertools.chain.from_iterable(names))) if any(names) else {}
+    found = [
+        by_id.get(paper_id) or _first(context.citing_year, {name: named.get(name, []) for name in of_context})
+        for context, paper_id, of_context in zip(contexts, ids, names, strict=True)
+    ]
+    # What was found by name is without texts.
+    whole = by_id | store.papers({paper.paper_id for paper in found if paper and paper.paper_id not in by_id})
+    return [whole[paper.paper_id] if paper else None for paper in found]
+
+
+def _names(context: Context) -> tuple[str, ...]:
+    """What a citing paper whose id is not known is looked up by, the surest first."""
+    key = _BEFORE_DOI.sub("", context.citing_key or "")
+    return (*(sorted(asked(key)) if key else ()), *look_up_names(context.citing_title or "", {}))
+
+
+def _first(year: int | None, named: Mapping[str, Sequence[Paper]]) -> Paper | None:
+    """The paper of the first name that has one, the one of the nearest year; a title must have nearly the same year."""
+
+    def apart(paper: Paper) -> int:
+        return MOST_YEARS if year is None or paper.year is None else abs(paper.year - year)
+
+    for name, papers in named.items():
+        near = [paper for paper in papers if apart(paper) <= MOST_YEARS] if is_title(name) else papers
+        if near:
+            return min(near, key=apart)
+    return None
 
 
 def clean(text: str) -> str:

@@ -9,7 +9,7 @@ _WORD = re.compile(r"\w+")
 
 def passes(paper: Paper, filters: Filters) -> bool:
     """Whether a paper passes all filters; what each means says `Filters`."""
-    if paper.paper_id in (*filters.exclude, filters.citing_id):
+    if paper.paper_id in (*filters.exclude, *filters.citing_ids):
         return False
     if filters.as_of_year is not None and paper.year is not None and paper.year > filters.as_of_year:
         return False

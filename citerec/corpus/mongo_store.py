@@ -9,7 +9,6 @@ from typing import Any
 import orjson
 
 from citerec.corpus.mongo_database import Fields, MongoDatabase, parts, to_bson
-from citerec.corpus.references import by_scheme
 from citerec.corpus.rows import (
     COLUMNS,
     JSON_COLUMNS,
@@ -31,9 +30,9 @@ from citerec.corpus.store import (
     SearchableCitance,
     SearchableText,
 )
+from citerec.corpus.titles import by_name, look_up_names, name_digest
 from citerec.records import Paper
 
-_MOST_IN_A_PATTERN = 200  # identifiers: MongoDB refuses a longer regular expression
 _FILTERABLE = ("year", "venue", "fields_of_study", "citation_count")
 
 Encoded = dict[str, list[tuple[str, int, bytes]]]
@@ -167,14 +166,12 @@ class MongoStore:
         found.sort(key=lambda fields: -(fields["citation_count"] or 0))
         return [fields["_id"] for fields in found[:most]]
 
-    def identified(self, keys: Iterable[str]) -> list[str]:
+    def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
+        wanted = list(names)
         found: set[str] = set()
-        for name, values in by_scheme(keys).items():
-            for some in parts(values, _MOST_IN_A_PATTERN):
-                either = {"$regex": f"^({'|'.join(map(re.escape, some))})$", "$options": "i"}
-                held = {"external_ids": {"$elemMatch": {"scheme": name, "id": either}}}
-                found.update(fields["_id"] for fields in self.database.sorted("papers", held, "_id"))
-        return sorted(found)
+        for part in parts(map(name_digest, wanted)):
+            found.update(fields["_id"] for fields in self.database.sorted("papers", {"names": {"$in": part}}, "_id"))
+        return by_name(wanted, self.papers(found, texts=False))
 
     def counts(self) -> Counts:
         with_abstract, unmatched_abstracts = self._matched("abstracts")
@@ -231,6 +228,7 @@ class MongoStore:
         return [f"{table}: {fault}" for table in RECORDS for fault in self.database.faults(table)]
 
     def finish(self) -> None:
+        self.database.index("papers", "names")
         self.close()  # MongoDB has acknowledged every write
 
     def interrupt(self) -> None:
@@ -259,6 +257,7 @@ def _fields(table: str, row: Row) -> Fields:
     for name in JSON_COLUMNS & fields.keys():
         fields[name] = orjson.loads(fields[name])
     if table == "papers":
+        fields["names"] = sorted(map(name_digest, look_up_names(fields["title"], fields["external_ids"])))
         # A list of pairs: names of schemes come from files, and not every name may be that of a field.
         fields["external_ids"] = [{"scheme": scheme, "id": value} for scheme, value in fields["external_ids"].items()]
         fields["origins"] = [{"field": name, "source": value} for name, value in fields["origins"].items()]

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-from collections.abc import Iterable
 from dataclasses import replace
 
 from citerec.corpus.citation_keys import citation_key
@@ -14,8 +13,8 @@ from citerec.records import Paper
 ARXIV_DOI = "10.48550/arxiv."
 """How the DOIs begin that arXiv gives to preprints, in small letters."""
 
-_SCHEMES = {"doi": "DOI", "arxiv": "ArXiv", "acl": "ACL"}
-"""The identifiers that are the same in every source, and how records name them."""
+_SCHEMES = ("doi", "arxiv", "acl")
+"""The identifiers that are the same in every source."""
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
 _DOI_PREFIX = re.compile(r"(?:https?://)?(?:dx\.)?doi\.org/|doi:\s*", re.IGNORECASE)
@@ -109,17 +108,6 @@ def conflicting(keys: frozenset[str], others: frozenset[str]) -> bool:
     """Whether both have an identifier of one scheme, and not the same: two articles of one title, not two editions."""
     schemes = {key.partition(":")[0] for key in keys} & {key.partition(":")[0] for key in others}
     return any(not {key for key in keys if key.startswith(f"{scheme}:")} & others for scheme in schemes)
-
-
-def by_scheme(keys: Iterable[str]) -> dict[str, list[str]]:
-    """How records may have identifiers of `keys_of`, in small letters, by their names for schemes."""
-    values: dict[str, list[str]] = {name: [] for name in _SCHEMES.values()}
-    for key in keys:
-        scheme, _, value = key.partition(":")
-        values[_SCHEMES[scheme]].append(value)
-        if scheme == "arxiv":
-            values["DOI"].append(ARXIV_DOI + value)
-    return values
 
 
 def identified(paper: Paper, given: str) -> Paper:

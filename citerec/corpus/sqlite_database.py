@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +84,10 @@ class SqliteDatabase:
         """Lets a name stand for what a query finds, in place of a table of that name, for this connection only."""
         self._connection.execute(f"CREATE TEMP VIEW IF NOT EXISTS {name} AS {query}")
 
+    def function(self, name: str, compute: Callable[..., Any]) -> None:
+        """Lets queries call a function of this process, for this connection only."""
+        self._connection.create_function(name, -1, compute, deterministic=True)
+
     def all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
         """The rows that a query finds."""
         with self._lock, self.reading():
@@ -136,7 +140,7 @@ def _finished(path: Path) -> str:
     return f"{path.resolve().as_uri()}?mode=ro&immutable=1"
 
 
-def id_parts(ids: Iterable[str]) -> Iterator[tuple[list[str], str]]:
+def id_parts(ids: Iterable[Any]) -> Iterator[tuple[list[Any], str]]:
     """Ids in parts that one query can take, with a question mark for each."""
     remaining = iter(ids)
     while part := list(itertools.islice(remaining, _IDS_PER_QUERY)):

@@ -12,7 +12,6 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus.references import by_scheme
 from citerec.corpus.rows import (
     COLUMNS,
     KEYS,
@@ -36,6 +35,7 @@ from citerec.corpus.store import (
     SearchableText,
     sum_of,
 )
+from citerec.corpus.titles import by_name, look_up_names, name_digest
 from citerec.errors import IndexUnusableError
 from citerec.records import Citation, Paper
 
@@ -53,6 +53,8 @@ CREATE TABLE IF NOT EXISTS main.citations (
   cited_id TEXT NOT NULL, citing_id TEXT NOT NULL, citation_id TEXT NOT NULL, contexts TEXT NOT NULL,
   intents TEXT NOT NULL, influential INTEGER NOT NULL, citing_year INTEGER, place INTEGER NOT NULL,
   PRIMARY KEY (cited_id, citing_id, citation_id)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS main.names (
+  name INTEGER NOT NULL, paper_id TEXT NOT NULL, PRIMARY KEY (name, paper_id)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS main.deletions (
   of_table TEXT NOT NULL, of_key TEXT NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (of_table, of_key)) WITHOUT ROWID;
 """
@@ -61,13 +63,11 @@ _INDEXES = """
 CREATE INDEX IF NOT EXISTS main.citations_by_citing ON citations (citing_id);
 CREATE INDEX IF NOT EXISTS main.citations_by_id ON citations (citation_id);
 """
-# By these, papers are looked up: an expression that differs from that of the index reads all of them.
-_IDENTIFIER = "LOWER(JSON_EXTRACT(external_ids, '$.{}'))"
-_INDEXES += "".join(
-    f"CREATE INDEX IF NOT EXISTS main.papers_by_{name.lower()} ON papers ({_IDENTIFIER.format(name)}) "
-    f"WHERE {_IDENTIFIER.format(name)} IS NOT NULL;\n"
-    for name in by_scheme(())
-)
+# Names of papers that changed since stay: what is found is compared with its record.
+_NAMES = """
+INSERT OR IGNORE INTO main.names
+SELECT n.value, p.paper_id FROM main.papers p, json_each(names(p.title, p.external_ids)) n ORDER BY 1, 2;
+"""
 # Joins are subqueries: where a name stands for a base and its changes, SQLite would read all of it for a join.
 _ABSTRACT = "(SELECT text FROM abstracts a WHERE a.paper_id = p.paper_id)"
 _TLDR = "(SELECT text FROM tldrs t WHERE t.paper_id = p.paper_id)"
@@ -99,6 +99,7 @@ class SqliteStore:
                 self.database.define(_INDEXES + "".join(_changed_table(table) for table in RECORDS))
                 for table in RECORDS:
                     self.database.view(table, _with_changes(table))
+                self.database.view("names", "SELECT * FROM base.names UNION ALL SELECT * FROM main.names")
             self.database.all("SELECT paper_id FROM papers LIMIT 1")  # opening does not notice a file that is no store
         except (sqlite3.Error, IndexUnusableError):
             self.database.close()
@@ -259,13 +260,15 @@ class SqliteStore:
         )
         return [paper_id for (paper_id,) in rows]
 
-    def identified(self, keys: Iterable[str]) -> list[str]:
-        found: set[str] = set()
-        for name, values in by_scheme(keys).items():
-            for ids, marks in id_parts(values):
-                query = f"SELECT paper_id FROM papers WHERE {_IDENTIFIER.format(name)} IN ({marks})"
-                found.update(paper_id for (paper_id,) in self.database.all(query, ids))
-        return sorted(found)
+    def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
+        digests = {name_digest(name): name for name in names}
+        ids: set[str] = set()
+        for part, marks in id_parts(digests):
+            ids.update(
+                paper_id
+                for (paper_id,) in self.database.all(f"SELECT paper_id FROM names WHERE name IN ({marks})", part)
+            )
+        return by_name(digests.values(), self.papers(ids, texts=False))
 
     def counts(self, only: Sequence[str] | None = None) -> Counts:
         """As for `PaperStore`; with `only`, of the records about some papers, whose ids are given."""
@@ -342,6 +345,8 @@ class SqliteStore:
 
     def finish(self) -> None:
         self.database.define(_INDEXES)
+        self.database.function("names", _names)
+        self.database.define(_NAMES)
         self.database.finish()
 
     def merged(self, path: Path) -> None:
@@ -357,6 +362,11 @@ class SqliteStore:
         finally:
             with contextlib.suppress(sqlite3.Error):
                 merged.close()
+
+
+def _names(title: str, external_ids: str) -> str:
+    """The names of a paper, as digests in a JSON list."""
+    return json_text(sorted(map(name_digest, look_up_names(title, orjson.loads(external_ids)))))
 
 
 def _upsert(table: str) -> str:

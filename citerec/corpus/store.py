@@ -155,8 +155,11 @@ class PaperStore(Protocol):
         Case is ignored, at least that of ASCII. The most cited come first, `most` at most. It reads all papers.
         """
 
-    def identified(self, keys: Iterable[str]) -> list[str]:
-        """Ids of the papers with one of some DOIs, arXiv ids and Anthology ids, as `keys_of` has them, in order."""
+    def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
+        """Records, without texts, by each of their names that is asked for (`look_up_names`); in order of id.
+
+        Only a finished store knows the names. It looks them up and does not read all papers.
+        """
 
     def counts(self) -> Counts:
         """The counts of the store."""

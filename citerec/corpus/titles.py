@@ -1,10 +1,12 @@
 """Titles and authors of two records compared (Docekal et al., OARelatedWork, 2.1.1)."""
 
+import hashlib
 import re
 import unicodedata
+from collections.abc import Iterable, Mapping
 from itertools import product, starmap
 
-from citerec.corpus.references import doi_in
+from citerec.corpus.references import doi_in, names_of
 from citerec.records import Paper
 
 LEAST_ALIKE = 0.75
@@ -15,6 +17,7 @@ MOST_YEARS = 2
 _TO_ASCII = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ı": "i"})
 _REPEATED = re.compile(r"(.)\1+")
 _WORD = re.compile(r"[^\W_]+")
+_TITLE = "title:"
 
 
 def normalised(text: str) -> frozenset[str]:
@@ -73,6 +76,32 @@ def alike(entry: Paper, paper: Paper) -> float:
 def plain_doi(paper: Paper) -> str:
     """The DOI of a record in small letters, without `https://doi.org/`; empty if it has none."""
     return doi_in(paper.external_ids.get("DOI", "")).casefold()
+
+
+def look_up_names(title: str, external_ids: Mapping[str, str]) -> set[str]:
+    """What a paper is looked up by where its id is not known: DOI, arXiv id, Anthology id, and title."""
+    names = names_of(Paper("", external_ids=external_ids)) - {""}
+    return names | {f"{_TITLE}{plain}"} if (plain := plain_title(title).replace(" ", "")) else names
+
+
+def is_title(name: str) -> bool:
+    """Whether a name of `look_up_names` is a title."""
+    return name.startswith(_TITLE)
+
+
+def name_digest(name: str) -> int:
+    """The digest of such a name, as stores keep it: 64 bits, with a sign. What it finds must be compared."""
+    return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
+
+
+def by_name(names: Iterable[str], papers: Mapping[str, Paper]) -> dict[str, list[Paper]]:
+    """The papers that have each of some names, in order of id; names that none has are left out."""
+    wanted = set(names)
+    having: dict[str, list[Paper]] = {}
+    for _, paper in sorted(papers.items()):
+        for name in look_up_names(paper.title, paper.external_ids) & wanted:
+            having.setdefault(name, []).append(paper)
+    return having
 
 
 def plain_title(title: str) -> str:

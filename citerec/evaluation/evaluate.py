@@ -3,7 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +95,7 @@ def evaluate(
             or {context id: {paper id: relevance}}.
         index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
             the only one.
-        families: Only these families, and contexts that have a class in one of them.
+        families: Only these families; the overall figures are over all contexts, whether they have a class or not.
         parallelism: An executor, or a number of processes, if several systems named by recipes are to be measured at
             once. They have less time each then: the report says so beside their cost.
         on_progress: Called as the work goes on; by default a bar on standard error, where that is a terminal or a
@@ -119,7 +119,10 @@ def evaluate(
             raise InputError(f"{name} is {getattr(chosen, name)}", f"Give a number from {least}.")
     given = {} if systems is None else named(systems)
     if not isinstance(contexts, str | Path | DiagnosticSet):
-        contexts = contexts_of_qrels(contexts) or list(contexts)
+        qrels = contexts_of_qrels(contexts)
+        if qrels is not None:
+            _check_needs_no_text(given)
+        contexts = list(contexts) if qrels is None else qrels
     source = read_source(contexts, families)
     if source.labelled and (not chosen.conditions or chosen.spacy_model):
         raise InputError(
@@ -147,12 +150,11 @@ def evaluate(
             conditions=chosen.conditions,
             on_progress=lambda done: on_progress("labelling", done, len(source.contexts)),
         )
-        chosen_families = list(material.families) if source.families else ()
-        topics = select_topics(material.contexts, store, chosen_families)
+        topics = select_topics(material.contexts, store)
         overlap = find_overlap(topics.contexts, {name: learnt_by(system, path) for name, system in given.items()})
         if not chosen.include_training_contexts:
             seen = _to_leave_out(topics, overlap, source)
-            topics = select_topics(material.contexts, store, chosen_families, seen)
+            topics = select_topics(material.contexts, store, seen)
         years = store.years({paper_id for context in topics.contexts for paper_id in context.cited_ids})
         if all(years.keys().isdisjoint(context.cited_ids) for context in topics.contexts):
             raise InputError(
@@ -250,10 +252,17 @@ class _Evaluation:
             self._remarks[name] += (left_out,)
         return reliabilities(answered.stated, ranking.gold, self._counted & ~fitted, self.k)
 
+    def _without(self, family: str) -> int:
+        """How many of the contexts that counted have no class of a family."""
+        rows = zip(self.topics.contexts, self._counted, strict=True)
+        return sum(bool(counted) and not context.labels.get(family) for context, counted in rows)
+
     def results(self, path: Path, manifest: Manifest, index_bytes: int) -> Results:
         """The scores of all systems, and their comparisons."""
         contexts, rules, seed = self.topics.contexts, self.rules, self.options.seed
-        families = self.material.families
+        families = {
+            name: replace(one, without_class=self._without(name)) for name, one in self.material.families.items()
+        }
         metrics = [metric.name for metric in self.metrics]
         left_out = not self.options.include_training_contexts
         notes = [*self.material.notes, *self.overlap.notes(left_out=left_out)]
@@ -268,8 +277,9 @@ class _Evaluation:
             "counted": int(self._counted.sum()),
             "alike": True,
             "citing_papers": len(np.unique(self.topics.clusters[self._counted])),
-            "citing_papers_known": any(context.citing_id or context.citing_key for context in contexts),
+            "citing_papers_known": any(one.citing_id or one.context.citing_key for one in self.topics.topics),
             "training_overlap": self.overlap.facts(left_out=left_out),
+            "without_citing_paper": sum(topic.citing_id is None for topic in self.topics.topics),
             "without_citing_year": sum(topic.citing_year is None for topic in self.topics.topics),
         }
         counts = {"papers": manifest.counts.papers, "bytes": index_bytes}
@@ -318,6 +328,14 @@ def _options(given: Mapping[str, Any]) -> Options:
         hint = f"Did you mean {near[0]}?" if near else f"Options are: {', '.join(known)}."
         raise InputError(f"there is no option {unknown[0]!r}", hint)
     return Options(**given)
+
+
+def _check_needs_no_text(systems: Mapping[str, System]) -> None:
+    """Refuses systems that search, the default system too, for contexts without text."""
+    searching = [name for name, system in systems.items() if isinstance(system, str | Recommender)]
+    if searching or not systems:
+        name = searching[0] if searching else "the default system"
+        raise InputError(f"qrels have no text, so {name} cannot search", "Give contexts, or give runs.")
 
 
 def _to_leave_out(topics: Topics, overlap: Overlap, source: Source) -> frozenset[str]:

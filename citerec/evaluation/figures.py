@@ -188,11 +188,16 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class FamilyInfo:
-    """A family: its title, what it holds constant, and its classes in order."""
+    """A family: its title, what it holds constant, its classes in order.
+
+    `without_class` says how many of the measured contexts have none of them: figures over all contexts count them, and
+    the rows of the family do not. It is None if the results of different contexts were merged.
+    """
 
     title: str
     conditions: Sequence[str]
     classes: Sequence[str]
+    without_class: int | None = 0
 
 
 def members_of(labels: Sequence[Mapping[str, str]], groups: Sequence[Group]) -> Flags:

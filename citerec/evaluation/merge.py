@@ -47,7 +47,11 @@ def merge(parts: Mapping[str, Merged]) -> Merged:
     }
     # The same contexts can be in other classes, by other bounds or without conditions.
     otherwise = [name for name in shared if alike and not all(_same_labels(first, other, name) for other in others)]
-    families = {name: family for name, family in shared.items() if name not in otherwise}
+    families = {
+        name: family if alike else replace(family, without_class=None)
+        for name, family in shared.items()
+        if name not in otherwise
+    }
     kept = {
         name: _restricted(parts[part].systems[there], list(families), [column.name for column in columns], k)
         for name, (part, there) in systems.items()

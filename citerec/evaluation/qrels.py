@@ -13,7 +13,7 @@ _COLUMNS = ("context_id", "paper_id")
 def contexts_of_qrels(value: Any) -> list[Context] | None:
     """Turns qrels of any kind into contexts without text; None for anything else.
 
-    Built-in systems cannot answer such contexts: they are for runs.
+    Built-in systems cannot answer such contexts, and `evaluate` refuses them: they are for runs.
 
     Args:
         value: `ranx.Qrels`, a DataFrame with the columns `context_id` and `paper_id` (and `relevance`, if some rows
@@ -42,5 +42,5 @@ def contexts_of_qrels(value: Any) -> list[Context] | None:
         cited = tuple(str(paper_id) for paper_id, grade in grades.items() if grade > 0)
         if not cited:
             raise InputError(f"the context {context_id!r} has no relevant paper", "Leave it out of the qrels.")
-        contexts.append(Context(MARKER, context_id=str(context_id), cited_ids=cited))
+        contexts.append(Context(text=MARKER, context_id=str(context_id), cited_ids=cited))
     return contexts

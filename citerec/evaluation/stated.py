@@ -30,6 +30,7 @@ class _Set(_Part):
     outside: NonNegativeInt
     alike: bool
     citing_papers_known: bool
+    without_citing_paper: NonNegativeInt
     without_citing_year: NonNegativeInt
     training_overlap: _Overlap = _Overlap(contexts=0, left_out=False)  # not in older results
 

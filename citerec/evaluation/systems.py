@@ -27,7 +27,8 @@ from citerec.systems import Recipe, learnt_by_system
 
 Answer = Sequence[tuple[str, float] | Candidate]
 Function = Callable[[Context, int], Answer]
-"""Gives the k best papers for a context: pairs of paper id and score, or candidates."""
+"""Gives the k best papers for a context, which tells nothing of the answer (`asked`): pairs of paper id and score, or
+candidates."""
 
 Scores = Mapping[str, Mapping[str, float]]
 """A run in memory: scores by context id and paper id, such as a `citerec.Run`."""
@@ -181,7 +182,7 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
         for context in _watched(iter(topics.contexts), name, len(topics), conditions):
             begun = time.perf_counter()
             try:
-                found = system(context, conditions.k)
+                found = system(asked(context), conditions.k)
             except Exception as error:
                 raise SystemFailedError(
                     f"the system {name} failed on the context {context.context_id}: {type(error).__name__}: {error}",
@@ -191,6 +192,11 @@ def _of_function(name: str, system: Function, topics: Topics, conditions: Condit
             answers.append(_pairs(name, found))
     run = collect_run(answers, conditions.years_of, name)
     return Answered(run, "function", None, meter.cost(len(topics)))
+
+
+def asked(context: Context) -> Context:
+    """A context without what tells which paper is cited: ids, classes of the cited paper, the marker as written."""
+    return replace(context, cited_ids=(), labels={}, marker=None)
 
 
 def _of_mapping(name: str, scores: Scores, topics: Topics, years_of: YearsOf) -> PooledRun:

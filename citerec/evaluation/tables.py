@@ -24,7 +24,8 @@ Intervals = Literal["short", "long"] | None
 class Block:
     """The content of one table and one chart: the classes of a family, or the values of a metric.
 
-    `about` is what the family holds constant, or the settings of the metric; groups are rows.
+    `about` is what the family holds constant and how many contexts have no class, or the settings of the metric; groups
+    are rows.
     """
 
     name: str
@@ -44,8 +45,12 @@ def blocks(results: Figures) -> list[Block]:
         ]
     found = []
     for name, info in results.families.items():
-        about = f"held constant: {'; '.join(info.conditions)}" if info.conditions else ""
-        found.append(Block(name, info.title, about, [(name, label) for label in info.classes], results.columns))
+        about = [f"held constant: {'; '.join(info.conditions)}"] if info.conditions else []
+        if n := info.without_class:
+            about.append(f"{counted(n, 'context')} {'has' if n == 1 else 'have'} no class")
+        found.append(
+            Block(name, info.title, "; ".join(about), [(name, label) for label in info.classes], results.columns)
+        )
     return found
 
 
@@ -337,7 +342,7 @@ def rules_text(results: Figures) -> Iterator[tuple[str, str]]:
     """What was left out of ranked lists, and how much: lines with their styles."""
     rules, of_set = results.rules, results.set
     lines = [
-        "citing paper left out" if rules["exclude_citing"] else "citing paper NOT left out",
+        _about_citing(rules["exclude_citing"], of_set),
         _about_years(rules["as_of_year"], of_set),
         f"first {results.k} hits count",
     ]
@@ -358,6 +363,12 @@ def rules_text(results: Figures) -> Iterator[tuple[str, str]]:
                 f"{system.removed['newer']:,} with newer papers were removed before scoring.",
                 "warning",
             )
+
+
+def _about_citing(exclude_citing: bool, of_set: Mapping[str, Any]) -> str:
+    of = of_set["contexts"]
+    known = f"known for {of - of_set['without_citing_paper']:,} of {counted(of, 'context')}"
+    return f"citing paper {'' if exclude_citing else 'NOT '}left out; citing paper {known}"
 
 
 def _about_years(as_of_year: bool, of_set: Mapping[str, Any]) -> str:

@@ -1,7 +1,7 @@
 """The topics that every system answers, with the numbers of their citing papers."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +32,8 @@ class Topics:
     def __post_init__(self) -> None:
         numbers: dict[tuple[str, str], int] = {}
         clusters = []
-        for one in self.contexts:
+        for topic in self.topics:
+            one = replace(topic.context, citing_id=topic.citing_id)
             kind = next((kind for kind in ("citing_id", "citing_key") if getattr(one, kind)), "context_id")
             clusters.append(numbers.setdefault((kind, getattr(one, kind)), len(numbers)))
         object.__setattr__(self, "clusters", np.array(clusters, np.int32))
@@ -46,27 +47,15 @@ class Topics:
         return len(self.topics)
 
 
-def select_topics(
-    contexts: Sequence[Context],
-    store: PaperStore,
-    families: Sequence[str] = (),
-    left_out: Collection[str] = frozenset(),
-) -> Topics:
-    """The topics of contexts with a class in one of the families, or of all contexts, except those left out by id.
+def select_topics(contexts: Sequence[Context], store: PaperStore, left_out: Collection[str] = frozenset()) -> Topics:
+    """The topics of contexts, except those left out by id.
 
     Raises:
         InputError: No context is left.
     """
-    chosen = [
-        context
-        for context in contexts
-        if context.context_id not in left_out and (not families or not context.labels.keys().isdisjoint(families))
-    ]
+    chosen = [context for context in contexts if context.context_id not in left_out]
     if not chosen:
-        raise InputError(
-            f"no context has a class of {', '.join(families)}" if families else "there is no context",
-            "Choose another family, or other contexts: citerec diagnostics show NAME says what a set has.",
-        )
+        raise InputError("there is no context", "Give at least one, or the name of a diagnostic set.")
     numbers = dict.fromkeys((context.context_id for context in contexts), -1)
     numbers.update((context.context_id, number) for number, context in enumerate(chosen))
     return Topics(tuple(topics_of(chosen, store)), numbers)

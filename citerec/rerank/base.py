@@ -29,13 +29,14 @@ from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
 
 MANIFEST = "manifest.json"
 
 
 class Reranker(ABC):
-    """Reranks candidates. Safe to call from several threads; ties are ordered by paper id.
+    """Reranks candidates. Safe to call from several threads; equal scores keep the order of the candidates.
 
     Attributes:
         name: Its name in recipes, settings and errors.
@@ -149,9 +150,11 @@ def reranked(
     read: "npt.ArrayLike | None" = None,
     reasons: Sequence[tuple[Reason, ...]] = (),
 ) -> Candidates:
-    """The first candidates by new scores, ties by paper id; the rest follow in their order.
+    """The first candidates by new scores; equal scores keep their order, and the rest follow in theirs.
 
-    The old scores of the rest are on another scale, so they get new ones below the lowest new score.
+    Of equal scores, each gets the next lower number than the one before it: whoever orders by score, and ties by paper
+    id, sees the same order. The old scores of the rest are on another scale: they get new ones below the lowest new
+    score.
 
     Args:
         candidates: In their old order, best first.
@@ -167,7 +170,9 @@ def reranked(
         return candidates
     head, rest = candidates[: len(new)], candidates[len(new) :]
     kept = new if read is None else np.asarray(read, np.float64)
-    ranked = replace(head, scores=new, signals={**head.signals, signal: kept}, reasons=tuple(reasons)).in_order()
+    order = np.argsort(-new, kind="stable")
+    ranked = replace(head, scores=new, signals={**head.signals, signal: kept}, reasons=tuple(reasons)).taken(order)
+    ranked = replace(ranked, scores=_falling(ranked.scores))
     if not rest:
         return ranked
     below = ranked.scores[-1] - np.arange(1, len(rest) + 1)
@@ -183,6 +188,18 @@ def reranked(
         ),
         reasons=(*ranked.reasons, *[()] * len(rest)) if reasons else (),
     )
+
+
+def _falling(scores: "npt.NDArray[np.float64]") -> "npt.NDArray[np.float64]":
+    """Scores, best first, of which none equals another: the next lower numbers where some do."""
+    import numpy as np
+
+    if (scores[1:] < scores[:-1]).all():
+        return scores
+    falling = scores.copy()
+    for place in range(1, len(falling)):
+        falling[place] = min(falling[place], np.nextafter(falling[place - 1], -np.inf))
+    return falling
 
 
 def citance_texts(store: PaperStore, candidates: Iterable[Candidate]) -> dict[str, str]:

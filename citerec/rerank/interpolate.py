@@ -17,8 +17,8 @@ def interpolated(
     """Candidates by their scores and those of a model, both standardised over those that it read.
 
     `scores` are those of the first candidates, which were read; `weight` is their weight against 1 for the own scores;
-    `name` is the model's name, for signals and reasons. Ties are ordered by paper id. Candidates that were not read
-    follow the others, in their order.
+    `name` is the model's name, for signals and reasons. Equal scores keep the order of the candidates (`reranked`).
+    Candidates that were not read follow the others, in their order.
     """
     own, added = standardised(candidates.scores[: len(scores)], scores, weight)
     pairs = zip(own.tolist(), added.tolist(), strict=True) if explain else ()

@@ -11,7 +11,7 @@ from citerec.errors import IndexUnusableError, first_fault
 from citerec.groundwork.places import INDEXES
 
 KIND = "citerec-index"
-VERSION = 4
+VERSION = 5
 """Increased when older indexes can no longer be read."""
 
 FILE_NAME = "manifest.json"

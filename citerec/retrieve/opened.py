@@ -223,7 +223,7 @@ class OpenIndex:
 
         known = found.papers.columns(found.rows)
         passing = passing_rows(filters, known.years, known.citation_counts, matching)
-        hidden = [one for one in (*filters.exclude, filters.citing_id) if one is not None]
+        hidden = [*filters.exclude, *filters.citing_ids]
         passing &= ~np.isin(found.rows, found.papers.rows(hidden))
         return found.taken(np.flatnonzero(passing))
 

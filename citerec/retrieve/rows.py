@@ -57,7 +57,7 @@ class CitingPapers:
         """What may be known of the citing papers of some rows: places in `rows`, and rows of citing papers.
 
         Those that are newer than `filters.as_of_year`, or of an unknown year if one is given, are left out, and so is
-        `filters.citing_id`. Both arrays are (pairs,); -1 stands for a citing paper that the index lacks.
+        `filters.citing_ids`. Both arrays are (pairs,); -1 stands for a citing paper that the index lacks.
         """
         import numpy as np
 
@@ -68,8 +68,8 @@ class CitingPapers:
         known = np.ones(len(at), bool)
         if filters.as_of_year is not None:
             known &= self._years[at] <= filters.as_of_year
-        if filters.citing_id is not None:
-            known &= self._digests[at] != np.uint64(text_digest(filters.citing_id))
+        if filters.citing_ids:
+            known &= ~np.isin(self._digests[at], np.array([*map(text_digest, filters.citing_ids)], np.uint64))
         return places[known], self._rows[at[known]].astype(np.int64)
 
 

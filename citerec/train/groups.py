@@ -284,7 +284,8 @@ def _record(context: Context, candidates: Sequence[Candidate] | None, store: Pap
     gold = [paper_id for paper_id in gold if paper_id in known]
     if not gold or (candidates is not None and all(candidate.paper_id in gold for candidate in candidates)):
         return None
-    kept = ("text", "before", "after", "context_id", "citing_id", "citing_key", "citing_year", "cited_ids")
+    citing = ("citing_id", "citing_key", "citing_title", "citing_year")
+    kept = ("text", "before", "after", "context_id", *citing, "cited_ids")
     values = asdict(context)
     return {
         "context": {name: values[name] for name in kept},

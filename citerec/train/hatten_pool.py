@@ -76,7 +76,7 @@ class Pool:
         latest = [_NO_LIMIT if rule.as_of_year is None else rule.as_of_year for rule in rules]
         allowed = self._years <= np.array(latest, np.int32)[:, None]
         for number, rule in enumerate(rules):
-            for paper_id in (rule.citing_id or "", *(but[number] if but else ())):
+            for paper_id in (*rule.citing_ids, *(but[number] if but else ())):
                 if paper_id in self.rows:
                     allowed[number, self.rows[paper_id]] = False
         return allowed

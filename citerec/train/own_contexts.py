@@ -51,7 +51,7 @@ def write_own_contexts(store: PaperStore, path: Path, limit: int | None, seed: i
         key = one.citing_id, digest("text", folded(text))
         cited = found[key].cited_ids if key in found else ()
         found[key] = Context(
-            text,
+            text=text,
             context_id=f"{one.citing_id}-{key[1]}",
             citing_id=one.citing_id,
             citing_year=one.citing_year,

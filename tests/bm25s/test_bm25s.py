@@ -145,7 +145,7 @@ def test_filters_find_what_lucene_finds(index: Path, filters: Filters) -> None:
 def test_years_and_the_other_texts_of_a_topic_count_as_in_lucene(index: Path, text: str) -> None:
     around = {"before": "Species evolve. Species evolve under selection.", "after": "Networks learn " + "x " * 1200}
     given: dict[str, str] = {"citing_title": "Dark matter bends light", "citing_id": "900000041"}
-    context = Context(text, citing_year=2010, **given, **around)
+    context = Context(text=text, citing_year=2010, **given, **around)
     changes = ("neighbours=0.7", "citing_title=0.3", "near=0.4", "near_alone=0.6", "citing_abstract=0.2")
     changes += ("max_query_words=900",)
     lucene = Recipe.load("bm25", [f"lucene.{change}" for change in changes])
@@ -158,7 +158,7 @@ def test_years_and_the_other_texts_of_a_topic_count_as_in_lucene(index: Path, te
                 recommender.search("x " * 901 + "<REF>")
             with pytest.raises(QueryError, match="no word to search for"):
                 recommender.search("of the <REF>")
-            assert recommender.search_many([Context("zzyzx qqq <REF>", context_id="unknown")])["unknown"] == {}
+            assert recommender.search_many([Context(text="zzyzx qqq <REF>", context_id="unknown")])["unknown"] == {}
 
 
 def test_as_the_engine_of_lucene_it_changes_no_answer(index: Path) -> None:
@@ -311,7 +311,7 @@ def test_old_scores_are_refused_and_made_again(index: Path, tmp_path: Path, cite
     assert told.returncode == 0
     assert "scores of" in told.stdout
     assert verify(here) == []
-    assert_same(here, [Context("ranking okapis <REF>", context_id="a")], 20)
+    assert_same(here, [Context(text="ranking okapis <REF>", context_id="a")], 20)
     (here / "bm25s" / "vocab.index.json").write_bytes(b"{")
     with pytest.raises(IndexUnusableError, match="cannot be read"):
         Recommender.open(here, "bm25s")
@@ -336,7 +336,7 @@ def test_empty_texts_have_no_scores(tmp_path: Path) -> None:
     papers = [{"paper_id": "a", "title": "of the"}, {"paper_id": "b", "title": "okapi", "abstract": "An okapi ranks."}]
     build_index([write_lines(tmp_path / "papers.jsonl", papers)], tmp_path / "index", BuildOptions())
     build_scores(tmp_path / "index", no_progress)
-    assert_same(tmp_path / "index", [Context("okapi <REF>", context_id="x")], 2)
+    assert_same(tmp_path / "index", [Context(text="okapi <REF>", context_id="x")], 2)
     build_index([write_lines(tmp_path / "none.jsonl", papers[:1])], tmp_path / "none")
     assert build_scores(tmp_path / "none", no_progress).postings == 0
     with Recommender.open(tmp_path / "none", "bm25s") as opened:

@@ -103,7 +103,7 @@ def test_author_and_year_as_authors_write_them() -> None:
 def test_the_mask_stands_where_the_citation_stood(planted: Path) -> None:
     model = Seq2seqModel.open(str(planted / "base"), device="cpu")
     assert model.mask == "<REF>"  # this one has no mask of its own
-    context = Context("we know of <REF> river .", before="this saw", citing_title="grass")
+    context = Context(text="we know of <REF> river .", before="this saw", citing_title="grass")
     read = model.decode(input_of(model, topic_of(context), 32).ids)
     assert read == "this saw we know of <REF> river . grass"
     alone = input_of(model, topic_of(context, neighbours=False), 32)

@@ -62,7 +62,7 @@ def test_sentences_find_the_papers_they_cite(files: tuple[Path, Path], tmp_path:
             ("okapi", 2004, 0),
             ("okapi", 2005, 2),
         ):
-            assert len(recommender.search(Context(sentence, citing_year=year), 3)) == found
+            assert len(recommender.search(Context(text=sentence, citing_year=year), 3)) == found
 
 
 def test_adding_citances_is_as_building_with_them(files: tuple[Path, Path], tmp_path: Path) -> None:

@@ -38,9 +38,9 @@ def found(recommender: Recommender, context: Context, filters: Filters = NO_FILT
 
 
 def test_its_own_sentence_does_not_find_what_it_cites_under_whatever_name(recommender: Recommender) -> None:
-    assert "cited" in found(recommender, Context(SENTENCE))
-    assert "cited" in found(recommender, Context(SENTENCE, citing_key="another paper"))
-    assert "cited" not in found(recommender, Context(SENTENCE, citing_key="my  own paper"))
+    assert "cited" in found(recommender, Context(text=SENTENCE))
+    assert "cited" in found(recommender, Context(text=SENTENCE, citing_key="another paper"))
+    assert "cited" not in found(recommender, Context(text=SENTENCE, citing_key="my  own paper"))
 
 
 @pytest.mark.parametrize(
@@ -60,14 +60,14 @@ def test_what_the_sentences_of_a_paper_stand_under(
 
 
 def test_the_year_that_the_index_knows_counts_where_the_context_says_none(recommender: Recommender) -> None:
-    assert "newer" in found(recommender, Context(SENTENCE))
-    assert "newer" not in found(recommender, Context(SENTENCE, citing_id="citing"))
+    assert "newer" in found(recommender, Context(text=SENTENCE))
+    assert "newer" not in found(recommender, Context(text=SENTENCE, citing_id="citing"))
 
 
 def test_filters_of_the_caller_stay(recommender: Recommender) -> None:
-    fair = Filters(as_of_year=2005, citing_id="citing")
-    assert found(recommender, Context(SENTENCE), fair) == {"cited"}
-    assert found(recommender, Context(SENTENCE, citing_year=2020), fair) == {"cited"}
+    fair = Filters(as_of_year=2005, citing_ids=("citing",))
+    assert found(recommender, Context(text=SENTENCE), fair) == {"cited"}
+    assert found(recommender, Context(text=SENTENCE, citing_year=2020), fair) == {"cited"}
     assert {hit.paper.paper_id for hit in recommender.search(SENTENCE, 3, fair)} == {"cited"}
 
 
@@ -75,7 +75,7 @@ def test_vectors_answer_no_blank_sentence(hybrid_index: Path) -> None:
     with Recommender.open(hybrid_index, Recipe.load("dense")) as recommender:
         with pytest.raises(QueryError, match="empty"):
             recommender.search("<REF>")
-        assert found(recommender, Context("[12] <REF>")) == set()
+        assert found(recommender, Context(text="[12] <REF>")) == set()
         recommender.close()  # once more does no harm
 
 
@@ -89,7 +89,7 @@ def test_a_cross_encoder_that_does_not_help_is_not_asked(tmp_path: Path) -> None
 
 
 def test_many_are_answered_as_one_by_one(hybrid_index: Path) -> None:
-    contexts = [Context(f"{text} <REF>") for text in ("term weighting", "dark matter", "", "protein folding") * 5]
+    contexts = [Context(text=f"{text} <REF>") for text in ("term weighting", "dark matter", "", "protein folding") * 5]
     with Recommender.open(hybrid_index, Recipe.load("hybrid")) as recommender:
         latencies: list[float] = []
         options = SearchOptions(latencies=latencies)

@@ -83,7 +83,7 @@ def brute(found: DenseRetriever, vector: np.ndarray, k: int, filters: Filters) -
 
 
 def passes(filters: Filters) -> np.ndarray:
-    mask = ~np.isin(IDS, [*filters.exclude, filters.citing_id or ""])
+    mask = ~np.isin(IDS, [*filters.exclude, *filters.citing_ids])
     if filters.as_of_year is not None:
         mask &= (YEARS == -1) | (filters.as_of_year >= YEARS)
     if filters.year_from is not None:
@@ -109,7 +109,7 @@ some_filters = st.builds(
     fields=st.sampled_from([(), ("1",), ("22", "7")]),
     venues=st.sampled_from([(), ("2",), ("17",)]),
     exclude=st.lists(ids, max_size=8).map(tuple),
-    citing_id=st.one_of(st.none(), ids),
+    citing_ids=st.lists(ids, max_size=2).map(tuple),
 )
 
 
@@ -245,5 +245,5 @@ def test_what_passes_is_kept(retrievers: dict[str, DenseRetriever], monkeypatch:
     )
     vector = VECTORS[0].astype(np.float32)
     for year in (2000, 2001, 2000):
-        retriever.search(Topic("x"), 5, Filters(fields=("1",), as_of_year=year, citing_id="p1"), vector)
+        retriever.search(Topic("x"), 5, Filters(fields=("1",), as_of_year=year, citing_ids=("p1",)), vector)
     assert next(asked) == 1

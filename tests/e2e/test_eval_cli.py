@@ -41,6 +41,25 @@ def test_several_systems_are_compared(citerec_here: Citerec, indexed: Path) -> N
     assert re.search(r"^method +bm25 +55 ", result.stdout, re.MULTILINE)
 
 
+def test_overall_is_over_all_contexts_whichever_families_are_asked_for(citerec_here: Citerec, indexed: Path) -> None:
+    # Some of these sentences are not of medium length, which the family of places holds constant.
+    lines = (DEMO / "contexts.jsonl").read_text(encoding="utf-8").splitlines()[:60]
+    write_lines(indexed / "contexts.jsonl", map(json.loads, lines))
+    command = ["eval", "--contexts", "contexts.jsonl", "--system", "bm25", "--metrics", "mrr@10"]
+    everything = json.loads(citerec_here(*command, "--json").stdout)
+    one = json.loads(citerec_here(*command, "--diagnostic", "location", "--json", "--out", "one").stdout)
+    overall = [value["systems"]["bm25"]["overall"] for value in (one, everything)]
+    assert (overall[0]["n"], overall[0]) == (60, overall[1])
+    assert list(one["families"]) == ["location"]
+    for value in (one, everything):
+        in_class = sum(scores["n"] for scores in value["systems"]["bm25"]["families"]["location"].values())
+        assert value["families"]["location"]["without_class"] == 60 - in_class == 18
+    shown = citerec_here(*command, "--diagnostic", "location").stdout
+    assert "(location)  held constant: the sentence is of medium length; 18 contexts have no class" in shown
+    assert "18 contexts have no class" in (indexed / "one" / "report.html").read_text(encoding="utf-8")
+    assert "18 contexts have no class" in citerec_here("report", "one").stdout
+
+
 def test_a_recipe_of_ones_own_is_a_system(citerec_here: Citerec, indexed: Path) -> None:
     (indexed / "titles.toml").write_text("[lucene.weights]\ntext = 0.0\ntitle = 1.0\n")
     value = json.loads(citerec_here("eval", "--diagnostic", "length", "--system", "titles.toml", "--json").stdout)
@@ -79,7 +98,7 @@ def test_results_side_by_side(citerec_here: Citerec, indexed: Path) -> None:
     assert re.search(rf"^first +bm25 +71 +{FIGURE}", result.stdout, re.MULTILINE)
     assert "Holm" in result.stdout
     assert "bm25 against bm25-one-field" in (indexed / "both.html").read_text(encoding="utf-8")
-    assert citerec_here("report", "results/bm25").stdout.startswith("demo  450 contexts")
+    assert citerec_here("report", "results/bm25").stdout.startswith("demo  630 contexts")
     assert citerec_here("report", "results/bm25", "--out", "new/page.html").returncode == 0
     # Also where the reader of the output closes it.
     command = f"{Path(sys.executable).with_name('citerec')} report results/bm25 --out page.html | true"

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
@@ -134,8 +135,8 @@ def test_evaluation_gives_the_same_figures_and_so_does_trec_eval(
 
 def test_the_recipe_of_one_field_is_a_system_of_its_own(acm: Path, shared: Path) -> None:
     contexts = shared / "acm" / "contexts-dev.jsonl"
-    values = evaluate("bm25-one-field", contexts, index=acm, families=["location"]).systems["bm25-one-field"]
-    assert values.overall.n == 613
+    system = evaluate("bm25-one-field", contexts, index=acm, families=["location"]).systems["bm25-one-field"]
+    assert (system.overall.n, sum(scores.n for scores in system.families["location"].values())) == (897, 613)
     whole = evaluate("bm25-one-field", contexts, index=acm).systems["bm25-one-field"].overall.values
     assert whole["recall@10"] == pytest.approx(0.317, abs=0.001)
 
@@ -146,6 +147,22 @@ def test_nothing_newer_than_the_citing_paper(acm: Path, shared: Path) -> None:
     for topic, candidates in recommender.candidates(recommender.topics(contexts), 100):
         papers = store.papers(candidate.paper_id for candidate in candidates)
         assert max(paper.year or 0 for paper in papers.values()) <= (topic.context.citing_year or 9999)
+
+
+@pytest.mark.parametrize("named", ["citing_key", "citing_title"])
+def test_a_citing_paper_that_is_known_by_its_doi_or_title_alone_is_left_out(
+    acm: Path, shared: Path, named: str
+) -> None:
+    contexts = [one for one in read_contexts(shared / "acm" / "contexts-dev.jsonl") if one.citing_id][::7][:80]
+    with Recommender.open(acm, "bm25") as recommender:
+        papers = recommender.store.papers({str(one.citing_id) for one in contexts})
+        asked = [
+            replace(one, **{"citing_id": None, "citing_key": None, named: value})
+            for one in contexts
+            for value in [one.citing_key if named == "citing_key" else papers[str(one.citing_id)].title]
+        ]
+        run = recommender.search_many(asked, 20)
+        assert sum(str(one.citing_id) in run[one.context_id] for one in contexts) == 0
 
 
 def test_citing_sentences_find_what_titles_do_not(acl: Path, shared: Path) -> None:

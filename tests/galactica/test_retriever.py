@@ -42,7 +42,7 @@ def test_it_learns_which_paper_a_word_stands_for(named: Recommender) -> None:
 def test_only_what_stands_before_the_marker_is_read(named: Recommender) -> None:
     text = sentence("parsing")
     assert ids(named, f"{text} <REF> and tagging")[0] == ids(named, text)[0] == "1"
-    assert named.search(Context("<REF>", before=text, after=sentence("tagging")), 5).hits[0].paper.paper_id == "1"
+    assert named.search(Context(text="<REF>", before=text, after=sentence("tagging")), 5).hits[0].paper.paper_id == "1"
 
 
 def test_references_that_name_no_paper_are_counted_and_shown(named: Recommender) -> None:
@@ -59,7 +59,7 @@ def test_eval_and_recommend_tell_of_them(small_index: Path, namer: Path, citerec
     shutil.copytree(small_index, index := tmp_path / "index")
     shutil.copytree(namer, index / "galactica")  # then no setting is needed
     contexts = [
-        Context(f"{sentence(word)} <REF>.", context_id=word, cited_ids=(str(number),), citing_key=word)
+        Context(text=f"{sentence(word)} <REF>.", context_id=word, cited_ids=(str(number),), citing_key=word)
         for number, word in enumerate([*WORDS, "mist"], 1)
     ]
     results = evaluate(["galactica", "bm25+title-likelihood"], contexts, index=index, metrics="recall@10", k=10)
@@ -76,14 +76,15 @@ def test_filters_and_leak_rules_apply_to_what_is_matched(named: Recommender) -> 
     assert ids(named, text)[0] == "8"  # of 2008
     assert "8" not in ids(named, text, filters=Filters(exclude=("8",)))
     named.remarks()
-    assert "8" not in [hit.paper.paper_id for hit in named.search(Context(text, citing_year=2004), 10)]
+    assert "8" not in [hit.paper.paper_id for hit in named.search(Context(text=text, citing_year=2004), 10)]
     assert "name one that a filter or a leak rule leaves out" in named.remarks()[0]
     assert ids(named, text, filters=Filters(year_from=2008)) == ["8"]
 
 
 def test_many_contexts_are_answered_as_each_alone(named: Recommender) -> None:
     contexts = [
-        Context(f"{'and so on ' * number}{sentence(word)} <REF>", context_id=word) for number, word in enumerate(WORDS)
+        Context(text=f"{'and so on ' * number}{sentence(word)} <REF>", context_id=word)
+        for number, word in enumerate(WORDS)
     ]
     run = named.search_many(contexts, 4)
     for context in contexts:
@@ -97,7 +98,7 @@ def test_constrained_writing_names_papers_of_the_index_only(small_index: Path, n
     with Recommender.open(small_index, recipe) as constrained:
         (retriever,) = constrained._retrievers
         for word in (*WORDS, "mist"):
-            ((topic,),) = [list(constrained.topics([Context(f"{sentence(word)} <REF>")]))]
+            ((topic,),) = [list(constrained.topics([Context(text=f"{sentence(word)} <REF>")]))]
             (written,) = retriever.prepare([topic])
             assert len(written) == 4
             assert all(any(one.text.startswith(title) for title in TITLES.values()) for one in written)
@@ -139,7 +140,7 @@ def test_what_the_model_learnt_from_is_known(small_index: Path, namer: Path, tmp
     recipe = Recipe.load("galactica+title-likelihood", assignments(model))
     assert not learnt_by_system(small_index, recipe).learnt_from  # made elsewhere
     ModelManifest(kind="citerec-causal").write(model)
-    Learnt.of([Context("seen <REF>", citing_id="1")]).write(model / LEARNT)
+    Learnt.of([Context(text="seen <REF>", citing_id="1")]).write(model / LEARNT)
     assert len(learnt_by_system(small_index, recipe).learnt_from) == 2
 
 

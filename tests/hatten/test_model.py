@@ -28,9 +28,9 @@ DOCUMENTS = [
 
 def test_one_function_makes_the_paragraphs_of_a_topic() -> None:
     citing = Paper("1", title="Dense retrieval", abstract="We rank.")
-    topic = topic_of(Context("A kernel <REF>.", before="Before.", citing_id="1"), citing)
+    topic = topic_of(Context(text="A kernel <REF>.", before="Before.", citing_id="1"), citing)
     assert topic_paragraphs(topic) == [(0, "Dense retrieval"), (1, "We rank."), (2, "A kernel . Before.")]
-    assert topic_paragraphs(topic_of(Context("A kernel <REF>."))) == [(2, "A kernel .")]
+    assert topic_paragraphs(topic_of(Context(text="A kernel <REF>."))) == [(2, "A kernel .")]
     assert paper_paragraphs(citing) == [(0, "Dense retrieval"), (1, "We rank.")]
     assert paper_paragraphs(Paper("2", title="Alone")) == [(0, "Alone")]
 

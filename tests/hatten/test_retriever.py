@@ -35,8 +35,8 @@ def index(planted: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_nearest_papers_are_found_exactly(index: Path) -> None:
     contexts = [
-        Context(f"{' '.join(words_of(3, 'said'))} <REF>.", context_id="a", citing_id="p4-1"),
-        Context(f"{words_of(5, 'title')[0]} <REF>.", context_id="b", citing_year=2003),
+        Context(text=f"{' '.join(words_of(3, 'said'))} <REF>.", context_id="a", citing_id="p4-1"),
+        Context(text=f"{words_of(5, 'title')[0]} <REF>.", context_id="b", citing_year=2003),
     ]
     vectors = Vectors(index / "hatten")
     assert vectors.manifest.max_tokens == 512

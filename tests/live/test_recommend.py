@@ -81,7 +81,7 @@ def test_filters_are_sent_and_exact(services: Services) -> None:
 
 @pytest.mark.parametrize("system", LIVE)
 def test_nothing_newer_than_the_citing_paper_and_not_the_paper_itself(services: Services, system: str) -> None:
-    context = Context(SENTENCE, citing_year=2017, citing_title="Attention is all you need!")
+    context = Context(text=SENTENCE, citing_year=2017, citing_title="Attention is all you need!")
     with opened(services, system) as recommender:
         hits = recommender.search(context, 50)
     assert all((hit.paper.year or 0) <= 2017 for hit in hits)
@@ -101,7 +101,7 @@ def test_two_services_are_fused_and_editions_folded(services: Services) -> None:
 
 def test_threads_and_many_contexts(services: Services) -> None:
     texts = [SENTENCE, "Evolution of species <REF>", "Deep learning <REF>", "<REF>"] * 3
-    contexts = [Context(text, context_id=str(number)) for number, text in enumerate(texts)]
+    contexts = [Context(text=text, context_id=str(number)) for number, text in enumerate(texts)]
     with opened(services, "openalex-api") as recommender, ThreadPoolExecutor(4) as pool:
         run = recommender.search_many(contexts, 10)
         alone = list(pool.map(lambda text: recommender.search(text, 10), texts[:3]))
@@ -135,8 +135,8 @@ def test_with_an_index_its_papers_are_found(services: Services, demo_index: Path
 
 def test_evaluation_with_an_index(services: Services, demo_index: Path) -> None:
     contexts = [
-        Context(SENTENCE, context_id="a", cited_ids=("900000041",), citing_year=2020),
-        Context(SENTENCE, context_id="b", cited_ids=("900000041",), citing_year=2010),
+        Context(text=SENTENCE, context_id="a", cited_ids=("900000041",), citing_year=2020),
+        Context(text=SENTENCE, context_id="b", cited_ids=("900000041",), citing_year=2010),
     ]
     with opened(services, "s2-api", demo_index) as recommender:
         results = evaluate(recommender, contexts, index=demo_index)

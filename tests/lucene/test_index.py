@@ -272,7 +272,7 @@ def test_lucene_says_when_the_disk_is_full(tmp_path: Path) -> None:
     [
         (lambda index: (index / "manifest.json").unlink(), "has no manifest.json"),
         (lambda index: (index / "manifest.json").write_text("{"), "is broken"),
-        (lambda index: edit(index, version=99), "is an index of version 99; this citerec reads version 4"),
+        (lambda index: edit(index, version=99), "is an index of version 99; this citerec reads version 5"),
         (lambda index: edit(index, kind="other"), "is a other, not a citerec-index"),
         (lambda index: shutil.rmtree(index), "there is no index"),
         (lambda index: shutil.rmtree(index / "lucene"), "cannot be read"),

@@ -88,7 +88,7 @@ def test_threads_that_call_first_at_once_do_not_end_the_process(demo_index: Path
         "from citerec.retrieve.lucene import LuceneRetriever\n"
         "sys.setswitchinterval(1e-6)\n"
         f"opened, all_there = LuceneRetriever(Path({str(demo_index / 'lucene')!r})), threading.Barrier(8)\n"
-        "topic, filters = topic_of(Context('Deep networks <REF>')), Filters(as_of_year=2012, citing_id='x')\n"
+        "topic, filters = topic_of(Context(text='Deep networks <REF>')), Filters(as_of_year=2012, citing_ids=('x',))\n"
         "def search():\n    all_there.wait()\n    opened.search(topic, 50, filters)\n"
         "threads = [threading.Thread(target=search) for _ in range(8)]\n"
         "for one in threads: one.start()\n"

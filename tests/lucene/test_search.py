@@ -90,7 +90,7 @@ def test_ties_break_by_paper_id_as_text(recommender: Recommender) -> None:
         (Filters(min_citations=5), {"1", "3", "5"}),
         (Filters(exclude=("1", "2")), {"3", "4", "5", "6", "10"}),
         (Filters(as_of_year=2001), {"1", "3", "6", "10"}),
-        (Filters(citing_id="1"), {"2", "3", "4", "5", "6", "10"}),
+        (Filters(citing_ids=("1",)), {"2", "3", "4", "5", "6", "10"}),
     ],
 )
 def test_filters_are_exact(recommender: Recommender, filters: Filters, expected: set[str]) -> None:
@@ -122,17 +122,17 @@ def test_the_marker_of_a_citing_sentence_is_not_searched(recommender: Recommende
 @pytest.mark.parametrize(
     ("context", "citing"),
     [
-        (Context("probabilistic <REF>"), {"2", "4", "99"}),
-        (Context("probabilistic <REF>", citing_id="4"), {"2", "99"}),
-        (Context("probabilistic <REF>", citing_year=2007), {"2"}),
-        (Context("probabilistic <REF>", citing_year=2004), set()),
-        (Context("probabilistic <REF>", citing_id="2", citing_year=2012), {"4"}),
+        (Context(text="probabilistic <REF>"), {"2", "4", "99"}),
+        (Context(text="probabilistic <REF>", citing_id="4"), {"2", "99"}),
+        (Context(text="probabilistic <REF>", citing_year=2007), {"2"}),
+        (Context(text="probabilistic <REF>", citing_year=2004), set()),
+        (Context(text="probabilistic <REF>", citing_id="2", citing_year=2012), {"4"}),
     ],
 )
 def test_no_leak_through_citing_sentences(recommender: Recommender, context: Context, citing: set[str]) -> None:
     """Neither the citing paper's own sentences are searched, nor newer ones, nor those of unknown year."""
     words = recommender._index.lucene._parsers.citances(Topic("probabilistic"))
-    leak_rules = Filters(citing_id=context.citing_id, as_of_year=context.citing_year)
+    leak_rules = Filters(citing_ids=(str(context.citing_id),), as_of_year=context.citing_year)
     allowed = filtered(words, leak_rules, citances=True)
     lucene = recommender._index.lucene
     hits = lucene._citances.best(allowed, 100)
@@ -156,12 +156,12 @@ def test_some_field_must_have_a_weight(index: Path, demo_index: Path) -> None:
 
 def test_the_citing_paper_is_never_recommended_to_itself(recommender: Recommender) -> None:
     assert "4" in found(recommender)
-    hits = recommender.search(Context("okapi work <REF>", citing_id="4"), k=7)
+    hits = recommender.search(Context(text="okapi work <REF>", citing_id="4"), k=7)
     assert "4" not in {hit.paper.paper_id for hit in hits}
 
 
 def test_as_of_year_can_be_switched_off(recommender: Recommender) -> None:
-    context = Context("okapi <REF>", citing_year=2001, context_id="c")
+    context = Context(text="okapi <REF>", citing_year=2001, context_id="c")
     topics = list(recommender.topics([context]))
     ((_, fair),) = recommender.candidates(topics, k=7)
     options = SearchOptions(LeakRules(as_of_year=False))
@@ -195,7 +195,9 @@ def test_the_matches_add_up_to_the_score(demo_index: Path, fielded_index: Path) 
     weighted = Recipe.load(None, ["lucene.weights.abstract=0.7", "lucene.weights.title=2"])
     for index, settings in ((demo_index, Recipe()), (fielded_index, weighted)):
         recommender = Recommender.open(index, settings)
-        context = Context("Random <REF> forests of decision trees.", before="Trees overfit.", after="Voting helps.")
+        context = Context(
+            text="Random <REF> forests of decision trees.", before="Trees overfit.", after="Voting helps."
+        )
         for hit in recommender.search(context, k=20, explain=True):
             assert sum(match.score for match in hit.matches) == pytest.approx(hit.score, rel=1e-4)
             assert all(match.fields for match in hit.matches)
@@ -294,7 +296,7 @@ def test_many_threads_get_what_one_gets(demo_index: Path) -> None:
 
 
 def test_many_keep_their_order_and_the_unanswerable_find_nothing(recommender: Recommender) -> None:
-    contexts = [Context(f"{text} <REF>") for text in ("okapi", "the", "unrelated", "habitats") * 20]
+    contexts = [Context(text=f"{text} <REF>") for text in ("okapi", "the", "unrelated", "habitats") * 20]
     found = [
         candidates
         for _, candidates in recommender.candidates(recommender.topics(contexts), 3, options=SearchOptions(threads=3))

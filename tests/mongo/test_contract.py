@@ -3,7 +3,7 @@
 import itertools
 import multiprocessing
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -217,14 +217,42 @@ def test_papers_are_found_by_surname_and_identifier(store: PaperStore) -> None:
     for nobody in ("ada", "ovelace", "10.1", "l%", "10.1/a.b", "10.1/aXb", "DOI", '"', ""):
         assert store.called([nobody], 10) == [], nobody
     assert store.called([], 10) == []
-    held = Paper("p4", external_ids={"DOI": "10.48550/arXiv.1801.00007", "ACL": "P05-1007", "PubMed": "10.1/a_b"})
-    fill(store, held, start=9)
-    for keys, found in (
-        (["doi:10.1/a_b"], ["p3"]),
-        (["arxiv:1801.00007", "acl:p05-1007"], ["p4"]),
-        (["doi:10.1/axb", "doi:10.1", "acl:10.1/a_b"], []),
-    ):
-        assert store.identified(keys) == found, keys
+
+
+def test_papers_are_looked_up_by_identifier_and_title(new_store: NewStore, tmp_path: Path) -> None:
+    papers = [
+        Paper("1", title="Ranking, Again", external_ids={"DOI": "https://doi.org/10.1/AB"}),
+        Paper("2", title="ranking again", abstract="a", external_ids={"ArXiv": "1706.03762v5"}),
+        Paper("3", external_ids={"DOI": "10.48550/arXiv.1801.00007", "ACL": "P05-1007", "PubMed": "10.1/ab"}),
+    ]
+    asked = [
+        "doi:10.1/ab",
+        "title:rankingagain",
+        "arxiv:1706.03762",
+        "arxiv:1801.00007",
+        "acl:p05-1007",
+        "doi:10.1",
+        "title:",
+    ]
+    store = new_store()
+    fill(store, *papers)
+    if isinstance(store, SqliteStore):
+        store = finished(tmp_path, papers)
+    found = store.named(asked)
+    assert {name: [paper.paper_id for paper in having] for name, having in found.items()} == {
+        "doi:10.1/ab": ["1"], "title:rankingagain": ["1", "2"], "arxiv:1706.03762": ["2"],
+        "arxiv:1801.00007": ["3"], "acl:p05-1007": ["3"],
+    }  # fmt: skip
+    assert found["arxiv:1706.03762"][0].abstract is None
+
+
+def finished(folder: Path, papers: Sequence[Paper]) -> SqliteStore:
+    """A finished store with changes: the first paper had another title, and the last one is new."""
+    for name, base, part in (("base", None, [replace(papers[0], title="Other"), papers[1]]), ("more", "base", papers)):
+        store = SqliteStore(folder / name, base=base and folder / base)
+        fill(store, *((place, paper) for place, paper in enumerate(part, 10 * len(name))))
+        store.finish()
+    return SqliteStore(folder / "more", base=folder / "base", read_only=True)
 
 
 def test_the_year_of_a_citing_paper_is_its_own_or_else_the_latest_given(store: PaperStore) -> None:

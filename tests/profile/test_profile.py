@@ -64,10 +64,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 CONTEXTS = [
-    Context("dense passage retrieval <REF>", context_id="a"),
-    Context("dense passage retrieval <REF>", context_id="b", citing_year=2003),
-    Context("a kernel for graph entity ranking <REF>", context_id="c", citing_id="p7", citing_year=2010),
-    Context("sparse lexical query <REF>", context_id="d", citing_id="elsewhere1", citing_year=1994),
+    Context(text="dense passage retrieval <REF>", context_id="a"),
+    Context(text="dense passage retrieval <REF>", context_id="b", citing_year=2003),
+    Context(text="a kernel for graph entity ranking <REF>", context_id="c", citing_id="p7", citing_year=2010),
+    Context(text="sparse lexical query <REF>", context_id="d", citing_id="elsewhere1", citing_year=1994),
 ]
 
 
@@ -91,7 +91,7 @@ def by_formula(index: Path, topic: Topic, vector: NDArray[np.floating]) -> dict[
     parts: dict[str, list[NDArray[np.float64]]] = {}
     for (cited, citing, year), sentence in vectors.items():
         known = rules.as_of_year is None or (year is not None and year <= rules.as_of_year)
-        if known and citing != rules.citing_id:
+        if known and citing not in rules.citing_ids:
             parts.setdefault(cited, []).append(4.0 * sentence + 2.0 * own.get(citing, np.zeros(32)))
     scores = {}
     for paper_id, mine in own.items():
@@ -112,7 +112,7 @@ def test_scores_are_those_of_the_formula_in_each_year(index: Path, settings: lis
             allowed = {
                 paper_id: score
                 for paper_id, score in expected.items()
-                if paper_id != rules.citing_id and (years[paper_id] or 0) <= (rules.as_of_year or 9999)
+                if paper_id not in rules.citing_ids and (years[paper_id] or 0) <= (rules.as_of_year or 9999)
             }
             assert {one.paper_id for one in found} == set(allowed)
             for one in found:
@@ -145,7 +145,7 @@ def test_what_was_said_later_helps_later_only(tmp_path: Path) -> None:
     with Recommender.open(tmp_path / "index", "profile") as opened:
 
         def first(year: int, citing_id: str = "y") -> str:
-            return opened.search(Context("dense kernel passage <REF>", citing_id=citing_id, citing_year=year), 1)[
+            return opened.search(Context(text="dense kernel passage <REF>", citing_id=citing_id, citing_year=year), 1)[
                 0
             ].paper.paper_id
 

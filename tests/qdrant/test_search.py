@@ -27,7 +27,7 @@ FILTERS = [
     Filters(fields=("computer science", "Biology"), min_citations=2000),
     Filters(venues=("Nature", "Communications of the ACM", "information processing")),
     Filters(exclude=("900000041", "900000042"), as_of_year=2001),
-    Filters(citing_id="later-3"),
+    Filters(citing_ids=("later-3",)),
 ]
 
 
@@ -36,7 +36,7 @@ def contexts(count: int) -> list[Context]:
     found = [json.loads(line)["text"] for line in lines]
     years = [None, 1985, 2003, 2024]
     return [
-        Context(text, context_id=f"c{number}", citing_year=years[number % 4], cited_before=("900000007",))
+        Context(text=text, context_id=f"c{number}", citing_year=years[number % 4], cited_before=("900000007",))
         for number, text in enumerate(found)
     ]
 
@@ -69,7 +69,7 @@ def test_the_same_papers_are_found_with_the_same_scores(pushed: Path, here: str,
 
 
 def test_the_citing_sentence_that_counts_is_the_same(pushed: Path) -> None:
-    context = Context("Two antiparallel strands wind around a common axis <REF>.", citing_year=2020)
+    context = Context(text="Two antiparallel strands wind around a common axis <REF>.", citing_year=2020)
     with Recommender.open(pushed, "citances") as ours, Recommender.open(pushed, "qdrant-citances") as theirs:
         expected, found = ours.search(context, 5), theirs.search(context, 5)
     assert expected.hits

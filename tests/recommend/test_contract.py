@@ -34,10 +34,14 @@ from tests.tiny_seq2seq import write_tiny_bart
 SENTENCE = "Deep networks learn representations of images <REF>."
 EVERYTHING = tuple(str(900000001 + number) for number in range(252))
 CONTEXTS = [
-    Context(SENTENCE, context_id="a"),
-    Context("Probabilistic ranking of documents <REF>.", context_id="b", citing_year=2005, cited_before=EVERYTHING),
-    Context("Species evolve under selection <REF>.", context_id="c", citing_id="900000041", cited_before=EVERYTHING),
-    Context("<REF>", context_id="empty"),
+    Context(text=SENTENCE, context_id="a"),
+    Context(
+        text="Probabilistic ranking of documents <REF>.", context_id="b", citing_year=2005, cited_before=EVERYTHING
+    ),
+    Context(
+        text="Species evolve under selection <REF>.", context_id="c", citing_id="900000041", cited_before=EVERYTHING
+    ),
+    Context(text="<REF>", context_id="empty"),
 ]
 
 
@@ -78,7 +82,7 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 # A draft that cites everything already, so that what it cites is all papers.
-DRAFT = Context(SENTENCE, cited_before=EVERYTHING)
+DRAFT = Context(text=SENTENCE, cited_before=EVERYTHING)
 
 # So that what a model writes is all papers.
 SETTINGS = [f"{name}.{setting}" for name in ("galactica", "citebart") for setting in ("constrained=true", "beams=252")]

@@ -45,7 +45,7 @@ def signals(
     draft: tuple[Recommender, DraftRetriever], before: Sequence[str], names: Sequence[str], year: int | None = None
 ) -> dict[str, list[float]]:
     opened, retriever = draft
-    (topic,) = opened.topics([Context("As <REF>", cited_before=tuple(before), citing_year=year)])
+    (topic,) = opened.topics([Context(text="As <REF>", cited_before=tuple(before), citing_year=year)])
     rows = retriever._rows.rows(names)
     return {name: found.tolist() for name, found in retriever.signals(topic, rows, LeakRules().restrict(topic)).items()}
 
@@ -67,7 +67,7 @@ def test_cocitation_and_coupling_know_nothing_newer(draft: tuple[Recommender, Dr
 
 def test_the_citing_paper_itself_is_not_known_to_cite(draft: tuple[Recommender, DraftRetriever]) -> None:
     opened, retriever = draft
-    (topic,) = opened.topics([Context("As <REF>", citing_id="p6", citing_year=2009, cited_before=("p0",))])
+    (topic,) = opened.topics([Context(text="As <REF>", citing_id="p6", citing_year=2009, cited_before=("p0",))])
     rows = retriever._rows.rows(["p1", "p2"])
     assert retriever.signals(topic, rows, LeakRules().restrict(topic))["draft_cocited"].tolist() == [0, 1]
 
@@ -76,7 +76,7 @@ def test_what_the_draft_cites_comes_first_if_the_sentence_fits_as_well(
     draft: tuple[Recommender, DraftRetriever],
 ) -> None:
     opened, _ = draft
-    context = Context("paper number <REF>", cited_before=("p3",))
+    context = Context(text="paper number <REF>", cited_before=("p3",))
     assert opened.search(context, 3)[0].paper.paper_id == "p3"
     assert opened.search(replace(context, cited_before=()), 3)[0].paper.paper_id != "p3"
     assert "p3" not in [hit.paper.paper_id for hit in opened.search(context, 8, Filters(year_to=2002))]
@@ -90,5 +90,5 @@ def test_a_context_without_a_draft_has_the_same_answer_as_without_the_retriever(
     with Recommender.open(cited, Recipe(retrievers={"lucene": 1.0})) as words:
         expected = [hit.paper.paper_id for hit in words.search("paper number <REF>", 5)]
     for before in (None, (), ("unknown",)):
-        hits = draft[0].search(Context("paper number <REF>", cited_before=before), 5)
+        hits = draft[0].search(Context(text="paper number <REF>", cited_before=before), 5)
         assert [hit.paper.paper_id for hit in hits] == expected

@@ -44,7 +44,7 @@ def test_a_preprint_and_its_paper_are_one_hit_and_k_hits_remain(index: Path) -> 
 
 def test_searches_of_many_contexts_are_not_folded(index: Path) -> None:
     with Recommender.open(index, "bm25") as recommender:
-        run = recommender.search_many([Context(SENTENCE, context_id="a")], 3)
+        run = recommender.search_many([Context(text=SENTENCE, context_id="a")], 3)
     assert {"1", "2"} <= set(run["a"])
 
 

@@ -1,15 +1,19 @@
 """The same lists score the same, however a system is given: the leak rules are one."""
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from citerec import Context, LeakRules, Recommender, evaluate
+from citerec import Context, Index, LeakRules, Recommender, evaluate
 from citerec.contexts.topic import topic_of
 from citerec.diagnostics.sets import DEFAULT_SET, find_set, read_set
 from citerec.records import Paper
 from citerec.retrieve.run import SearchOptions
+from tests.conftest import Citerec, write_lines
 
 K = 20
 
@@ -23,7 +27,7 @@ def contexts(demo_index: Path) -> list[Context]:
     for number, (context, citing) in enumerate(zip(found, ids, strict=True)):
         kinds = ({"citing_id": citing}, {"citing_key": f"CorpusId:{citing}"}, {})
         named = kinds[number % 3]
-        made.append(Context(context.text, context_id=context.context_id, cited_ids=context.cited_ids, **named))
+        made.append(Context(text=context.text, context_id=context.context_id, cited_ids=context.cited_ids, **named))
     return made
 
 
@@ -57,18 +61,18 @@ def test_a_system_as_name_function_run_file_and_run_in_memory_scores_the_same(
 @pytest.mark.parametrize(
     ("context", "citing", "name", "year"),
     [
-        (Context("A <REF>", citing_id="7", citing_year=2001), Paper("7", "T", year=1999), "7", 2001),
-        (Context("A <REF>", citing_id="7"), Paper("7", "T", year=1999), "7", 1999),
-        (Context("A <REF>", citing_id="7"), None, "7", None),
-        (Context("A <REF>", citing_key="CorpusId:12"), Paper("12", "T", year=1999), "12", 1999),
-        (Context("A <REF>"), None, None, None),
+        (Context(text="A <REF>", citing_id="7", citing_year=2001), Paper("7", "T", year=1999), "7", 2001),
+        (Context(text="A <REF>", citing_id="7"), Paper("7", "T", year=1999), "7", 1999),
+        (Context(text="A <REF>", citing_id="7"), None, "7", None),
+        (Context(text="A <REF>", citing_key="CorpusId:12"), Paper("12", "T", year=1999), "12", 1999),
+        (Context(text="A <REF>"), None, None, None),
     ],
 )
 def test_what_a_topic_knows_of_its_citing_paper(
     context: Context, citing: Paper | None, name: str | None, year: int | None
 ) -> None:
     topic = topic_of(context, citing)
-    assert (topic.citing_name, topic.citing_year) == (name, year)
+    assert (topic.citing_names, topic.citing_year) == ((name,) if name else (), year)
     assert not LeakRules().permits(topic, name or "", 1990) or name is None
     assert LeakRules().permits(topic, "other", year)
     assert LeakRules().permits(topic, "other", None)
@@ -77,5 +81,70 @@ def test_what_a_topic_knows_of_its_citing_paper(
 
 
 def test_what_a_draft_cited_before_comes_along() -> None:
-    context = Context("A <REF>", cited_before=("3", "1"))
+    context = Context(text="A <REF>", cited_before=("3", "1"))
     assert topic_of(context).cited_before == ("3", "1")
+
+
+ATTENTION = "900000041"
+TITLE = "Attention Is All You Need"
+
+
+@pytest.fixture(scope="module")
+def with_dois(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two papers of one title, one of which has a DOI; and an older one that is cited."""
+    papers = [
+        Paper("new", TITLE, year=2017, external_ids={"DOI": "10.5555/3295222.3295349"}),
+        Paper("old", TITLE, year=2003),
+        Paper("cited", "Attention in both directions", year=2001),
+    ]
+    return Index.build(papers, tmp_path_factory.mktemp("dois") / "index").path
+
+
+@pytest.mark.parametrize(
+    ("named", "left_out"),
+    [
+        ({}, set()),
+        ({"citing_key": "acm:10.5555/3295222.3295349"}, {"new"}),
+        ({"citing_key": "https://doi.org/10.5555/3295222.3295349"}, {"new"}),
+        ({"citing_id": "elsewhere", "citing_title": "attention is all you need!", "citing_year": 2018}, {"new"}),
+        ({"citing_title": TITLE, "citing_year": 2004}, {"old", "new"}),  # new is newer
+        ({"citing_title": TITLE, "citing_year": 2010}, {"new"}),  # neither is of nearly that year; new is newer
+        ({"citing_title": "Attention is all"}, set()),
+    ],
+)
+def test_the_citing_paper_is_left_out_by_its_doi_and_by_its_title(
+    with_dois: Path, named: dict[str, Any], left_out: set[str]
+) -> None:
+    with Recommender.open(with_dois, "bm25") as recommender:
+        answer = recommender.search(Context(text="Attention is all we need <REF>.", **named))
+        assert {hit.paper.paper_id for hit in answer} == {"new", "old", "cited"} - left_out
+
+
+def test_whoever_answers_leaves_it_out_and_eval_says_how_often_it_is_known(
+    citerec_here: Citerec, demo_index: Path, tmp_path: Path
+) -> None:
+    text = "Attention suffices to translate <REF>."
+    records = [{"context_id": f"c{n}", "text": text, "cited_ids": ["900000035"]} for n in range(3)]
+    write_lines(tmp_path / "contexts.jsonl", [{**records[0], "citing_title": TITLE.upper()}, *records[1:]])
+    (tmp_path / "mine.trec").write_text(f"c0 Q0 {ATTENTION} 1 2.0 x\nc1 Q0 {ATTENTION} 1 2.0 x\n")
+    command = ["eval", "--contexts", "contexts.jsonl", "--index", demo_index, "--metrics", "mrr@10"]
+    shown = " ".join(citerec_here(*command, "--run", "mine.trec").stdout.split())
+    assert "citing paper known for 1 of 3 contexts" in shown
+    assert "mine broke the rules: 1 lines with the citing paper and 0 with newer papers" in shown
+    asked = [text, "--index", demo_index, "--system", "bm25", "--json"]
+    assert ATTENTION in {str(hit["paper_id"]) for hit in json.loads(citerec_here("recommend", *asked).stdout)}
+    hits = json.loads(citerec_here("recommend", *asked, "--title", TITLE).stdout)
+    assert ATTENTION not in {str(hit["paper_id"]) for hit in hits}
+
+
+def test_a_function_is_not_told_the_answer(demo_index: Path) -> None:
+    seen = []
+
+    def function(context: Context, k: int) -> list[tuple[str, float]]:
+        seen.append(context)
+        return []
+
+    context = Context(text="It <REF>.", context_id="c", cited_ids=("900000001",), citing_year=2020, cited_before=("1",))
+    evaluate(function, [replace(context, labels={"year": "recent"}, marker="(Vaswani, 2017)")], index=demo_index)
+    assert seen == [replace(context, cited_ids=())]
+    assert (seen[0].labels, seen[0].marker) == ({}, None)

@@ -74,11 +74,23 @@ def test_runs_and_qrels_of_every_kind_score_alike(demo_index: Path) -> None:
         evaluate(run, {"a": {"900000001": 0}}, index=demo_index)
 
 
+@pytest.mark.parametrize("systems", [None, {"x": "bm25"}, [SCORES, "bm25"]])
+def test_qrels_have_no_text_to_search_with(demo_index: Path, systems: Any) -> None:
+    with pytest.raises(InputError, match=r"qrels have no text, so .* cannot search") as raised:
+        evaluate(systems, QRELS, index=demo_index)
+    assert "Give contexts, or give runs" in raised.value.remedy
+
+
+def test_a_context_is_made_with_names() -> None:
+    with pytest.raises(TypeError):
+        Context("c1", "Attention suffices <REF>.")  # type: ignore[misc]
+
+
 def test_a_function_that_fails_is_named(demo_index: Path) -> None:
     def mine(context: Context, k: int) -> list[tuple[str, float]]:
         raise KeyError(context.context_id)
 
-    contexts = [Context("Attention <REF>.", context_id="x", cited_ids=("900000001",))]
+    contexts = [Context(text="Attention <REF>.", context_id="x", cited_ids=("900000001",))]
     with pytest.raises(SystemFailedError, match="the system mine failed on the context x: KeyError"):
         evaluate(mine, contexts, index=demo_index)
 
@@ -97,7 +109,7 @@ def test_the_index_of_papers_in_memory(tmp_path: Path) -> None:
         assert [hit.paper.paper_id for hit in answer] == ["2", "3"]
         assert answer.context.text == "attention <REF>"
         assert [hit.paper.paper_id for hit in answer[:1]] == ["2"]
-        run = recommender.search_many([Context("ranking <REF>", context_id="r")])
+        run = recommender.search_many([Context(text="ranking <REF>", context_id="r")])
         assert run.top("r") == ["1"]
     with pytest.raises(InputError, match="there are no papers"):
         citerec.Index.build([], tmp_path / "none")

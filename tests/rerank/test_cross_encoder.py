@@ -40,7 +40,7 @@ def trained(base: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_text_of_a_pair() -> None:
-    context = Context("It suffices <REF> [3].", before="Before.", after="After.", citing_id="1")
+    context = Context(text="It suffices <REF> [3].", before="Before.", after="After.", citing_id="1")
     citing = Paper("1", "A title", "An abstract")
     a, b = pair_texts(topic_of(context, citing), PAPER, "As <REF> showed (Lee, 2019).")
     assert a == TextA("A title. An abstract", "It suffices . Before. After.")
@@ -55,7 +55,7 @@ def test_the_text_of_a_pair() -> None:
 
 def test_the_place_of_the_citation_may_be_a_token_of_its_own(base: Path, tmp_path: Path) -> None:
     options = TextOptions(max_tokens=64, marker=True)
-    topic = topic_of(Context("It suffices <REF> [3].", before="Before."))
+    topic = topic_of(Context(text="It suffices <REF> [3].", before="Before."))
     (pair,) = [pair_texts(topic, PAPER, None, options)]
     assert pair[0].passage == "It suffices <REF> . Before."
     begun = CrossEncoder.begin(str(base), options, seed=0, device="cpu")
@@ -199,7 +199,7 @@ def test_all_candidates_stay_in_falling_order(scores: list[float], depth: int, w
 
 
 def test_the_reranker_reads_the_first_candidates_only(trained: Path) -> None:
-    asked = topic_of(Context("It suffices <REF>."))
+    asked = topic_of(Context(text="It suffices <REF>."))
     found = candidates(9.0, 8.0, 7.0, 6.0)
     papers = {
         candidate.paper_id: Paper(candidate.paper_id, WORDS[number % 3]) for number, candidate in enumerate(found)
@@ -219,7 +219,7 @@ def test_training_and_serving_read_the_same(trained: Path) -> None:
     """The marker never reaches the model, wherever the citation stood."""
     model = CrossEncoder.open(trained)
     scores = [
-        model.scores([pair_texts(topic_of(Context(text)), PAPER, None, model.manifest.text)])[0]
+        model.scores([pair_texts(topic_of(Context(text=text)), PAPER, None, model.manifest.text)])[0]
         for text in ("It suffices <REF>", "<REF> It suffices", "It <REF> suffices")
     ]
     assert len(set(scores)) == 1

@@ -61,7 +61,9 @@ def test_of_any_papers(
     papers: list[Paper], citing: Paper | None, cited: list[Paper] | None, text: str, around: str, data: st.DataObject
 ) -> None:
     records = [replace(paper, paper_id=str(place)) for place, paper in enumerate(papers)]
-    context = Context(text, before=around, cited_before=None if cited is None else tuple(map(str, range(len(cited)))))
+    context = Context(
+        text=text, before=around, cited_before=None if cited is None else tuple(map(str, range(len(cited))))
+    )
     topic = topic_of(context, citing, cited or ())
     times = data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=len(papers), max_size=len(papers)))
     listed = [Candidate(one.paper_id, 1.0, None, {"draft_times": how}) for one, how in zip(records, times, strict=True)]

@@ -15,7 +15,7 @@ from tests.columns import columns
 
 CITING = Paper("9", "Mine", year=2020, authors=("Ada Lee", "Bo Ray"), venue="ACL")
 CONTEXT = Context(
-    "Lee showed that attention suffices <REF>.",
+    text="Lee showed that attention suffices <REF>.",
     citing_id="9",
     citing_year=2020,
     section="3 Related Work",
@@ -77,7 +77,7 @@ def test_a_candidate_without_a_record_has_features_too() -> None:
 
 
 def test_a_sentence_without_a_marker_has_no_words_before_it() -> None:
-    topic = topic_of(Context("Lee showed that attention suffices."))
+    topic = topic_of(Context(text="Lee showed that attention suffices."))
     (first, _) = features_of(topic, CANDIDATES)
     found = dict(zip(FEATURES, first.tolist(), strict=True))
     assert math.isnan(found["title near"]) and math.isnan(found["first author near"])
@@ -86,7 +86,7 @@ def test_a_sentence_without_a_marker_has_no_words_before_it() -> None:
 
 def test_names_right_before_the_marker() -> None:
     for text, expected in (("Lee and Moe <REF> show trees.", 0.5), ("Moe et al. <REF> show trees.", 0)):
-        found = features_of(topic_of(Context(text)), CANDIDATES)[0, list(FEATURES).index("named before")]
+        found = features_of(topic_of(Context(text=text)), CANDIDATES)[0, list(FEATURES).index("named before")]
         assert found == expected
     assert math.isnan(row()["named before"]) == (not names_before(topic_of(CONTEXT)))
 

@@ -42,7 +42,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def topic(text: str, authors: tuple[str, ...] = ("Grace Hopper",)) -> Topic:
-    return topic_of(Context(f"{text} <REF>."), Paper("citing", authors=authors) if authors else None)
+    return topic_of(Context(text=f"{text} <REF>."), Paper("citing", authors=authors) if authors else None)
 
 
 def found(*ids: str) -> Candidates:

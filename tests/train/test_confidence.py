@@ -88,7 +88,7 @@ def manifest_of(index: Path) -> Calibration:
 
 def test_an_answer_says_how_sure_it_is_whatever_is_asked_for(calibrated: Path) -> None:
     with Recommender.open(calibrated, "bm25") as recommender:
-        context = Context(SENTENCE, context_id="one")
+        context = Context(text=SENTENCE, context_id="one")
         asked = [recommender.search(context, k).confidence for k in (1, 10, 50)]
         run = [found.confidence for _, found in recommender.candidates(recommender.topics([context]), 3)]
         assert asked[0] is not None
@@ -96,7 +96,7 @@ def test_an_answer_says_how_sure_it_is_whatever_is_asked_for(calibrated: Path) -
         assert 0 <= asked[0].first <= asked[0].among_ten <= 1
         assert len(recommender.search(context, 1)) == 1
         assert recommender.search(context)[:2].confidence == asked[0]
-        nothing = Context("<REF>", context_id="nothing")
+        nothing = Context(text="<REF>", context_id="nothing")
         assert [found.confidence for _, found in recommender.candidates(recommender.topics([nothing]))] == [
             Confidence(0.0, 0.0)
         ]

@@ -36,7 +36,7 @@ def split(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recipe that was tuned on a context."""
     folder = tmp_path_factory.mktemp("recipes")
-    Learnt.of(tuned_on=[Context("It was tuned on <REF>.", citing_id="tuned")]).write(folder / "fusion.learnt.json")
+    Learnt.of(tuned_on=[Context(text="It was tuned on <REF>.", citing_id="tuned")]).write(folder / "fusion.learnt.json")
     (folder / "fusion.toml").write_text('retrievers = ["lucene"]\ntuned_on = "fusion.learnt.json"\n')
     return folder / "fusion.toml"
 
@@ -64,7 +64,7 @@ def test_a_ranker_says_what_it_learnt_from_and_what_it_inherited(ranker: Path, s
     assert learnt.learnt_from < of_train
     assert len(learnt.learnt_from) == LEARNT_FROM
     of_dev = {one for context in read_contexts(split / "dev.jsonl") for one in digests_of(context)}
-    inherited = digests_of(Context("It was tuned on <REF>.", citing_id="tuned"))
+    inherited = digests_of(Context(text="It was tuned on <REF>.", citing_id="tuned"))
     assert learnt.tuned_on == of_dev | set(inherited)
     assert learnt.unsaid == ()
 
@@ -144,7 +144,7 @@ def test_a_ranker_of_before_is_said_to_say_nothing(ranker: Path, split: Path, de
 
 
 def test_other_sentences_of_a_citing_paper_count_too() -> None:
-    first = Context("It is so <REF>.", citing_id="a")
+    first = Context(text="It is so <REF>.", citing_id="a")
     contexts = [first, replace(first, text="Also here <REF>."), replace(first, text="Elsewhere <REF>.", citing_id="b")]
     learnt = {"one": Learnt.of([first]), "two": Learnt.of([contexts[2]], [first]), "none": Learnt()}
     overlap = find_overlap(contexts, learnt)

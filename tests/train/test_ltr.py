@@ -30,7 +30,10 @@ def toy_contexts(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -
     contexts = []
     with Recommender.open(hybrid_index, HYBRID) as recommender:
         papers = list(recommender.store.papers(map(str, range(900000001, 900000121))).values())
-        asked = [Context(f"{paper.title} <REF>.", paper.paper_id, citing_id=paper.paper_id) for paper in papers]
+        asked = [
+            Context(text=f"{paper.title} <REF>.", context_id=paper.paper_id, citing_id=paper.paper_id)
+            for paper in papers
+        ]
         for topic, found in recommender.candidates(recommender.topics(asked), 30):
             if not found:  # the oldest papers have nothing before them that they could cite
                 continue

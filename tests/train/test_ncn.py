@@ -113,7 +113,7 @@ def test_the_cited_paper_is_not_appended_to_the_candidates(train: Train, planted
     missed = [{**one, "text": str(one["text"]).replace(SHARED, "other")} for one in contexts_of(RULE, 3, 50)]
     manifest = train(tmp_path / "ncn", dev=write_lines(tmp_path / "dev.jsonl", missed), epochs=25, evaluations=1)
     assert manifest.dev["recall@10 alone"] == manifest.dev["recall@10"] == 0
-    asked = Context(str(missed[0]["text"]))
+    asked = Context(text=str(missed[0]["text"]))
     with Recommender.open(planted / "index", f"bm25+{tmp_path / 'ncn'}") as recommender:
         found = {hit.paper.paper_id for hit in recommender.search(asked, 8)}
         (topic,) = recommender.topics([asked])

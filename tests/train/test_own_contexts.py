@@ -99,7 +99,7 @@ def test_a_portable_ranker_reads_only_what_every_index_means_alike(
 
 def test_what_is_withheld_differs_by_context_and_is_of_the_share(cited: Path) -> None:
     with Recommender.open(cited, "bm25+citances") as opened:
-        topics = list(opened.topics([Context("the okapi7 method <REF>", context_id=f"c{n}") for n in range(40)]))
+        topics = list(opened.topics([Context(text="the okapi7 method <REF>", context_id=f"c{n}") for n in range(40)]))
         rows = opened._index.rows.rows([f"p{number}" for number in range(CITED)])
         shares = [hidden(topic, rows, 0.5, 0).mean() for topic in topics]
         assert 0.4 < np.mean(shares) < 0.6 and len({tuple(hidden(one, rows, 0.5, 0)) for one in topics}) == 40
@@ -116,9 +116,9 @@ def test_what_is_withheld_differs_by_context_and_is_of_the_share(cited: Path) ->
 
 
 def test_drafts_are_made_of_what_the_same_paper_cites_elsewhere() -> None:
-    contexts = [Context("a <REF>", context_id=f"c{n}", citing_id="q", cited_ids=(f"p{n}",)) for n in range(6)]
-    contexts += [Context("b <REF>", context_id="alone", citing_id="r", cited_ids=("p1",))]
-    contexts += [Context("c <REF>", context_id="known", citing_id="r2", cited_ids=("p1",), cited_before=("p9",))]
+    contexts = [Context(text="a <REF>", context_id=f"c{n}", citing_id="q", cited_ids=(f"p{n}",)) for n in range(6)]
+    contexts += [Context(text="b <REF>", context_id="alone", citing_id="r", cited_ids=("p1",))]
+    contexts += [Context(text="c <REF>", context_id="known", citing_id="r2", cited_ids=("p1",), cited_before=("p9",))]
     made = list(drafted(contexts, 0))
     assert made == list(drafted(contexts, 0))
     for context, draft in zip(contexts[:6], made[:6], strict=True):

@@ -44,7 +44,7 @@ def test_a_damaged_manifest(raw: bytes, tmp_path: Path) -> None:
 
 def test_a_damaged_file_of_what_a_part_learnt_from(tmp_path: Path) -> None:
     (tmp_path / MANIFEST).write_text("{}")
-    Learnt.of([Context("a <REF>", citing_id="1")]).write(tmp_path / LEARNT)
+    Learnt.of([Context(text="a <REF>", citing_id="1")]).write(tmp_path / LEARNT)
     for changed in damaged((tmp_path / LEARNT).read_bytes(), 200):
         (tmp_path / LEARNT).write_bytes(changed)
         with contextlib.suppress(CiterecError):

@@ -31,7 +31,7 @@ def facts(
     length: int = 20, position: int = 20, *papers: Paper, intent: str | None = None, tags: tuple[str, str] = ("", "")
 ) -> Facts:
     sentence = Sentence(length, position, tags[0] or None, tags[1] or None)
-    return Facts(Context("… <REF>", intent=intent), sentence, papers or (PAPER,), BOUNDS)
+    return Facts(Context(text="… <REF>", intent=intent), sentence, papers or (PAPER,), BOUNDS)
 
 
 def label(family: str, given_facts: Facts, *, conditions: bool = True) -> str | None:
@@ -161,7 +161,7 @@ def test_ties_stay_together_and_groups_rise_with_the_count(counts: list[int]) ->
 )
 def test_cited_before(before: tuple[str, ...] | None, expected: str | None) -> None:
     cited = ("1", "2") if before and "1" in before else ("1",)
-    given_facts = Facts(Context("<REF>", cited_ids=cited, cited_before=before), Sentence(1, 1), (), BOUNDS)
+    given_facts = Facts(Context(text="<REF>", cited_ids=cited, cited_before=before), Sentence(1, 1), (), BOUNDS)
     assert label("cited_before", given_facts) == expected
 
 
@@ -170,7 +170,7 @@ def test_cited_before(before: tuple[str, ...] | None, expected: str | None) -> N
     [(None, None), ((), None), ((0,), "0"), ((1,), "1–4"), ((4, 2), "1–4"), ((5,), "5+"), ((0, 1), None)],
 )
 def test_cold_start(counts: tuple[int, ...] | None, expected: str | None) -> None:
-    assert label("cold_start", Facts(Context("<REF>"), Sentence(1, 1), (), BOUNDS, counts)) == expected
+    assert label("cold_start", Facts(Context(text="<REF>"), Sentence(1, 1), (), BOUNDS, counts)) == expected
 
 
 @given(st.integers(1, 80), st.integers(1, 80), st.sampled_from(["VB", "NN", "DT"]))
@@ -188,7 +188,7 @@ def test_every_family_keeps_the_contract(name: str) -> None:
     assert len(set(family.classes(BOUNDS))) == len(family.classes(BOUNDS)) > 0
     for bounds in (BOUNDS, Bounds()):
         for papers in ((), (PAPER,), (PAPER, Paper("2"))):
-            given_facts = Facts(Context("<REF>", intent="method"), Sentence(1, 1), papers, bounds)
+            given_facts = Facts(Context(text="<REF>", intent="method"), Sentence(1, 1), papers, bounds)
             for conditions in (True, False):
                 found = family.label(given_facts, conditions=conditions)
                 assert found == family.label(given_facts, conditions=conditions)

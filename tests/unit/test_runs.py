@@ -15,7 +15,7 @@ from citerec.errors import InputError
 from citerec.evaluation import run as run_module
 from citerec.evaluation.rank import OUTCOMES, Rules, outcomes, rank
 from citerec.evaluation.run import PooledRun, collect_run, read_run
-from citerec.evaluation.topics import Topics, select_topics
+from citerec.evaluation.topics import Topics
 from citerec.records import Context
 
 NUMBERS = {"a": 0, "b": 1, "unasked": -1}
@@ -106,8 +106,8 @@ def topics(*contexts: Context) -> Topics:
 
 
 TOPICS = topics(
-    Context("A <REF>", context_id="a", citing_id="citing", citing_year=2005, cited_ids=("p1", "p2", "gone")),
-    Context("B <REF>", context_id="b", cited_ids=("p3",)),
+    Context(text="A <REF>", context_id="a", citing_id="citing", citing_year=2005, cited_ids=("p1", "p2", "gone")),
+    Context(text="B <REF>", context_id="b", cited_ids=("p3",)),
 )
 
 
@@ -156,7 +156,9 @@ def test_order_of_the_lines_does_not_matter() -> None:
 def test_what_became_of_cited_papers() -> None:
     many = [(f"p{number}", -float(number)) for number in range(1, 13)]
     years: dict[str, int | None] = {f"p{number}": 2000 for number in range(1, 20)} | {"late": 2010}
-    asked = topics(Context("A <REF>", context_id="a", citing_year=2005, cited_ids=("p1", "p12", "p19", "late", "gone")))
+    asked = topics(
+        Context(text="A <REF>", context_id="a", citing_year=2005, cited_ids=("p1", "p12", "p19", "late", "gone"))
+    )
     run = collect_run([many], lambda ids: {paper_id: years[paper_id] for paper_id in ids}, "mine")
     ranking = rank(run, asked, Rules(), 100)
     found = [OUTCOMES[number] for number in outcomes(ranking, asked, years, Rules())[0]]
@@ -172,8 +174,3 @@ def test_an_answer_of_a_system_is_checked_too() -> None:
         with pytest.raises(InputError, match=message):
             collect_run(answers, years_of, "mine")
     assert len(collect_run([[], []], years_of, "mine")) == 0
-
-
-def test_a_family_must_have_contexts() -> None:
-    with pytest.raises(InputError, match="no context has a class of location"):
-        select_topics([Context("A <REF>", context_id="x", cited_ids=("p1",))], None, ["location"])  # type: ignore[arg-type]

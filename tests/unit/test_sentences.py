@@ -13,7 +13,7 @@ from citerec.records import MARKER, Context
 
 
 def read(text: str, model: str | None = None) -> Sentence:
-    (sentence,) = read_sentences([Context(text)], model)
+    (sentence,) = read_sentences([Context(text=text)], model)
     return sentence
 
 

@@ -58,22 +58,12 @@ class Match:
 def match_entries(entries: Iterable[Paper], library: Library) -> dict[str, Match]:
     """What an index has of each entry with a title, by key."""
     entries = [entry for entry in entries if entry.title]
-    identified = _identified(entries, library.store)
+    identified = library.store.named({key for entry in entries for key in keys_of(entry)})
     with title_search(library.path) as search:
         return {
             entry.paper_id: match_entry(entry, _candidates(entry, search, library.store, identified))
             for entry in entries
         }
-
-
-def _identified(entries: Sequence[Paper], store: PaperStore) -> dict[str, list[Paper]]:
-    """The papers that have an identifier of an entry, by identifier."""
-    wanted = {key for entry in entries for key in keys_of(entry)}
-    papers: dict[str, list[Paper]] = {}
-    for paper in store.papers(store.identified(sorted(wanted)), texts=False).values():
-        for key in keys_of(paper) & wanted:
-            papers.setdefault(key, []).append(paper)
-    return papers
 
 
 def _candidates(

@@ -153,10 +153,10 @@ class Bm25sRetriever(Retriever):
             raise no_word(topic)
         scores = np.zeros(len(self._papers), np.float32)
         compiled(add_scores)(scores, query.terms, query.weights, self._begins, self._rows, self._scores)
-        hidden = self._papers.rows([one for one in (*filters.exclude, filters.citing_id) if one is not None])
+        hidden = self._papers.rows([*filters.exclude, *filters.citing_ids])
         scores[hidden[hidden >= 0]] = 0
         best, rows = np.empty(min(k, len(scores)), np.float32), np.empty(min(k, len(scores)), np.int64)
-        found = compiled(best_rows)(scores, self._passing(replace(filters, exclude=(), citing_id=None)), best, rows)
+        found = compiled(best_rows)(scores, self._passing(replace(filters, exclude=(), citing_ids=())), best, rows)
         best, rows = best[:found], rows[:found]
         scored = best.astype(np.float64)
         return Candidates(self._papers, rows, scored, {"bm25": scored}).in_order()

@@ -148,12 +148,12 @@ class DenseRetriever(VectorRetriever):
         check_asked(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
         passing = self.passing(filters)
-        excluded = self.vectors.rows([paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id])
+        excluded = self.vectors.rows([*filters.exclude, *filters.citing_ids])
         wanted = min(k + len(excluded) + _SLACK, len(self.vectors) if passing is None else passing.count)
         return self._candidates(*self._nearest(vector, wanted, passing), excluded)[:k]
 
     def passing(self, filters: Filters) -> Passing | None:
-        """The rows that pass all filters but `exclude` and `citing_id`; None if all rows do."""
+        """The rows that pass all filters but `exclude` and `citing_ids`; None if all rows do."""
         return self._filter.passing(filters)
 
     def scored(self, prepared: "NDArray[np.float32]", rows: "Rows") -> "Floats":

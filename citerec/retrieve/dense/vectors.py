@@ -102,7 +102,7 @@ def passing_rows(
     citations: "NDArray[np.int32]",
     matching: Callable[[tuple[str, ...], tuple[str, ...]], "NDArray[np.int64]"],
 ) -> "NDArray[np.bool_]":
-    """Which rows pass all filters but `exclude` and `citing_id`, (rows,).
+    """Which rows pass all filters but `exclude` and `citing_ids`, (rows,).
 
     Args:
         filters: The filters.
@@ -139,8 +139,8 @@ class RowFilter:
         self._kept_matching = functools.lru_cache(_KEPT_MATCHING)(self._matching_rows)
 
     def passing(self, filters: Filters) -> Passing | None:
-        """The rows that pass all filters but `exclude` and `citing_id`, which match few; None if all rows pass."""
-        rest = replace(filters, exclude=(), citing_id=None)
+        """The rows that pass all filters but `exclude` and `citing_ids`, which match few; None if all rows pass."""
+        rest = replace(filters, exclude=(), citing_ids=())
         return None if rest == NO_FILTERS else self._kept(rest)
 
     def _passing(self, filters: Filters) -> Passing | None:

@@ -165,10 +165,10 @@ def _required(filters: Filters) -> Iterator[Any]:
 def _forbidden(filters: Filters, *, citances: bool) -> Iterator[Any]:
     for paper_id in filters.exclude:
         yield term_query(fields.ID, paper_id)
-    if filters.citing_id is not None:
-        yield term_query(fields.ID, filters.citing_id)
+    for citing_id in filters.citing_ids:
+        yield term_query(fields.ID, citing_id)
         if citances:
-            yield term_query(fields.CITING, filters.citing_id)
+            yield term_query(fields.CITING, citing_id)
     if filters.as_of_year is not None:
         yield _range(fields.YEAR, filters.as_of_year + 1, _MOST)
 

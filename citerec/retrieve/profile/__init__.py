@@ -121,7 +121,7 @@ class ProfileRetriever(Retriever):
 
         check_asked(topic, k)
         vector = self.prepare([topic])[0] if prepared is None else prepared
-        excluded = [paper_id for paper_id in (*filters.exclude, filters.citing_id) if paper_id is not None]
+        excluded = [*filters.exclude, *filters.citing_ids]
         if self.settings.depth is None:
             passing = self._dense.passing(filters)
             scored = self._profiles.nearest(vector, k + len(excluded) + _SLACK, filters, passing)

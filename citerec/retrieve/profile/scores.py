@@ -1,6 +1,7 @@
 """Scores of profiles, under the leak rules."""
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -80,7 +81,7 @@ class Profiles:
         Args:
             vector: The topic's vector, (dimension,), of length one.
             k: How many papers, at most.
-            filters: What must not be known: `as_of_year` and `citing_id`.
+            filters: What must not be known: `as_of_year` and `citing_ids`.
             passing: The rows that may be found; None for all.
         """
         import numpy as np
@@ -94,8 +95,8 @@ class Profiles:
         totals = (sums[begins + counts] - sums[begins]) / counts
         cited = self._cited[has]
         scores[cited] = (scores[cited] + totals) / self._lengths[begins + counts - 1]
-        if filters.citing_id is not None:
-            mine = np.flatnonzero(self._citing_ids == text_digest(filters.citing_id))
+        if filters.citing_ids:
+            mine = np.flatnonzero(_among(self._citing_ids, filters.citing_ids))
             affected = np.unique(np.asarray(self._said.cited)[mine])
             affected = affected[affected >= 0]
             scores[affected] = self.of_rows(vector, affected, filters).scores
@@ -147,8 +148,8 @@ class Profiles:
     def _allowed(self, pairs: "NDArray[np.int64]", filters: Filters) -> "NDArray[np.bool_]":
         limit = _NO_LIMIT if filters.as_of_year is None else filters.as_of_year
         allowed: NDArray[np.bool_] = self._years[pairs] <= limit
-        if filters.citing_id is not None:
-            allowed &= self._citing_ids[pairs] != text_digest(filters.citing_id)
+        if filters.citing_ids:
+            allowed &= ~_among(self._citing_ids[pairs], filters.citing_ids)
         return allowed
 
     def _counts_until(self, year: int | None) -> "NDArray[np.int64]":
@@ -230,3 +231,10 @@ def _products(values: "NDArray[Any]", vector: "NDArray[np.float32]") -> "NDArray
         part = values[begin : begin + _PART]
         products[begin : begin + _PART] = (part if part.dtype == np.float32 else decoded(part)) @ vector
     return products
+
+
+def _among(digests: "NDArray[np.uint64]", names: Sequence[str]) -> "NDArray[np.bool_]":
+    """Which digests are those of some names, (digests,)."""
+    import numpy as np
+
+    return np.isin(digests, np.array([*map(text_digest, names)], np.uint64))

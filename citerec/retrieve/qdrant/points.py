@@ -152,10 +152,10 @@ def filter_of(filters: Filters, *, citances: bool = False) -> "models.Filter | N
     if filters.venues:
         phrases = [models.MatchPhrase(phrase=_asked_phrase(venue)) for venue in filters.venues]
         must.append(models.Filter(should=[models.FieldCondition(key=VENUE, match=phrase) for phrase in phrases]))
-    if hidden := [one for one in (*filters.exclude, filters.citing_id) if one is not None]:
+    if hidden := [*filters.exclude, *filters.citing_ids]:
         must_not.append(one_of(ID, hidden))
-    if citances and filters.citing_id is not None:
-        must_not.append(one_of(CITING, [filters.citing_id]))
+    if citances and filters.citing_ids:
+        must_not.append(one_of(CITING, list(filters.citing_ids)))
     if filters.as_of_year is not None:
         must_not.append(in_range(YEAR, gt=filters.as_of_year))  # a paper of unknown year is not known to be newer
         if citances:

@@ -9,8 +9,8 @@ from citerec.contexts.learnt import LEARNT, NOTHING, Learnt, digests_of, learnt_
 from citerec.errors import ModelError
 from citerec.records import Context
 
-ONE = Context("Words were counted by <REF>.", context_id="one", citing_id="12")
-OTHER = Context("Vectors are compared (<REF>).", context_id="other", citing_key="CorpusId:12")
+ONE = Context(text="Words were counted by <REF>.", context_id="one", citing_id="12")
+OTHER = Context(text="Vectors are compared (<REF>).", context_id="other", citing_key="CorpusId:12")
 
 
 def test_a_sentence_is_known_again_under_another_id() -> None:
@@ -24,7 +24,7 @@ def test_a_citing_paper_is_known_by_id_and_by_key() -> None:
     assert len(set(digests_of(ONE)) & set(digests_of(OTHER))) == 1
     assert set(digests_of(ONE)).isdisjoint(digests_of(replace(OTHER, citing_key="CorpusId:13")))
     # A paper's name is no sentence.
-    assert set(digests_of(Context("12", citing_id=None))).isdisjoint(digests_of(ONE))
+    assert set(digests_of(Context(text="12", citing_id=None))).isdisjoint(digests_of(ONE))
 
 
 def test_files_come_back(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_names_right_before_the_marker_are_found(text: str, names: set[str]) -> 
 @pytest.mark.parametrize("function", [words_near, names_before, cites_others])
 @pytest.mark.parametrize("unit", ["Aa, ", "[1", "(A ", " ,", "A. ", "van "])
 def test_no_text_makes_it_backtrack(unit: str, function: Callable[[Topic], object]) -> None:
-    assert_linear(lambda text: function(topic_of(Context(text))), lambda times: unit * times + "<REF>", 5_000)
+    assert_linear(lambda text: function(topic_of(Context(text=text))), lambda times: unit * times + "<REF>", 5_000)
 
 
 @pytest.mark.parametrize(
@@ -68,4 +68,4 @@ def test_no_text_makes_it_backtrack(unit: str, function: Callable[[Topic], objec
     ],
 )
 def test_other_citations_of_the_sentence_are_seen(text: str, expected: bool) -> None:
-    assert cites_others(topic_of(Context(text))) is expected
+    assert cites_others(topic_of(Context(text=text))) is expected

@@ -53,8 +53,8 @@ def test_no_text_makes_cleaning_backtrack(unit: str) -> None:
 
 
 def test_a_writer_goes_on_from_what_stands_before_the_marker() -> None:
-    context = Context("As [3] and <REF> showed.", before="Before.", after="After.")
+    context = Context(text="As [3] and <REF> showed.", before="Before.", after="After.")
     assert topic_of(context).lead == "Before. As and"
     assert topic_of(context, neighbours=False).lead == "As and"
-    assert topic_of(Context("<REF> showed it.")).lead == "showed it."
-    assert topic_of(Context("No marker")).lead == Topic("No marker").lead == "No marker"
+    assert topic_of(Context(text="<REF> showed it.")).lead == "showed it."
+    assert topic_of(Context(text="No marker")).lead == Topic("No marker").lead == "No marker"

@@ -25,7 +25,7 @@ BARE = Paper("2")
         (Filters(min_citations=5), True, False),
         (Filters(min_citations=6), False, False),
         (Filters(exclude=("1",)), False, True),
-        (Filters(citing_id="2"), True, False),
+        (Filters(citing_ids=("2",)), True, False),
     ],
 )
 def test_filters(filters: Filters, paper: bool, bare: bool) -> None:

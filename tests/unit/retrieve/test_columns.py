@@ -100,5 +100,5 @@ def test_papers_that_are_added_have_columns(demo_index: Path, tmp_path: Path) ->
 
 
 def test_words_of_a_topic_may_be_no_valid_text() -> None:
-    topic = topic_of(Context("Half of a pair \ud83d <REF>."))
+    topic = topic_of(Context(text="Half of a pair \ud83d <REF>."))
     assert hash_of(topic.text) != hash_of("")
