@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from citerec.contexts.split import segmenter
+from citerec.contexts.split import spans_by_rule
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_count, read_list, read_text, read_year
 from citerec.errors import InputError, QueryError, SourceError
@@ -196,10 +196,11 @@ def _context(sentences: list[str], at: int, nth: int) -> Context:
 
 def _sentences(text: str) -> list[str]:
     sentences: list[str] = []
-    for sentence in segmenter().segment(text):
+    for start, end in spans_by_rule(text):
+        sentence = text[start:end]
         # "Lee et al. <REF> show": the splitter takes the full stop before a sign for the end of a sentence.
         if sentences and sentence.startswith(_SIGN) and _ABBREVIATED.search(sentences[-1]):
-            sentences[-1] = f"{sentences[-1].rstrip()} {sentence}"
+            sentences[-1] = f"{sentences[-1]} {sentence}"
         else:
             sentences.append(sentence)
     # The splitter must not lose a marker.

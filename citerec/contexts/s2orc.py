@@ -15,6 +15,7 @@ from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_id
 from citerec.errors import SourceError
 from citerec.groundwork.addresses import client_failures, expanded
+from citerec.groundwork.limits import FULL_TEXT_BYTES
 from citerec.groundwork.printable import printable
 
 _LONGEST_OFFSET = 18  # digits
@@ -117,7 +118,7 @@ def read_s2orc(path: Path) -> Iterator[TextLine]:
     Raises:
         SourceError: The file cannot be opened, or its gzip stream is broken.
     """
-    for number, raw, _ in raw_lines(path):
+    for number, raw, _ in raw_lines(path, longest=FULL_TEXT_BYTES):
         yield TextLine(number, parsed(raw, parse_full_text), raw[:200].decode("utf-8", "replace"))
 
 

@@ -3,7 +3,6 @@
 import functools
 import importlib.metadata
 import re
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -49,15 +48,17 @@ def pipeline_identity(pipeline: Any) -> list[str]:
 def _by_rule(text: str) -> list[Span]:
     spans: list[Span] = []
     for start, end in _pieces(text):
-        spans.extend((start + first, start + last) for first, last in _located(text[start:end]))
+        spans.extend((start + first, start + last) for first, last in spans_by_rule(text[start:end]))
     return spans
 
 
-def _located(text: str) -> list[Span]:
+def spans_by_rule(text: str) -> list[Span]:
+    """Start and end of each sentence of a text by pysbd, which takes quadratic time or worse."""
     spans: list[Span] = []
     done = 0
-    for sentence in segmenter().segment(text):
-        # The segmenter may change a sentence: only sentences found in the text count.
+    # Not `segment`: to find the sentences in the text, it compiles an expression for each of them.
+    for sentence in _segmenter().processor(text).process():
+        # pysbd may change a sentence: only sentences found in the text count.
         trimmed = sentence.strip()
         start = text.find(trimmed, done) if trimmed else -1
         if start >= 0:
@@ -81,16 +82,37 @@ def _pieces(text: str) -> list[Span]:
     return [*pieces, (start, len(text))]
 
 
-_own = threading.local()
+class _Expressions:
+    """The module `re` for pysbd's abbreviations: it compiles each expression once.
+
+    pysbd makes some 700 expressions of its abbreviations anew for each text. `re` keeps 512, and would compile most of
+    them again and again.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(re, name)
+
+    def sub(self, pattern: str, replacement: Any, text: str, flags: int = 0) -> str:
+        """As `re.sub`."""
+        return _compiled(pattern, flags).sub(replacement, text)
+
+    def findall(self, pattern: str, text: str, flags: int = 0) -> list[Any]:
+        """As `re.findall`."""
+        return _compiled(pattern, flags).findall(text)
 
 
-def segmenter() -> Any:
-    """The splitter of pysbd for English; each thread has its own, since it keeps the text that it splits."""
-    if not hasattr(_own, "segmenter"):
-        from pysbd import Segmenter
+@functools.lru_cache(maxsize=4096)  # a text decides with which letters an abbreviation is written
+def _compiled(pattern: str, flags: int) -> "re.Pattern[str]":
+    return re.compile(pattern, flags)
 
-        _own.segmenter = Segmenter(language="en", clean=False)
-    return _own.segmenter
+
+@functools.cache
+def _segmenter() -> Any:
+    """The splitter of pysbd for English."""
+    from pysbd import Segmenter, abbreviation_replacer
+
+    abbreviation_replacer.re = _Expressions()
+    return Segmenter(language="en", clean=False)
 
 
 def _by_spacy(pipeline: Any, text: str) -> list[Span]:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from citerec.corpus.bibtex import parse_bibtex
-from citerec.corpus.json_lines import BadRecord, Line, raw_lines
+from citerec.corpus.json_lines import BadRecord, Line, LongLine, bad_record, raw_lines
+from citerec.groundwork.limits import line_bytes
 from citerec.records import Record
 
 _BEGIN = re.compile(rb"[ \t]*@\w*[ \t]*[{(]")
@@ -39,27 +40,40 @@ def is_anthology(path: Path) -> bool:
 
 
 def entries(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """The number of the first line of each entry, from 1, and its lines. An entry ends with a line of one brace."""
+    """The number of the first line of each entry, from 1, and its lines. An entry ends with a line of one brace.
+
+    One that is too long is a `LongLine`.
+    """
     entry: list[bytes] = []
-    begin = 0
+    begin = size = 0
+    longest = line_bytes()
+
+    def whole() -> bytes:
+        text = b"".join(entry)
+        return LongLine.of(text, longest) if size > longest else text
+
     for number, raw in enumerate(lines, 1):
         if entry and _BEGIN.match(raw):  # the one before is not closed
-            yield begin, b"".join(entry)
+            yield begin, whole()
             entry.clear()
         if not entry:
             if raw.isspace():
                 continue
-            begin = number
-        entry.append(raw)
+            begin, size = number, 0
+        size += longest + 1 if isinstance(raw, LongLine) else len(raw)
+        if size <= longest or not entry:
+            entry.append(raw)
         if raw.strip() == b"}":
-            yield begin, b"".join(entry)
+            yield begin, whole()
             entry.clear()
     if entry:
-        yield begin, b"".join(entry)
+        yield begin, whole()
 
 
 def parse_entry(raw: bytes) -> list[Record | BadRecord]:
     """What a text holds that has one entry; nothing if it is a volume or a comment."""
     if _VOLUME.match(raw):
         return []
+    if isinstance(raw, LongLine):
+        return [bad_record(raw.reason, raw)]
     return [line.record for line in parse_bibtex(Path("the Anthology"), raw.decode("utf-8", "surrogateescape"))]

@@ -3,12 +3,21 @@
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from citerec.corpus.json_lines import BadRecord, Line, RecordError, check_account, raw_lines, tried
+from citerec.corpus.json_lines import (
+    BadRecord,
+    Line,
+    LongLine,
+    RecordError,
+    check_account,
+    check_size,
+    raw_lines,
+    tried,
+)
 from citerec.corpus.latex import decoded
 from citerec.corpus.plain import unescaped, without_markup
 from citerec.corpus.references import acl_in, arxiv_in, doi_in, year_in
@@ -34,6 +43,9 @@ _ESCAPED = re.compile(rf"\\([_%&#$])|{{\\text({'|'.join(_NAMED)})}}")
 _TILDE = re.compile(r"\\~\s*(?:\{\s*([A-Za-z])\s*\}|([A-Za-z]))")
 _GUARD = "\ue001"  # between a backslash and the end of its line
 _IDS = {"doi": "DOI", "pmid": "PubMed", "isbn": "ISBN"}
+_LONGEST_VALUE = 100_000  # characters that macros may make of a value
+_MOST_ADDED = 10_000_000  # characters that macros and cross-references may add to a file
+_SHOWN = 2000
 
 
 def read_bibtex(path: Path) -> Iterator[Line]:
@@ -43,11 +55,16 @@ def read_bibtex(path: Path) -> Iterator[Line]:
     SourceError as `raw_lines` does.
     """
     # From bytes: an entry is returned byte for byte, with its line ends.
-    text = b"".join(raw for _, raw, _ in raw_lines(path, blank_too=True)).decode("utf-8", "surrogateescape")
-    yield from parse_bibtex(path, text, path.stat().st_size)
+    lines = [raw for _, raw, _ in raw_lines(path, blank_too=True)]
+    whole = b"".join(raw + b"\n" if isinstance(raw, LongLine) else raw for raw in lines)
+    text = whole.decode("utf-8", "surrogateescape")
+    cut = {number: raw for number, raw in enumerate(lines, 1) if isinstance(raw, LongLine)}
+    yield from parse_bibtex(path, text, path.stat().st_size, cut=cut)
 
 
-def parse_bibtex(path: Path, text: str, size: int = 0, *, untitled: bool = False) -> Iterator[Line]:
+def parse_bibtex(
+    path: Path, text: str, size: int = 0, *, untitled: bool = False, cut: Mapping[int, LongLine] | None = None
+) -> Iterator[Line]:
     """Yields the entries of a `.bib` file whose text is given, as `read_bibtex` does.
 
     Args:
@@ -55,10 +72,14 @@ def parse_bibtex(path: Path, text: str, size: int = 0, *, untitled: bool = False
         text: Its text.
         size: Its size in bytes, of which `bytes_read` tells how much is done.
         untitled: Whether entries may have neither title nor abstract; they cannot be searched.
+        cut: Lines by number that were too long to be read, and of which the text has only the beginning.
     """
+    cut = cut or {}
     blocks = _blocks(path, text)
     for position, (number, raw, entry) in enumerate(blocks, 1):
-        record = tried(partial(_parse, raw, entry, untitled), raw)
+        lines = range(number, number + raw.count(_LINE_FEED) + 1)
+        written = next((line for place, line in cut.items() if place in lines), raw)
+        record = tried(partial(_parse, raw, entry, untitled), written)
         yield Line(number, record, size * position // len(blocks))
 
 
@@ -90,7 +111,8 @@ def _blocks(path: Path, text: str) -> list[_Block]:
     # No middleware: those of bibtexparser leave `macro # "text"` and entries with a repeated field as they are.
     # To bibtexparser, a backslash escapes even the end of a line, which then counts for nothing.
     library = parse_string(text.replace("\\\n", f"\\{_GUARD}\n"), parse_stack=[])
-    macros, found = _macros(library.strings)
+    macros = _Macros(len(text))
+    found = _bad_macros(library.strings, macros)
     entries: dict[str, dict[str, str]] = {}
     begun: set[int] = set()
     for parsed in library.blocks:
@@ -105,7 +127,7 @@ def _blocks(path: Path, text: str) -> list[_Block]:
             continue
         begun.add(number)
         if isinstance(block, Entry):
-            fields = tried(partial(_fields, block, macros), raw)
+            fields = tried(partial(macros.fields, block), raw)
             if isinstance(fields, BadRecord):
                 found.append(_Block(number, raw, fields.reason))
             else:
@@ -114,24 +136,61 @@ def _blocks(path: Path, text: str) -> list[_Block]:
         elif isinstance(block, ParsingFailedBlock):
             found.append(_Block(number, raw, _not_bibtex(number, raw, block.error)))
     _check_all_begun(path, text, begun)
-    for item in found:
-        if isinstance(item.entry, _Entry):
-            _inherit(item.entry.fields, entries)
-    return found
+    return [_inheriting(block, entries, macros) for block in found]
 
 
-def _macros(strings: Iterable[Any]) -> tuple[dict[str, str], list[_Block]]:
-    """The values of `@string` by name, and those that are bad."""
-    macros: dict[str, str] = {}
+class _Macros:
+    """The macros of a file.
+
+    A macro may hold others several times, so a few lines could become gigabytes. They are measured before they are
+    joined.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._values: dict[str, str] = {}
+        self._left = max(_MOST_ADDED, size)
+
+    def define(self, name: str, raw: str) -> None:
+        """Adds a macro; RecordError as for `_parts`, or if it becomes too long."""
+        self._values[name.lower()] = self._value(name, f"the macro {name}", raw)
+
+    def fields(self, entry: Any) -> dict[str, str]:
+        """The fields of an entry by name; RecordError as for `define`."""
+        return {
+            field.key.lower(): self._value(field.key, f"{field.key} of {entry.key}", str(field.value))
+            for field in entry.fields
+        }
+
+    def check(self, what: str, added: int) -> None:
+        """Raises a RecordError if macros and cross-references have added too much to the file."""
+        if added > self._left:
+            raise RecordError(
+                f"{what} is left out: macros and cross-references add more than {_MOST_ADDED:,} characters to the file"
+            )
+        self._left -= max(0, added)
+
+    def _value(self, name: str, what: str, raw: str) -> str:
+        parts = [self._part(part.strip()) for part in _parts(name, raw)]
+        length = sum(map(len, parts))
+        if length > max(_LONGEST_VALUE, len(raw)):
+            raise RecordError(f"macros make {what} {length:,} characters long, more than {_LONGEST_VALUE:,}")
+        self.check(what, length - len(raw))
+        return "".join(parts)
+
+    def _part(self, raw: str) -> str:
+        enclosed = len(raw) > 1 and (raw[0], raw[-1]) in (("{", "}"), ('"', '"'))
+        return raw[1:-1] if enclosed else self._values.get(raw.lower(), raw)
+
+
+def _bad_macros(strings: Iterable[Any], macros: _Macros) -> list[_Block]:
+    """Defines what `@string` says; returns what is bad."""
     bad = []
     for string in strings:
         raw = string.raw.replace(_GUARD, "")
-        value = tried(partial(_value, string.key, str(string.value), macros), raw)
-        if isinstance(value, BadRecord):
-            bad.append(_Block(string.start_line + 1, raw, value.reason))
-        else:
-            macros[string.key.lower()] = value
-    return macros, bad
+        outcome = tried(partial(macros.define, string.key, str(string.value)), raw)
+        if isinstance(outcome, BadRecord):
+            bad.append(_Block(string.start_line + 1, raw, outcome.reason))
+    return bad
 
 
 def _not_bibtex(line: int, raw: str, error: Any) -> str:
@@ -145,7 +204,8 @@ def _lost(line: int, comment: str, *, after_entry: bool) -> Iterator[_Block]:
         yield _Block(line, comment, "not BibTeX: fields after the end of an entry: a brace closes it too early")
     for match in _ENTRY_WITHOUT_SIGN.finditer(comment):
         number = line + comment.count(_LINE_FEED, 0, match.start())
-        yield _Block(number, comment[match.start() :], f"not BibTeX: an entry must begin with @{match[1]}{{")
+        beginning = comment[match.start() : match.start() + _SHOWN]
+        yield _Block(number, beginning, f"not BibTeX: an entry must begin with @{match[1]}{{")
 
 
 def _check_all_begun(path: Path, text: str, begun: set[int]) -> None:
@@ -157,12 +217,8 @@ def _check_all_begun(path: Path, text: str, begun: set[int]) -> None:
     check_account(path, len(signs), len(signs & begun), "entries")
 
 
-def _fields(entry: Any, macros: dict[str, str]) -> dict[str, str]:
-    return {field.key.lower(): _value(field.key, str(field.value), macros) for field in entry.fields}
-
-
-def _value(name: str, raw: str, macros: dict[str, str]) -> str:
-    """The value of a field: text in braces or quotes, or a macro, or several of these joined by `#`.
+def _parts(name: str, raw: str) -> list[str]:
+    """The parts of a value that `#` joins: texts in braces or quotes, and names of macros.
 
     Raises:
         RecordError: More follows the text, as where a comma is missing.
@@ -179,26 +235,30 @@ def _value(name: str, raw: str, macros: dict[str, str]) -> str:
         elif sign in _CLOSING and depth == 0 and not quoted and not _ENDS.match(raw, position + 1):
             raise RecordError(f"not BibTeX: expected a comma after the value of {name}")
     parts.append(raw[begins:])
-    return "".join(_part(part.strip(), macros) for part in parts)
+    return parts
 
 
-def _part(raw: str, macros: dict[str, str]) -> str:
-    enclosed = len(raw) > 1 and (raw[0], raw[-1]) in (("{", "}"), ('"', '"'))
-    return raw[1:-1] if enclosed else macros.get(raw.lower(), raw)
-
-
-def _inherit(fields: dict[str, str], entries: dict[str, dict[str, str]]) -> None:
-    parent = entries.get(fields.get("crossref", "").strip())
-    if parent:
-        fields.setdefault("booktitle", parent.get("booktitle") or parent.get("title", ""))
-        for name in ("year", "date", "publisher", "series"):
-            if name in parent:
-                fields.setdefault(name, parent[name])
+def _inheriting(block: _Block, entries: dict[str, dict[str, str]], macros: _Macros) -> _Block:
+    """An entry with the fields that it has from the entry named by its `crossref`, if it names one."""
+    parent = entries.get(block.entry.fields.get("crossref", "").strip()) if isinstance(block.entry, _Entry) else None
+    if not parent or not isinstance(block.entry, _Entry):
+        return block
+    given = {"booktitle": parent.get("booktitle") or parent.get("title", "")}
+    given |= {name: parent[name] for name in ("year", "date", "publisher", "series") if name in parent}
+    key, fields = block.entry
+    added = {name: value for name, value in given.items() if name not in fields}
+    outcome = tried(partial(macros.check, key, sum(map(len, added.values()))), block.raw)
+    if isinstance(outcome, BadRecord):
+        return block._replace(entry=outcome.reason)
+    fields |= added
+    return block
 
 
 def _parse(raw: str, entry: _Entry | str, untitled: bool) -> Paper:
     if isinstance(entry, str):
         raise RecordError(entry)
+    # Measured before anything is decoded. What macros and a cross-reference brought counts.
+    check_size(max(len(raw), sum(map(len, entry.fields.values()))))
     # What is not UTF-8 fails here, also if a macro or a cross-reference brought it.
     "".join([raw, *entry.fields.values()]).encode()
     paper = _paper(read_id({"key": entry.key}, "key"), entry.fields, raw)

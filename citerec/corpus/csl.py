@@ -42,15 +42,14 @@ def read_csl(path: Path) -> Iterator[Line]:
     """
     values, total = list(list_values(path, _REMEDY)), path.stat().st_size
     for position, value in enumerate(values, 1):
-        raw = value.text.encode("utf-8", "surrogatepass")
-        yield Line(value.line, parsed(raw, _parse), total * position // len(values))
+        yield Line(value.line, parsed(value.raw, _parse), total * position // len(values))
 
 
 def is_csl(path: Path) -> bool:
     """Whether a file is a JSON list with items of CSL."""
     try:
         for _, value in zip(range(_SNIFFED_ITEMS), list_values(path, _REMEDY), strict=False):
-            item = parsed(value.text.encode("utf-8", "surrogatepass"), dict)
+            item = parsed(value.raw, dict)
             if isinstance(item, dict) and isinstance(item.get("type"), str) and not item.keys().isdisjoint(_OF_ITEMS):
                 return True
     except SourceError:  # it may be of another format

@@ -4,15 +4,16 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, BinaryIO, TypeVar, cast
 
 import orjson
 
 from citerec.errors import BuildError, SourceError
 from citerec.groundwork.addresses import client_failures
+from citerec.groundwork.limits import RECORD_BYTES, line_bytes, record_bytes
 from citerec.groundwork.printable import one_line
 from citerec.records import Record
 
@@ -20,10 +21,25 @@ Parsed = TypeVar("Parsed")
 
 _BOM = b"\xef\xbb\xbf"
 _SHOWN_BYTES = 2000
+_PIECE = 1 << 20
+_LONGEST_CHARACTER = 4  # bytes
 
 
 class RecordError(ValueError):
     """A record that cannot be used; its text is the reason."""
+
+
+class LongLine(bytes):
+    """The beginning of a line, or of another record as it is written, that is too long to be read."""
+
+    @classmethod
+    def of(cls, raw: bytes, longest: int) -> "LongLine":
+        """The beginning of what is longer than `longest`."""
+        line = cls(raw[:_SHOWN_BYTES])
+        line.reason = f"it has more than {longest:,} bytes"
+        return line
+
+    reason = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +76,13 @@ def read_json_lines(path: Path, parse: Callable[[dict[str, Any]], Record | Seque
             yield Line(number, record, bytes_read)
 
 
-def raw_lines(path: Path, *, blank_too: bool = False) -> Iterator[tuple[int, bytes, int]]:
+def raw_lines(path: Path, *, blank_too: bool = False, longest: int | None = None) -> Iterator[tuple[int, bytes, int]]:
     """Yields (line number, line, bytes of the file read so far), plain or gzip, by default without blank lines.
+
+    Args:
+        path: The file.
+        blank_too: Whether blank lines are wanted.
+        longest: Bytes of the longest line, by default `line_bytes`. Of a longer one there is a `LongLine`.
 
     Raises:
         SourceError: The file cannot be opened, or its gzip stream is broken.
@@ -69,10 +90,22 @@ def raw_lines(path: Path, *, blank_too: bool = False) -> Iterator[tuple[int, byt
     with read_failures(path), path.open("rb") as file:
         # GzipFile by itself reads a line at a time slowly; a large buffer above it halves the time.
         unzipped = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file)), 1 << 20) if is_gzip(path) else file
-        for number, raw in enumerate(unzipped, 1):
-            line = raw.removeprefix(_BOM) if number == 1 else raw
+        for number, raw in enumerate(bounded_lines(unzipped, longest or line_bytes()), 1):
+            line = raw.removeprefix(_BOM) if number == 1 and not isinstance(raw, LongLine) else raw
             if blank_too or (line and not line.isspace()):
                 yield number, line, file.tell()
+
+
+def bounded_lines(file: BinaryIO, longest: int) -> Iterator[bytes]:
+    """The lines of a file; a longer one as a `LongLine`, whose rest is read in pieces."""
+    while line := file.readline(longest):
+        if len(line) < longest or line.endswith(b"\n"):
+            yield line
+            continue
+        rest = file.readline(_PIECE)
+        yield LongLine.of(line, longest) if rest else line
+        while rest and not rest.endswith(b"\n"):
+            rest = file.readline(_PIECE)
 
 
 @contextlib.contextmanager
@@ -119,16 +152,50 @@ def json_object(value: Any) -> dict[str, Any]:
 def tried(parse: Callable[[], Parsed], raw: bytes | str) -> Parsed | BadRecord:
     """The result of a function that reads one record. Whatever it raises is the record's fault, and becomes the reason.
 
+    A record is bad too if it has more text than `record_bytes` allows.
+
     Args:
         parse: Reads the record, and nothing else.
         raw: How the record is written.
     """
+    if isinstance(raw, LongLine):
+        return bad_record(raw.reason, raw)
+    most = record_bytes()
     try:
-        return parse()
+        found = parse()
+        # No record has more text than it is written with: what could be longer is measured where it is read.
+        if len(raw) > most // _LONGEST_CHARACTER:
+            check_size(max(map(_text_bytes, _records_in(found)), default=0))
     except MemoryError:
         raise
     except Exception as error:  # a record may be wrong in ways that nobody has thought of
         return bad_record(_reason(error), raw)
+    return found
+
+
+def check_size(size: int) -> None:
+    """Raises a RecordError if a record has more text than one may have."""
+    if size > (most := record_bytes()):
+        raise RecordError(f"it has more than {most:,} bytes of text ({RECORD_BYTES})")
+
+
+def _records_in(found: Any) -> Iterator[Record]:
+    if isinstance(found, Record):
+        yield found
+    elif isinstance(found, list | tuple):
+        for item in found:
+            yield from _records_in(item)
+
+
+def _text_bytes(value: Any) -> int:
+    """The bytes of all texts of a record."""
+    if isinstance(value, str):
+        return len(value.encode("utf-8", "surrogatepass"))
+    if isinstance(value, Record):
+        return sum(_text_bytes(getattr(value, field.name)) for field in fields(value))
+    if isinstance(value, Mapping):
+        return sum(map(_text_bytes, [*value, *value.values()]))
+    return sum(map(_text_bytes, value)) if isinstance(value, tuple) else 0
 
 
 def _reason(error: Exception) -> str:

@@ -11,10 +11,11 @@ from typing import Any
 
 import orjson
 
-from citerec.corpus.json_lines import Line, RecordError, raw_lines, tried
+from citerec.corpus.json_lines import Line, RecordError, check_size, raw_lines, tried
 from citerec.corpus.plain import plain
 from citerec.corpus.references import arxiv_in, doi_in
 from citerec.corpus.values import read_count, read_external_id, read_list, read_plain, read_text, read_year
+from citerec.groundwork.limits import record_bytes
 from citerec.groundwork.printable import one_line
 from citerec.records import Citation, Deletion, Paper, Record
 
@@ -122,12 +123,16 @@ def _abstract(index: Any) -> str | None:
         return None
     if not isinstance(index, dict):
         raise RecordError(f"abstract_inverted_index is a {type(index).__name__}, not an object")
-    placed = []
+    placed: list[tuple[int, str]] = []
+    size, most = 0, record_bytes()
     for word, positions in index.items():
         for position in positions if isinstance(positions, list) else [positions]:
             if not isinstance(position, int) or isinstance(position, bool):
                 raise RecordError(f"abstract_inverted_index has a position that is no whole number: {position!r:.60}")
             placed.append((position, word))
+            size += len(word) + 1
+            if size > most:  # a long word of many positions would be gigabytes
+                check_size(size)
     placed.sort(key=lambda item: item[0])  # words of one position stay in the order of the index
     return plain(one_line(" ".join(word for _, word in placed))) or None
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from citerec.corpus.json_lines import read_failures
 from citerec.errors import SourceError
+from citerec.groundwork.limits import FULL_TEXT_BYTES
 
 _ROWS = 16  # a row may hold a dozen full texts
 
@@ -17,13 +18,15 @@ def is_parquet(path: Path) -> bool:
 
 
 def parquet_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a Parquet file as JSON objects, in order; SourceError if it is damaged."""
+    """The rows of a Parquet file as JSON objects, in order; SourceError if it is damaged, or a row is too long."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
         with read_failures(path), pq.ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=_ROWS):
+                if any(batch.slice(row, 1).nbytes > FULL_TEXT_BYTES for row in range(batch.num_rows)):
+                    raise SourceError(f"{path} has a row of more than {FULL_TEXT_BYTES:,} bytes", "Leave it out.")
                 yield from batch.to_pylist()
     except pa.ArrowException as error:
         fault = str(error).splitlines()[0]

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from citerec.corpus.bibtex_writer import each_entry
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
-from citerec.corpus.json_lines import Line, RecordError, bad_record, raw_lines, tried
+from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.kinds import Kind, kind_of
 from citerec.corpus.names import given_first, parts_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identified, year_in
 from citerec.corpus.tabular import searchable
+from citerec.groundwork.limits import line_bytes
 from citerec.groundwork.printable import one_line
 from citerec.records import Paper
 
@@ -41,24 +42,26 @@ def read_ris(path: Path) -> Iterator[Line]:
     `raw_lines` does.
     """
     begun, bytes_read, lines = 0, 0, list[str]()
-    found = False
+    found, size, longest = False, 0, line_bytes()
     for number, raw, bytes_read in raw_lines(path):
         text = raw.decode("utf-8", "surrogateescape").lstrip(_BOM).rstrip("\r\n")
         tag = _tag(text)
         if tag in _ENDS:
             if lines:
-                yield _line(begun, lines, bytes_read)
-            lines = []
+                yield _line(begun, lines, bytes_read, cut=size > longest)
+            lines, size = [], 0
             continue
         if tag == "TY" and lines:  # no ER
-            yield _line(begun, lines, bytes_read)
-            lines = []
+            yield _line(begun, lines, bytes_read, cut=size > longest)
+            lines, size = [], 0
         if lines or tag:
             begun = begun if lines else number
             found = True
-            lines.append(text)
+            size += longest + 1 if isinstance(raw, LongLine) else len(raw)
+            if size <= longest or not lines:
+                lines.append(text)
     if lines:
-        yield _line(begun, lines, bytes_read)
+        yield _line(begun, lines, bytes_read, cut=size > longest)
     elif not found and bytes_read:
         yield Line(1, bad_record(_WITHOUT_START, text), bytes_read)
 
@@ -68,8 +71,11 @@ def _tag(line: str) -> str:
     return (match["tag"] or match["small"] or match["near"]).upper() if match else ""
 
 
-def _line(number: int, lines: list[str], bytes_read: int) -> Line:
+def _line(number: int, lines: list[str], bytes_read: int, *, cut: bool) -> Line:
     raw = "\n".join(lines)
+    if cut:
+        line = LongLine.of(raw.encode("utf-8", "surrogateescape"), line_bytes())
+        return Line(number, bad_record(line.reason, line), bytes_read)
     return Line(number, tried(partial(_parse, lines, raw), raw), bytes_read)
 
 

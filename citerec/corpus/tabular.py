@@ -7,7 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from citerec.corpus.json_lines import BadRecord, Line, RecordError, bad_record, check_account, raw_lines, tried
+from citerec.corpus.json_lines import (
+    BadRecord,
+    Line,
+    LongLine,
+    RecordError,
+    bad_record,
+    check_account,
+    raw_lines,
+    tried,
+)
 from citerec.corpus.plain import plain
 from citerec.corpus.values import read_count, read_id, read_plain, read_strings, read_text, read_year
 from citerec.errors import SourceError
@@ -67,7 +76,7 @@ def read_csv(path: Path) -> Iterator[Line]:
     lines = _Lines(path)
     header = _header(path, lines)
     while row := lines.row():
-        record = tried(partial(_parse_row, header, row), row.text)
+        record = tried(partial(_parse_row, header, row), row.cut or row.text)
         if isinstance(record, BadRecord) and len(row.lines) > 1 and not _fits(header, row):
             reason = f"a quote in this line is not closed, or the row that it begins is bad: {record.reason}"
             record = bad_record(reason, row.lines[0].text)
@@ -80,6 +89,7 @@ class _PhysicalLine(NamedTuple):
     number: int
     text: str
     bytes_read: int
+    cut: LongLine | None
 
 
 class _Row(NamedTuple):
@@ -91,6 +101,11 @@ class _Row(NamedTuple):
     @property
     def text(self) -> str:
         return "".join(line.text for line in self.lines)
+
+    @property
+    def cut(self) -> LongLine | None:
+        """The first of its lines that is too long to be read, if there is one."""
+        return next((line.cut for line in self.lines if line.cut), None)
 
 
 class _Lines:
@@ -144,7 +159,8 @@ class _Lines:
         if (found := next(self._raw, None)) is None:
             return None
         number, raw, bytes_read = found
-        line = _PhysicalLine(number, raw.decode("utf-8", "surrogateescape"), bytes_read)
+        cut = raw if isinstance(raw, LongLine) else None
+        line = _PhysicalLine(number, raw.decode("utf-8", "surrogateescape"), bytes_read, cut)
         self.read += 1
         self._first_read += len(line.text)
         return line

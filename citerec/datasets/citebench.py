@@ -14,6 +14,7 @@ from citerec.datasets import chen, published
 from citerec.datasets.anchors import positions, unified
 from citerec.datasets.json_records import REMEDY, JsonRecord, json_records
 from citerec.errors import SourceError
+from citerec.groundwork.limits import FULL_TEXT_BYTES
 from citerec.groundwork.printable import one_line
 from citerec.texts.tasks import Source, TextTask
 
@@ -174,7 +175,8 @@ def _aburaed_task(text: str, citation: str, title: str = "", *, as_published: bo
 
 def _pairs(sources: Path, targets: Path, as_published: bool) -> Iterator[tuple[int, TextTask | BadRecord]]:
     """The tasks of two files whose lines belong together."""
-    numbered = itertools.zip_longest(raw_lines(sources, blank_too=True), raw_lines(targets, blank_too=True))
+    lines = (raw_lines(file, blank_too=True, longest=FULL_TEXT_BYTES) for file in (sources, targets))
+    numbered = itertools.zip_longest(*lines)
     for line, (source, target) in enumerate(numbered, 1):
         if source is None or target is None:
             raise SourceError(f"{sources} and {targets} differ in length: line {line}", "Their lines must match.")

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from citerec.corpus.json_lines import BadRecord, parsed, raw_lines
 from citerec.corpus.json_lists import list_values
+from citerec.groundwork.limits import FULL_TEXT_BYTES
 
 REMEDY = "Give JSON Lines, or one list of objects."
 
@@ -25,9 +26,9 @@ def json_records(path: Path) -> Iterator[JsonRecord]:
         SourceError: The file cannot be read, its gzip stream is broken, or its list is no JSON.
     """
     if not _is_list(path):
-        numbered = ((number, raw) for number, raw, _ in raw_lines(path))
+        numbered = ((number, raw) for number, raw, _ in raw_lines(path, longest=FULL_TEXT_BYTES))
     else:
-        numbered = ((number, value.text.encode()) for number, value in enumerate(list_values(path, REMEDY), 1))
+        numbered = ((number, value.raw) for number, value in enumerate(list_values(path, REMEDY, FULL_TEXT_BYTES), 1))
     for number, raw in numbered:
         yield JsonRecord(number, parsed(raw, dict), raw)
 

@@ -17,6 +17,7 @@ from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, read
 from citerec.errors import BuildError, InputError
 from citerec.groundwork.directories import Kind
 from citerec.groundwork.hashing import hash_sample
+from citerec.groundwork.limits import FULL_TEXT_BYTES
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.resume import Result, Step, alone_in
 from citerec.groundwork.writing import beside
@@ -242,7 +243,7 @@ def full_texts(
 ) -> Iterator[tuple[FullText, bytes]]:
     """The texts of a shard that count, each with its line; bad ones are counted, and written to the quarantine."""
     lost = lost_lines(parameters["repeated"], shard)
-    for line, (_, raw, _) in zip(read_s2orc(shard), raw_lines(shard), strict=True):
+    for line, (_, raw, _) in zip(read_s2orc(shard), raw_lines(shard, longest=FULL_TEXT_BYTES), strict=True):
         if line.number in lost:
             continue
         if isinstance(line.record, BadRecord):

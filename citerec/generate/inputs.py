@@ -17,6 +17,7 @@ from citerec.corpus.json_lines import BadRecord, raw_lines
 from citerec.errors import InputError, SourceError
 from citerec.generate.writers.extractive import source_sentences
 from citerec.generate.writers.oracles import greedy, targets_of
+from citerec.groundwork.limits import FULL_TEXT_BYTES
 from citerec.groundwork.progress import Note, no_note
 from citerec.texts.anchors import UNKNOWN
 from citerec.texts.inputs import INPUTS, WHOLE, Material, Part, needs_full_texts, sees_target, text_of
@@ -164,7 +165,7 @@ class FullTexts:
         self._database.execute("CREATE TABLE texts (id TEXT PRIMARY KEY, rest TEXT, related_work TEXT)")
         left = set(wanted)
         for path in find_texts(paths):
-            for line, (_, raw, _) in zip(read_s2orc(path), raw_lines(path), strict=True):
+            for line, (_, raw, _) in zip(read_s2orc(path), raw_lines(path, longest=FULL_TEXT_BYTES), strict=True):
                 if not left:
                     return
                 if isinstance(line.record, BadRecord):

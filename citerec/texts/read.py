@@ -9,9 +9,11 @@ from typing import Any, TypeVar
 import orjson
 
 from citerec.corpus.json_lines import BadRecord, RecordError, json_object, raw_lines, tried
+from citerec.corpus.json_lists import list_values
 from citerec.corpus.parquet import is_parquet, parquet_rows
 from citerec.corpus.values import optional_id, read_list, read_strings, read_text
 from citerec.errors import InputError, SourceError
+from citerec.groundwork.limits import FULL_TEXT_BYTES
 from citerec.groundwork.printable import printable
 from citerec.texts.inputs import INPUTS, Material, material_of, sees_target
 from citerec.texts.oarelatedwork import is_published, parse_published
@@ -30,7 +32,7 @@ _PREDICTION = 'A prediction is a task with "prediction": "…": docs/formats.md.
 
 
 def read_tasks(path: Path) -> Iterator[TextTask]:
-    """Yields the tasks of a file: JSON Lines, plain or gzip, or one JSON list, which is read whole, or Parquet.
+    """Yields the tasks of a file: JSON Lines, plain or gzip, or one JSON list, or Parquet.
 
     Tasks of OARelatedWork have the abstracts of its papers; `read_materials` gives the full texts too.
 
@@ -162,7 +164,7 @@ def _read(
 ) -> Iterator[Made]:
     seen: set[tuple[str, ...]] = set()
     for place, raw in _records(path):
-        made = tried(partial(_made, raw, parse, place.replace(" ", "-")), "")
+        made = tried(partial(_made, raw, parse, place.replace(" ", "-")), raw if isinstance(raw, bytes) else "")
         if isinstance(made, BadRecord):
             raise InputError(f"{path}, {place}: {made.reason}", remedy)
         if (called := name(made)) in seen:
@@ -182,7 +184,7 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
     if is_parquet(path):
         yield from ((f"row {number}", row) for number, row in enumerate(parquet_rows(path), 1))
         return
-    lines = raw_lines(path)
+    lines = raw_lines(path, longest=FULL_TEXT_BYTES)
     first = next(lines, None)
     if first is None:
         return
@@ -190,9 +192,6 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
         yield f"line {first[0]}", first[1]
         yield from ((f"line {number}", raw) for number, raw, _ in lines)
         return
-    try:
-        # The file is one list, as in CiteBench.
-        values = orjson.loads(b"".join([first[1], *(raw for _, raw, _ in lines)]))
-    except orjson.JSONDecodeError as error:
-        raise InputError(f"{path}: not JSON: {error}", "Give JSON Lines, or one JSON list.") from error
-    yield from ((f"record {number}", value) for number, value in enumerate(values, 1))
+    # The file is one list, as in CiteBench.
+    values = list_values(path, "Give JSON Lines, or one JSON list.", FULL_TEXT_BYTES)
+    yield from ((f"record {number}", value.raw) for number, value in enumerate(values, 1))

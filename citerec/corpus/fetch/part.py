@@ -17,10 +17,11 @@ import orjson
 import platformdirs
 
 from citerec.corpus.fetch.cut import Found, PaperSieve, Sieve
-from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.json_lines import BadRecord, bounded_lines
 from citerec.corpus.releases.base import CORPORA, Corpus, RawRecord, RemoteFile
 from citerec.corpus.releases.web import ChangedError, Pace, Web, WebError
 from citerec.groundwork.hashing import file_digest
+from citerec.groundwork.limits import line_bytes
 from citerec.groundwork.writing import writing_file
 
 _TRIES = 6
@@ -29,7 +30,6 @@ _FRESH = 600  # seconds for which a link is taken to hold
 _BUFFER = 1 << 20
 # Level 1 takes a third of the time of 6, for files some fifth larger.
 _LEVEL = 1
-_LONGEST_LINE = 1 << 28
 
 
 class BrokenError(Exception):
@@ -287,10 +287,7 @@ class Stream(io.RawIOBase):
         return size
 
     def __iter__(self) -> Iterator[bytes]:
-        while line := self._lines.readline(_LONGEST_LINE):
-            if len(line) == _LONGEST_LINE:
-                raise BrokenError("a line without end")
-            yield line
+        return bounded_lines(self._lines, line_bytes())
 
     def check(self, file: RemoteFile) -> None:
         """Raises an error unless the whole file came."""

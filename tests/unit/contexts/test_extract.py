@@ -1,5 +1,9 @@
 """From full texts to contexts: which sentences are usable, and what they become."""
 
+import cProfile
+import importlib
+import pstats
+import re
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from citerec.contexts.extract import Rules, Tally, extract_contexts
-from citerec.contexts.read import parse_context, read_contexts
+from citerec.contexts.read import contexts_of_text, parse_context, read_contexts
 from citerec.contexts.s2orc import BibEntry, BibRef, FullText, Paragraph, read_s2orc
 from citerec.contexts.split import splitter
 from citerec.contexts.usable import Outcome, outcome_of_context
@@ -213,6 +217,24 @@ def test_several_threads_split_at_once() -> None:
             assert list(pool.map(splitter(), texts)) == expected
     finally:
         sys.setswitchinterval(interval)
+
+
+@pytest.mark.parametrize("corpus", ["acm", "acl"])
+def test_pysbd_compiles_its_expressions_once_and_its_sentences_stay(corpus: str, shared: Path) -> None:
+    contexts = list(read_contexts(shared / corpus / "contexts-dev.jsonl"))[:600]
+    texts = [" ".join(filter(None, (context.before, context.text, context.after))) for context in contexts]
+    segmenter = importlib.import_module("pysbd").Segmenter(language="en", clean=False)
+    expected = [[sentence.strip() for sentence in segmenter.segment(text)] for text in texts]
+    split = splitter()
+    re.purge()
+    assert [[text[start:end] for start, end in split(text)] for text in texts] == expected
+    with cProfile.Profile() as profile:
+        for text in texts:
+            split(text)
+            contexts_of_text(text)
+    calls = {(Path(file).parent.name, Path(file).name, name) for file, _, name in pstats.Stats(profile).stats}  # type: ignore[attr-defined]
+    assert ("pysbd", "processor.py", "process") in calls
+    assert ("re", "_compiler.py", "compile") not in calls
 
 
 def test_a_model_splits_too(shared: Path) -> None:
