@@ -28,6 +28,8 @@ from citerec.retrieve.run import SearchOptions
 from citerec.retrieve.verify import verify
 from tests.conftest import DEMO, Citerec, write_lines
 
+pytestmark = pytest.mark.slow
+
 # Lucene adds up in 64 bits, and bm25s in 32.
 TOLERANCE = 1e-5
 

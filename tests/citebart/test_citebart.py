@@ -19,6 +19,8 @@ from citerec.train.loop import Schedule
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 
+pytestmark = pytest.mark.slow
+
 Train = Callable[..., CiteBartManifest]
 
 # A word of the sentence decides who is cited. Two papers have the same author and year.

@@ -23,6 +23,8 @@ from citerec.retrieve.dense.manifest import FILES
 from tests.dense.conftest import WORDS, StoreOf, build, papers_of
 from tests.tiny_models import write_tiny_static
 
+pytestmark = pytest.mark.slow
+
 PAPERS = 90
 PATIENCE_SECONDS = 240
 

@@ -18,6 +18,8 @@ from tests.e2e.test_build_cli import wait_for
 from tests.e2e.test_cli import one_line
 from tests.unit.test_build import MAX_BAD, digests
 
+pytestmark = pytest.mark.slow
+
 EXTRACT = ("contexts", "extract", "--max-bad", MAX_BAD)
 
 

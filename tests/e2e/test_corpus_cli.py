@@ -17,6 +17,8 @@ from tests.conftest import Citerec
 from tests.corpus_server import KEY, S2agServer, cut_state, first_state, next_state, state_of
 from tests.e2e.test_cli import one_line
 
+pytestmark = pytest.mark.slow
+
 STATE = first_state(3000)
 KILLS = 4
 

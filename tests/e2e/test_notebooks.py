@@ -12,6 +12,8 @@ from nbclient import NotebookClient
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 
 

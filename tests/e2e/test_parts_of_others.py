@@ -11,6 +11,8 @@ import pytest
 from tests.conftest import DEMO, ROOT, Citerec, write_lines
 from tests.unit.test_build import MAX_BAD, lines_of
 
+pytestmark = pytest.mark.slow
+
 FILES = {
     "together.py": '''
 """Whether the marker stands for one paper or for several; the sentence is of medium length."""

@@ -3,7 +3,11 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import DEMO, Citerec
+
+pytestmark = pytest.mark.slow
 
 SENTENCE = "Two antiparallel strands wind around a common axis <REF>."
 

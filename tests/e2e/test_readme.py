@@ -14,6 +14,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 _LIBRARY = r"""
 @article{robertson2009bm25,
   title = {The Probabilistic Relevance Framework: {BM25} and Beyond},

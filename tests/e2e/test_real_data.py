@@ -25,7 +25,7 @@ from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
 from tests.conftest import ROOT, Citerec
 
-pytestmark = pytest.mark.shared
+pytestmark = [pytest.mark.shared, pytest.mark.slow]
 Figures = tuple[float, float, float]
 ONE_FIELD = ("lucene.bm25.k1=0.9", "lucene.bm25.b=0.4", "lucene.weights.title=0", "lucene.near=0")
 

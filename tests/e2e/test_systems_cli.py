@@ -8,6 +8,8 @@ import pytest
 
 from tests.conftest import DEMO, Citerec
 
+pytestmark = pytest.mark.slow
+
 SENTENCE = "Term weighting <REF> is a strong baseline"
 
 

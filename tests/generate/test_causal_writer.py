@@ -21,6 +21,8 @@ from citerec.texts.tasks import Source, TextTask
 from tests.tiny_causal import write_tiny_gpt2, write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart
 
+pytestmark = pytest.mark.slow
+
 KINDS = {"opt": write_tiny_opt, "gpt2": write_tiny_gpt2}
 TASKS = [
     TextTask(str(number), (Source(("We study cats. " * (number % 3 + 1)).strip(), title=f"Dogs {number}"),))

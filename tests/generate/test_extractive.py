@@ -18,6 +18,8 @@ from citerec.texts.metrics.rouge import rouge
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Sentence, Source, TextTask
 
+pytestmark = pytest.mark.slow
+
 TASK = TextTask(
     "t",
     (

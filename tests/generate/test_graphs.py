@@ -13,6 +13,8 @@ from citerec.generate.writers.graphs import lexrank, textrank, textrank_each
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Source, TextTask
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def sample(shared: Path) -> list[TextTask]:

@@ -12,6 +12,8 @@ from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Source, TextTask
 from tests.conftest import Citerec, write_lines
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def package() -> Any:

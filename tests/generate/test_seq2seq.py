@@ -21,6 +21,8 @@ from citerec.models.seq2seq import Seq2seqModel
 from citerec.texts.tasks import PREFIX, PROMPT, Source, TextTask
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_pegasus, write_tiny_primera
 
+pytestmark = pytest.mark.slow
+
 WORDS = (
     "we study cats and dogs [0] [1] [9] This paper REF propose a model for parsing . "
     "<abs> </abs> <ctx_b> </ctx_b> <ctx_a> </ctx_a>"

@@ -21,6 +21,8 @@ from citerec.train.hatten_pool import Pool
 from citerec.train.loop import Schedule
 from tests.tiny_hatten import tiny_hatten
 
+pytestmark = pytest.mark.slow
+
 Train = Callable[..., HattenManifest]
 
 

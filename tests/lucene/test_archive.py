@@ -9,6 +9,8 @@ from citerec.retrieve.lucene.archive import archive_options, archive_path, make_
 from citerec.retrieve.lucene.jvm import anserini_jar, java_home
 from tests.conftest import DEMO, Citerec
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_build_makes_an_archive_with_which_java_finds_the_same(citerec: Citerec, tmp_path: Path) -> None:
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}

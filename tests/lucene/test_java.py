@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 
 def run(code: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(

@@ -30,6 +30,8 @@ from tests.conftest import Citerec, s2ag_paper, write_lines
 from tests.dense.conftest import unit_vectors, write_arrays
 from tests.tiny_models import write_tiny_scibert
 
+pytestmark = pytest.mark.slow
+
 WORDS = "graph ranking neural query citation corpus entity sparse".split()
 KEYS = {"papers": "corpusid", "abstracts": "corpusid", "tldrs": "corpusid", "citations": "citationid"}
 QUERIES = ("neural ranking of graphs <REF>", "sparse query <REF> of an entity", "citation corpus <REF>")

@@ -9,6 +9,8 @@ from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("name", list(ENCODERS))
 def test_every_backend_keeps_the_contract(name: str) -> None:

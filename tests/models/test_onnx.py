@@ -16,6 +16,8 @@ from citerec.models.sentence_transformer import TorchNetwork
 from tests.models.conftest import save_tiny
 from tests.models.test_encoder import TEXTS
 
+pytestmark = pytest.mark.slow
+
 
 def kept(model: Any, identity: str, cache: Path) -> Path:
     inputs, output = ("input_ids", "attention_mask"), "last_hidden_state"

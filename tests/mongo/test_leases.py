@@ -28,6 +28,8 @@ from citerec.records import Paper
 from tests.conftest import ROOT, Citerec, write_lines
 from tests.mongo.conftest import REAL, _database, _name, _with_database
 
+pytestmark = pytest.mark.slow
+
 SHARDS, RECORDS = 12, 60
 
 

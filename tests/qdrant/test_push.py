@@ -26,6 +26,8 @@ from citerec.systems import Recipe
 from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.qdrant.server import Server
 
+pytestmark = pytest.mark.slow
+
 SENTENCE = "Two antiparallel strands wind around a common axis <REF>."
 GONE = "900000001"
 

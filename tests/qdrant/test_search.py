@@ -12,6 +12,8 @@ from citerec.records import NO_FILTERS
 from citerec.retrieve.run import Run
 from tests.conftest import DEMO
 
+pytestmark = pytest.mark.slow
+
 # Lucene adds up in 64 bits, Qdrant in 32, and fusion scales what is left between two scores.
 NEAR = {"rel": 1e-4, "abs": 1e-6}
 PAIRS = [

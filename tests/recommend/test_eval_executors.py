@@ -13,6 +13,8 @@ from citerec.evaluation.systems import Conditions, System
 from citerec.groundwork.executors import Executor
 from citerec.records import Context
 
+pytestmark = pytest.mark.slow
+
 
 def few(_context: Context, _k: int) -> list[tuple[str, float]]:
     return []

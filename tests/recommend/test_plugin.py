@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import ROOT, Citerec
 
+pytestmark = pytest.mark.slow
+
 SENTENCE = "Attention is all you need to translate <REF>."
 
 

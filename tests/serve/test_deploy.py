@@ -19,6 +19,8 @@ from citerec.retrieve.index import BuildOptions
 from tests.conftest import DEMO, ROOT
 from tests.serve.conftest import JSON, SENTENCE, TOKEN, Start
 
+pytestmark = pytest.mark.slow
+
 DEPLOY = ROOT / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
 SERVICES = COMPOSE["services"]

@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, Page, Response, Route, ViewportSize, ex
 
 from tests.serve.conftest import Running
 
+pytestmark = pytest.mark.slow
+
 TEX = (
     "\\section{Start}\n"
     "Recurrent networks with gated memory learn across long sequences \\cite{?}. 𝔸𝔹\n\n"

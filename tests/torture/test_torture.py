@@ -2,7 +2,11 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.torture.__main__ import PARTS, torture
+
+pytestmark = pytest.mark.slow
 
 SECONDS = 0  # each part has one turn
 SEED = 200  # commands that need no model, `index add` and `index build`: `make torture` draws all

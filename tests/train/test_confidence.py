@@ -21,6 +21,8 @@ from citerec.systems import Recipe
 from citerec.train.confidence import Flags, Floats, Ints, _measured, fitted, train_confidence
 from tests.conftest import DEMO, Citerec, write_lines
 
+pytestmark = pytest.mark.slow
+
 BM25 = Recipe.load("bm25")
 SENTENCE = "Attention alone suffices to translate well <REF>."
 

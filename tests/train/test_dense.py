@@ -17,6 +17,8 @@ from citerec.train.dense import METRIC, EncoderManifest, EncoderOptions, train_e
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
 
+pytestmark = pytest.mark.slow
+
 Train = Callable[..., EncoderManifest]
 
 

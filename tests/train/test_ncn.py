@@ -19,6 +19,8 @@ from citerec.train.ncn import NcnOptions, train_ncn
 from tests.conftest import Citerec, write_lines
 from tests.tiny_ncn import TINY
 
+pytestmark = pytest.mark.slow
+
 Train = Callable[..., Manifest]
 
 # A word of the sentence decides which title is cited; the title does not have it, and search finds all alike.

@@ -18,6 +18,8 @@ from citerec.train.loop import Schedule
 from citerec.train.reranker import RerankerOptions, train_reranker
 from tests.conftest import Citerec, write_lines
 
+pytestmark = pytest.mark.slow
+
 Train = Callable[..., Manifest]
 
 

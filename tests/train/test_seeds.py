@@ -22,6 +22,8 @@ from citerec.train.writer import WriterOptions
 from tests.conftest import Citerec, write_lines
 from tests.tiny_seq2seq import write_tiny_bart
 
+pytestmark = pytest.mark.slow
+
 SCHEDULE = Schedule(learning_rate=5e-3, epochs=8, evaluations=1)
 
 

@@ -19,6 +19,8 @@ from tests.conftest import Citerec, write_lines
 from tests.discourse.toy import paragraphs, sentences
 from tests.tiny_models import write_tiny_scibert
 
+pytestmark = pytest.mark.slow
+
 
 def _as_scicite(examples: list[Paragraph]) -> list[dict[str, object]]:
     return [{"text": one.sentences[0], "label": one.labels[0], "metadata": {}} for one in examples]

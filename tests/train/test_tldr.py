@@ -21,6 +21,8 @@ from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Source, TextTask
 from citerec.train.tldr import train_tldr
 
+pytestmark = pytest.mark.slow
+
 _NOUNS = "graphs trees words rivers lamps clocks paths stones birds wheels".split()
 DEV = (43.60, 20.96, 34.36)
 """ROUGE-1, 2 and L of the shipped writer: docs/results.md."""

@@ -25,6 +25,8 @@ from tests.conftest import Citerec, write_lines
 from tests.tiny_causal import write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_primera
 
+pytestmark = pytest.mark.slow
+
 Train = Callable[..., WriterManifest]
 
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import ROOT, SHARED
 
+pytestmark = pytest.mark.slow
+
 BENCHMARKS = ROOT / "benchmarks"
 SCRIPT = BENCHMARKS / "simulate_scale.py"
 

@@ -19,6 +19,8 @@ from citerec.groundwork.resume import Step, run_stage
 from citerec.groundwork.writing import write_json, writing_file
 from citerec.records import Paper
 
+pytestmark = pytest.mark.slow
+
 PAPER = b'{"paper_id": "1", "title": "A title", "authors": [], "year": 2001}\n'
 
 

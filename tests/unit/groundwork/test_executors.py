@@ -17,6 +17,8 @@ from citerec.groundwork import ray_executor
 from citerec.groundwork.executors import executor_on, outcomes_of
 from citerec.groundwork.processes import ProcessDiedError
 
+pytestmark = pytest.mark.slow
+
 
 def counted_down(number: int) -> Iterator[tuple[int, str]]:
     for left in range(number, 0, -1):
