@@ -149,7 +149,8 @@ class Yardstick:
                     lines = (record for number, record in read_gzip(DATA / corpus / table) if number in chosen)
                     write_lines(source / table / f"{table}.jsonl", lines)
             citerec.build_index([source], out)
-            citerec.apart(citerec.write_small_models, out, [one["text"] for one in records])
+            shutil.rmtree(models := self.work / f"{corpus}-models", ignore_errors=True)
+            citerec.apart(citerec.write_small_models, out, [one["text"] for one in records], models)
 
         return self.folder(f"{corpus}-small", make)
 

@@ -105,8 +105,8 @@ def train_tagger(train: Path, out: Path, dev: Path | None) -> dict[str, float]:
     return {name: scores[name] for name in ("macro_f1", "accuracy")}
 
 
-def write_small_models(index: Path, texts: Sequence[str]) -> None:
-    """Puts the small models of the tests into an index, with what is encoded by them."""
+def write_small_models(index: Path, texts: Sequence[str], models: Path) -> None:
+    """Puts the small models of the tests into an index, with what is encoded by the one in the folder `models`."""
     sys.path.insert(0, str(ROOT))
     from citerec import Index
     from citerec.rerank.cross_encoder import CrossEncoder
@@ -129,7 +129,7 @@ def write_small_models(index: Path, texts: Sequence[str]) -> None:
         write_tiny_ncn(index / "ncn", papers, list(texts))
         write_tiny_bart(index / "citebart", [citation_of(paper) for paper in papers])
         write_tiny_opt(index / "galactica", [f" {paper.title}, {' '.join(paper.authors)}" for paper in papers])
-        hatten = write_tiny_hatten(folder / "hatten", [*titles, *texts])
+        hatten = write_tiny_hatten(models, [*titles, *texts])
         call("index", "encode", index, "--retriever", "hatten", "--model", hatten)
 
 

@@ -68,6 +68,7 @@ def wait_for(process: "subprocess.Popen[str]", ready: Callable[[], bool]) -> Non
     assert ready()
 
 
+@pytest.mark.slow
 def test_a_build_that_is_killed_and_stopped_goes_on(
     citerec: Citerec, tmp_path: Path, command: list[object], expected: Built
 ) -> None:

@@ -265,6 +265,7 @@ def big_source(tmp_path: Path, papers: int) -> Path:
     )
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_old_index_whole(citerec: Citerec, tmp_path: Path) -> None:
     """The kernel refuses to let any file grow past 2 MB: what a full disk looks like to SQLite and to Lucene."""
     big = big_source(tmp_path, 10_000)
@@ -357,6 +358,7 @@ def test_a_reader_that_leaves_is_no_error(citerec: Citerec, demo_index: Path) ->
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_it_works_from_a_wheel(tmp_path: Path) -> None:
     """What `citerec demo` and the page of `citerec serve` need is inside the wheel."""
     subprocess.run(

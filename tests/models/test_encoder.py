@@ -69,6 +69,7 @@ def test_a_length_that_cannot_be(tiny_bert: Path, max_tokens: int, said: str) ->
         Encoder.open(str(tiny_bert), max_tokens=max_tokens)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fixture", ["minilm", "minilm_int8"])
 def test_several_callers_at_once(fixture: str, request: pytest.FixtureRequest) -> None:
     encoder: Encoder = request.getfixturevalue(fixture)

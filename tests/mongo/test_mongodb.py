@@ -23,6 +23,7 @@ from citerec.corpus import mongo_database
 from citerec.corpus.leases import leases_of
 from citerec.corpus.store import NumberedRecord, StoreError
 from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
+from citerec.corpus.titles import name_digest
 from citerec.errors import CiterecError, InputError
 from citerec.records import Abstract, Deletion, Paper
 from tests.conftest import write_lines
@@ -314,10 +315,13 @@ def test_documents_over_the_limit(mongodb: str) -> None:
     store.close()
 
 
-def test_a_record_over_the_limit_stops_an_ingest_with_its_reason(mongodb: str, tmp_path: Path) -> None:
+def test_a_record_over_the_limit_stops_an_ingest_with_its_reason(
+    mongodb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from citerec.corpus.ingest import ingest
     from citerec.corpus.sources import Shard
 
+    monkeypatch.setenv("CITEREC_MAX_RECORD_BYTES", "30000000")  # more than MongoDB takes
     path = write_lines(tmp_path / "p.jsonl", [{"paper_id": "p", "title": "t", "abstract": "word " * 4_000_000}])
     store = open_store(mongodb)
     with pytest.raises(InputError, match="the record 'p' takes"):
@@ -351,6 +355,7 @@ def test_what_lies_in_the_database_is_what_the_docs_say(mongodb: str) -> None:
         database = client.get_default_database()
         assert database["papers"].find_one() == {
             "_id": "p",
+            "names": sorted(map(name_digest, ("doi:10.1/x", "title:t"))),
             "title": "t",
             "year": None,
             "venue": None,

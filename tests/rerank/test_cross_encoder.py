@@ -225,6 +225,7 @@ def test_training_and_serving_read_the_same(trained: Path) -> None:
     assert len(set(scores)) == 1
 
 
+@pytest.mark.slow
 def test_8_bits_rank_as_32_do(trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     model, quantised = CrossEncoder.open(trained), CrossEncoder.open(trained, backend="onnx-int8")

@@ -74,6 +74,7 @@ def test_a_ranker_that_is_given_as_an_object_says_it_too(ranker: Path, demo_inde
         assert recommender.learnt == learnt_by_part(ranker)
 
 
+@pytest.mark.slow
 def test_what_it_learnt_from_is_left_out_for_all_systems(
     recommender: Recommender, demo_index: Path, tmp_path: Path
 ) -> None:

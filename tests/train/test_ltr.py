@@ -66,6 +66,7 @@ def test_it_learns_which_papers_are_cited(learnt: Path) -> None:
     assert (learnt / "model.txt").read_text().startswith("tree\n")
 
 
+@pytest.mark.slow
 def test_candidates_searched_for_on_ray_make_the_same_ranker(
     toy_contexts: Path, hybrid_index: Path, tmp_path: Path, on_ray: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

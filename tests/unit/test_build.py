@@ -623,6 +623,7 @@ def test_another_seed_gives_another_set(built: Built, bench: Bench, world: World
     assert one != two
 
 
+@pytest.mark.slow
 def test_mongodb_gives_the_same_bytes(built: Built, bench: Bench, nx_server: str, tmp_path: Path) -> None:
     address = f"{nx_server}/citerec_build"
     made = bench.build(store=address, workers=2)
@@ -645,6 +646,7 @@ def test_mongodb_gives_the_same_bytes(built: Built, bench: Bench, nx_server: str
     assert digests(bench.build().path) == digests(built.path)  # and back to a file
 
 
+@pytest.mark.slow
 def test_a_second_build_on_mongodb_agrees_and_no_file_tells_more_of_the_address(
     built: Built, bench: Bench, nx_server: str
 ) -> None:
@@ -663,6 +665,7 @@ def test_a_second_build_on_mongodb_agrees_and_no_file_tells_more_of_the_address(
     assert not told
 
 
+@pytest.mark.slow
 def test_two_builds_at_once_in_one_database(built: Built, bench: Bench, nx_server: str, tmp_path: Path) -> None:
     """They read the papers together, and take turns with the collections of the builder."""
     address, given = f"{nx_server}/citerec_at_once", sources(bench.release, "s2orc_v2")
