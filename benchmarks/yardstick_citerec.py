@@ -32,6 +32,16 @@ NEEDS_CITATIONS = {"bm25+citances", "hybrid+profile", "hybrid+profile+ltr"}
 WRITERS = ("contribution", "trained")
 
 
+LAUNCHER = """
+import os, sys
+_, status, usage = os.wait4(os.posix_spawn(sys.argv[2], sys.argv[2:], os.environ), 0)
+report = f"{os.waitstatus_to_exitcode(status)} {usage.ru_utime + usage.ru_stime} {usage.ru_maxrss}"
+os.write(int(sys.argv[1]), report.encode())
+"""
+"""Starts a command and reports its exit code, seconds and kilobytes. It is small: the memory of the process that starts
+another counts as memory of that one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a command ended: exit code, output, seconds of processor time and bytes of peak memory, children included."""
@@ -45,22 +55,24 @@ class Ended:
 
 def call(*arguments: object, command: object = COMMAND, folder: Path = ROOT, check: bool = True) -> Ended:
     """Runs a command to its end; with `check`, raises RuntimeError unless its exit code is 0."""
-    with tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as error:
-        line = [str(command), *map(str, arguments)]
-        # One thread each for BLAS and tokenizers: spinning threads are no work.
-        environment = {**os.environ, "OMP_NUM_THREADS": "2", "COLUMNS": "100", "CITEREC_CHAT_MODEL": ""}
-        process = subprocess.Popen(
-            line, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=error, env=environment
+    line = [str(command), *map(str, arguments)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "2", "COLUMNS": "100", "CITEREC_CHAT_MODEL": ""}
+    with tempfile.TemporaryFile() as report:
+        launched = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", LAUNCHER, str(report.fileno()), *line],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment,
+            pass_fds=[report.fileno()],
+            check=True,
         )
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        texts = []
-        for file in (output, error):
-            file.seek(0)
-            texts.append(file.read().decode("utf-8", "replace"))
-    if check and process.returncode:
-        raise RuntimeError(f"{' '.join(line)} ended with {process.returncode}:\n{texts[1][-2000:]}")
-    return Ended(process.returncode, *texts, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
+        report.seek(0)
+        code, seconds, kilobytes = report.read().split()
+    output, error = (text.decode("utf-8", "replace") for text in (launched.stdout, launched.stderr))
+    if check and int(code):
+        raise RuntimeError(f"{' '.join(line)} ended with {int(code)}:\n{error[-2000:]}")
+    return Ended(int(code), output, error, float(seconds), int(kilobytes) * 1024)
 
 
 def apart(function: Callable[..., Any], *arguments: Any) -> Any:

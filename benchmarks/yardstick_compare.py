@@ -93,6 +93,7 @@ def _difference(before: dict[str, Any], after: dict[str, Any], name: str) -> str
 def figures(old: Path, new: Path) -> Lines:
     """The difference of each figure, with its interval: 95 %, bootstrap over clusters, paired by unit."""
     before, after = values(old), values(new)
+    strata_the_same = 0
     for name, units in before.items():
         if name not in after:
             yield f"{name}: missing", True
@@ -105,7 +106,10 @@ def figures(old: Path, new: Path) -> Lines:
             line += f" (on {len(common)} of {len(units)} and {len(after[name])})"
         difference = float(means[1] - means[0])
         if not np.any(pairs[:, 0] != pairs[:, 1]):
-            yield f"{line}  same", False
+            if name.startswith("diagnostics"):
+                strata_the_same += 1
+            else:
+                yield f"{line}  same", False
             continue
         low, high = interval(pairs[:, 1] - pairs[:, 0], [units[unit][0] for unit in common])
         line += f"  {difference:+.4f} [{low:+.4f} {high:+.4f}]"
@@ -115,6 +119,7 @@ def figures(old: Path, new: Path) -> Lines:
             yield f"{line}  WORSE THAN IS ALLOWED", True
         else:
             yield f"{line}  {'better' if difference > 0 else 'worse'}", False
+    yield f"diagnostics: {strata_the_same} strata have as many contexts as before", False
 
 
 def values(path: Path) -> dict[str, dict[str, tuple[str, float]]]:

@@ -45,7 +45,7 @@ def add(yardstick: "Yardstick") -> Costs:
     """`index add` of one paper to 5,000; peer: bm25s builds of the 5,000."""
     few = yardstick.folder("cost-few-source", lambda out: first_papers(yardstick, out))
     one = few / "one.jsonl"
-    index = yardstick.folder("cost-few", lambda out: citerec.build_index([few / "papers"], out))
+    index = yardstick.folder("cost-few", lambda out: citerec.build_index([few / "library"], out))
     ours, peers = [], []
     for _ in range(ROUNDS):
         for name in ("cost-added", "cost-peer-few"):
@@ -161,8 +161,8 @@ def first_papers(yardstick: "Yardstick", out: Path) -> None:
         {"paper_id": number, "title": one["title"], "year": one["year"], "abstract": abstracts.get(number)}
         for number, one in papers
     ]
-    (out / "papers").mkdir(parents=True)
-    write_lines(out / "papers" / "papers.jsonl", records[:FEW])
+    (out / "library").mkdir(parents=True)  # not `papers`: that would be a folder of S2AG
+    write_lines(out / "library" / "papers.jsonl", records[:FEW])
     write_lines(out / "one.jsonl", records[FEW:])
 
 
@@ -189,7 +189,7 @@ def peer_build(folder: str, out: str) -> None:
         abstracts = {number: one["abstract"] or "" for number, one in read_gzip(Path(folder) / "abstracts")}
         texts = [f"{one['title']}. {abstracts.get(number, '')}" for number, one in read_gzip(Path(folder) / "papers")]
     else:
-        records = read_lines(Path(folder) / "papers" / "papers.jsonl")
+        records = read_lines(Path(folder) / "library" / "papers.jsonl")
         texts = [f"{one['title']}. {one['abstract'] or ''}" for one in records]
     tokens = bm25s.tokenize(texts, stopwords="en", stemmer=Stemmer.Stemmer("porter"), show_progress=False)
     index = bm25s.BM25(k1=0.9, b=0.4)
