@@ -88,8 +88,8 @@ def raw_lines(path: Path, *, blank_too: bool = False, longest: int | None = None
         SourceError: The file cannot be opened, or its gzip stream is broken.
     """
     with read_failures(path), path.open("rb") as file:
-        # GzipFile by itself reads a line at a time slowly; a large buffer above it halves the time. A file at an address
-        # reads no part of a line by itself.
+        # GzipFile by itself reads a line at a time slowly: a large buffer above it halves the time. A file at an
+        # address cannot read a part of a line.
         unzipped = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file) if is_gzip(path) else file), 1 << 20)
         for number, raw in enumerate(bounded_lines(unzipped, longest or line_bytes()), 1):
             line = raw.removeprefix(_BOM) if number == 1 and not isinstance(raw, LongLine) else raw
