@@ -39,8 +39,13 @@ data_file = %s
 """
 PLUGIN = '''"""Notes for each line which test executed it: loaded by `pytest -p covered_tests`."""
 
+import os
+
 import coverage
 import pytest
+
+# Processes that a test starts read the rules anew: these hold the name of the test.
+os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -115,6 +120,7 @@ def pytest(place: Path, work: Path, *arguments: object, covered: bool = False) -
         "PYTHONPATH": os.pathsep.join([str(place), str(work / "plugin")]),
         "OMP_NUM_THREADS": "1",
         "CITEREC_CI": "1",
+        **({"COVERAGE_PROCESS_START": str(rules)} if covered else {}),
     }
     command = [sys.executable, *measured, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, arguments)]
     with (work / f"{place.name}.log").open("wb") as log:
