@@ -330,7 +330,8 @@ def test_fingerprint_tells_contents_and_not_how_they_came(new_store: NewStore) -
 
 
 ids = st.text(st.sampled_from("aAz0é中😀!~"), min_size=1, max_size=3)
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+# nx-27017 cuts a text at NUL where it groups by it.
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 papers = st.builds(
     Paper,
     paper_id=ids,
