@@ -83,8 +83,9 @@ class Yardstick:
         if not path.exists():
             begun = time.perf_counter()
             partial = path.with_name(f"{path.name}.part")
+            if partial.is_file():
+                partial.unlink()
             shutil.rmtree(partial, ignore_errors=True)
-            partial.unlink(missing_ok=True) if partial.is_file() else None
             path.parent.mkdir(parents=True, exist_ok=True)
             make(partial)
             partial.rename(path)
