@@ -395,6 +395,9 @@ def main() -> None:
     if given.part == "compare":
         if given.new is None:
             parser.error("compare needs two folders")
+        for folder in (given.out, given.new):
+            if not (folder / "record.json").exists():
+                parser.error(f"{folder} was not written by the yardstick: it has no record.json")
         sys.exit(compare(given.out, given.new))
     given.out.mkdir(parents=True, exist_ok=True)
     record(given.out)
