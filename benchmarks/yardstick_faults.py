@@ -143,7 +143,9 @@ def covered(place: Path, work: Path) -> Path:
         print(f"covered by tests/{folder.name}", flush=True)
     if not (data / "combined").exists():
         command = [sys.executable, "-m", "coverage", "combine", f"--rcfile={work / 'coverage.ini'}", "--keep"]
-        subprocess.run([*command, f"--data-file={data / 'combined'}", data], check=True, cwd=place, capture_output=True)
+        # The files by name: in a folder, only those that are called like the result would be taken.
+        command += [f"--data-file={data / 'combined'}", *map(str, sorted(data.glob("data.*")))]
+        subprocess.run(command, check=True, cwd=place, capture_output=True)
     return data
 
 
