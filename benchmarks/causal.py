@@ -25,8 +25,8 @@ from citerec.contexts.topic import Topic, topics_of
 from citerec.groundwork.directories import Kind
 from citerec.models.causal import CausalModel
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
+from citerec.papers.diagnostic.galactica.prompt import PromptSettings, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
-from citerec.retrieve.galactica.prompt import PromptSettings, prompt_of, reference_to, surname
 from citerec.retrieve.staging import open_store
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.loop import Schedule, learn, shuffled

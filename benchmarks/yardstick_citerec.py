@@ -121,9 +121,9 @@ def write_small_models(index: Path, texts: Sequence[str], models: Path) -> None:
     """Puts the small models of the tests into an index, with what is encoded by the one in the folder `models`."""
     sys.path.insert(0, str(ROOT))
     from citerec import Index
+    from citerec.papers.citebart.citation import citation_of
     from citerec.rerank.cross_encoder import CrossEncoder
     from citerec.rerank.cross_encoder_text import TextOptions
-    from citerec.retrieve.citebart.citation import citation_of
     from tests.tiny_causal import write_tiny_opt
     from tests.tiny_hatten import write_tiny_hatten
     from tests.tiny_models import write_tiny_scibert

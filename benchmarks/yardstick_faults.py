@@ -63,7 +63,7 @@ def faults(out: Path, work: Path) -> None:
     (work / "plugin" / "covered_tests.py").write_text(PLUGIN, encoding="utf-8")
     trees = [tree(work, number) for number in range(AT_ONCE)]
     data = covered(trees[0], work)
-    tests, share = tests_by_line(data, work)
+    tests, share = tests_by_line(data, work, trees[0])
     mutants = drawn(trees[0])
     ended: dict[str, str] = {}
     journal = work / "mutants.jsonl"
@@ -149,8 +149,8 @@ def covered(place: Path, work: Path) -> Path:
     return data
 
 
-def tests_by_line(data: Path, work: Path) -> tuple[dict[tuple[str, int], list[str]], float]:
-    """The tests that executed each line, quickest first, as `file::function`; and the share of lines executed."""
+def tests_by_line(data: Path, work: Path, place: Path) -> tuple[dict[tuple[str, int], list[str]], float]:
+    """The tests that executed each line, quickest first, as `file::function`; and the share of the tree's lines."""
     import coverage
 
     seconds: dict[str, float] = {}
@@ -171,7 +171,7 @@ def tests_by_line(data: Path, work: Path) -> tuple[dict[tuple[str, int], list[st
     reporter = coverage.Coverage(data_file=str(data / "combined"), config_file=str(work / "coverage.ini"))
     reporter.load()
     with tempfile.TemporaryFile("w") as file:
-        return found, round(reporter.report(file=file) / 100, 4)
+        return found, round(reporter.report(file=file, include=str(place / "citerec" / "*")) / 100, 4)
 
 
 def classname(function: str) -> str:

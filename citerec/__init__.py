@@ -38,12 +38,9 @@ if TYPE_CHECKING:
     from citerec.retrieve.run import Run as Run
     from citerec.retrieve.run import SearchOptions as SearchOptions
     from citerec.systems import Recipe as Recipe
-    from citerec.train.citebart import train_citebart as train_citebart
     from citerec.train.dense import train_encoder as train_encoder
     from citerec.train.fusion import tune_fusion as tune_fusion
-    from citerec.train.hatten import train_hatten as train_hatten
     from citerec.train.ltr import train_ltr as train_ltr
-    from citerec.train.ncn import train_ncn as train_ncn
     from citerec.train.reranker import train_reranker as train_reranker
 
 _PLACES = {
@@ -69,11 +66,8 @@ _PLACES = {
     "evaluate": "citerec.evaluation.evaluate",
     "load_contexts": "citerec.contexts.read",
     "load_set": "citerec.diagnostics.sets",
-    "train_citebart": "citerec.train.citebart",
     "train_encoder": "citerec.train.dense",
-    "train_hatten": "citerec.train.hatten",
     "train_ltr": "citerec.train.ltr",
-    "train_ncn": "citerec.train.ncn",
     "reranked": "citerec.rerank.base",
     "train_reranker": "citerec.train.reranker",
     "tune_fusion": "citerec.train.fusion",

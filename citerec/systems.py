@@ -262,10 +262,11 @@ def default_system(index: Path) -> str:
     if not has_vectors(index / DENSE):
         return found
     base = _default_for("vectors")
-    for name, part in RERANKERS.items():
-        if part.is_default_at(index / name):
-            return f"{found if part.learnt_over(index / name) == found else base}+{name}"
-    ships = next((name for name, part in RERANKERS.items() if part.ships()), None)
+    for name in RERANKERS:
+        folder = index / name
+        if folder.is_dir() and RERANKERS[name].is_default_at(folder):
+            return f"{found if RERANKERS[name].learnt_over(folder) == found else base}+{name}"
+    ships = next((name for name in RERANKERS if RERANKERS[name].ships()), None)
     return f"{base}+{ships}" if ships and found == base else found
 
 
@@ -337,11 +338,9 @@ def _section(name: str) -> str:
 
 
 def _part_of_section(section: str) -> Part | None:
-    for registry in (RETRIEVERS, RERANKERS):
-        for _, part in registry.items():
-            if _section(part.name) == section:
-                return part
-    return None
+    names = (name for registry in (RETRIEVERS, RERANKERS) for name in registry if _section(name) == section)
+    name = next(names, None)
+    return None if name is None else RETRIEVERS[name] if name in RETRIEVERS else RERANKERS[name]
 
 
 def _first_key(key: str, value: Any) -> str:

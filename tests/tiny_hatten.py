@@ -7,9 +7,9 @@ import numpy as np
 
 from citerec.contexts.learnt import folded
 from citerec.groundwork.progress import no_progress
-from citerec.models.hatten.encoder import Hatten, HattenManifest
-from citerec.models.hatten.network import Sizes
-from citerec.models.hatten.words import read_words
+from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
+from citerec.papers.diagnostic.hatten.network import Sizes
+from citerec.papers.diagnostic.hatten.words import read_words
 
 
 def write_tiny_glove(path: Path, texts: Iterable[str], dimension: int = 16) -> Path:

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from citerec.papers.diagnostic.ncn.model import Ncn
+from citerec.papers.diagnostic.ncn.network import Sizes
+from citerec.papers.diagnostic.ncn.words import Vocabularies, Vocabulary, names_of, words_of
 from citerec.records import Paper
-from citerec.rerank.ncn.model import Ncn
-from citerec.rerank.ncn.network import Sizes
-from citerec.rerank.ncn.words import Vocabularies, Vocabulary, names_of, words_of
 
 TINY = Sizes(
     embedding=16,

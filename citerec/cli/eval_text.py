@@ -15,14 +15,14 @@ references_option = path_option(
 
 
 def _metrics() -> dict[str, str]:
-    from citerec.texts.metrics.base import TEXT_METRICS, default_metrics
+    from citerec.texts.metrics.base import DEFAULT_METRICS, TEXT_METRICS
 
     tagged = _tagged()
     return {
         "metrics": ", ".join(name for name in TEXT_METRICS if name not in tagged),
         "tagged": " and ".join(tagged),
         "folders": " or ".join(f"{name}=FOLDER" for name in tagged),
-        "default": ",".join(default_metrics()),
+        "default": ",".join(DEFAULT_METRICS),
     }
 
 
@@ -33,9 +33,9 @@ def _presets() -> dict[str, str]:
 
 
 def _tagged() -> list[str]:
-    from citerec.texts.metrics.base import TEXT_METRICS
+    from citerec.texts.metrics.base import TAGGED_METRICS
 
-    return [name for name, part in TEXT_METRICS.items() if part.needs_tagger]
+    return list(TAGGED_METRICS)
 
 
 @click.command(
@@ -148,14 +148,14 @@ def eval_text(
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
     from citerec.groundwork.progress_bar import progress_bar
-    from citerec.texts.metrics.base import default_metrics, open_metrics
+    from citerec.texts.metrics.base import DEFAULT_METRICS, open_metrics
     from citerec.texts.presets.base import PRESETS
 
     folders = dict(map(_tagger, taggers))
     options |= {"taggers": folders, "labels": dict(_labels(value, folders) for value in renamed)}
     used = None
     if metrics is not None or preset is None:
-        names = default_metrics() if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
+        names = DEFAULT_METRICS if metrics is None else [name.strip() for name in metrics.split(",") if name.strip()]
         options["names"] = [*names, *folders]
     if preset is not None:
         given = ("names", "taggers", "labels")

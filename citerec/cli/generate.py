@@ -54,9 +54,9 @@ def _writers() -> dict[str, str]:
     from citerec.generate.writers.base import SEQ2SEQ, WRITERS, default_writer
 
     return {
-        "writers": ", ".join(name for name, part in WRITERS.items() if not part.is_oracle and name != SEQ2SEQ),
+        "writers": ", ".join(name for name in WRITERS if "oracle" not in name and name != SEQ2SEQ),
         "seq2seq": SEQ2SEQ,
-        "oracles": ", ".join(name for name, part in WRITERS.items() if part.is_oracle),
+        "oracles": ", ".join(name for name in WRITERS if "oracle" in name),
         **{kind: default_writer(kind) for kind in _COMMANDS},
     }
 

@@ -44,12 +44,6 @@ def _backends() -> dict[str, str]:
     return {"backends": ", ".join(ENCODERS)}
 
 
-def _encoding() -> dict[str, str]:
-    from citerec.retrieve.base import RETRIEVERS
-
-    return {"retrievers": ", ".join(f"{name} ({part.encodes})" for name, part in RETRIEVERS.items() if part.encodes)}
-
-
 _build_options = [
     click.option(
         "--format", "format_name", type=click.Choice(_FORMATS), help="Format of the files; by default it is recognised."
@@ -264,12 +258,11 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
 @click.argument("path", metavar="[INDEX]", required=False, type=PATH)
 @click.option(
     "--retriever",
-    cls=PartsOption,
-    parts=_encoding,
     default="dense",
     show_default=True,
     metavar="NAME",
-    help="The retriever whose folder is made: {retrievers}.",
+    help="The retriever whose folder is made: dense (titles and abstracts), profile (citing sentences), or bm25s "
+    "(scores of words).",
 )
 @with_options(_vector_options)
 @max_bad("unusable given vectors")

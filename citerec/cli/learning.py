@@ -10,6 +10,7 @@ from citerec.cli.console import note, say
 from citerec.cli.options import Option, number, path_option, seed, share
 
 if TYPE_CHECKING:
+    from citerec.train.groups import Choice
     from citerec.train.loop import Schedule
 
 Manifest = TypeVar("Manifest")
@@ -106,3 +107,44 @@ def tell_dev(out: Path, manifest: Any, value: str, dev: str) -> None:
     say(f"{out} trained: {value} {manifest.dev[value]:.3f} on {dev}, {manifest.dev[f'{value} before']:.3f} before.")
     if not manifest.training["best_step"]:
         note("Training did not help: the base model is kept. More examples or more epochs may help.")
+
+
+contexts_option = path_option("--contexts", required=True, help="Contexts with cited papers, JSON Lines.")
+contexts_dev_options = dev_options("Contexts", "citing papers", 300)
+
+
+def candidates_of(default: str, what: str) -> Option:
+    """`--system`."""
+    return click.option("--system", default=default, metavar="NAME|FILE", help=what)
+
+
+def limit_option(default: int | None) -> Option:
+    """`--limit`."""
+    return number("--limit", default, "Contexts to learn from, at most; sampled by the seed.")
+
+
+def choice_of(options: dict[str, Any]) -> "Choice":
+    """The contexts to learn from and to measure on, taken out of the options."""
+    from citerec.train.groups import Choice
+
+    return Choice(
+        options.pop("contexts"), seed=options["seed"], **pop(options, "dev", "dev_share", "dev_limit", "limit")
+    )
+
+
+def tell_weighted(out: Path, manifest: Any) -> None:
+    """Prints how well a reranker does on dev, after and before training, and the weight of its score."""
+    before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
+    say(
+        f"{out} trained: mrr@10 {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} "
+        f"without it; weight {manifest.weight:g}."
+    )
+    if not manifest.weight:
+        note("It did not help: its weight is 0. More contexts or epochs, or other options, may help.")
+
+
+def recipe_of(system: str | None) -> Any:
+    """The recipe of a system, if one is named."""
+    from citerec.systems import Recipe
+
+    return Recipe.load(system) if system else None

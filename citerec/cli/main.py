@@ -2,44 +2,16 @@
 
 import atexit
 import gc
-import importlib
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any
 
 import click
 
+from citerec.cli.commands import Commands
 from citerec.errors import CiterecError
 from citerec.groundwork.printable import one_line
 from citerec.version import __version__
-
-
-class _Commands(click.Group):
-    """The commands of `_COMMANDS`; only the module of the one that is called is imported."""
-
-    def list_commands(self, _context: click.Context) -> list[str]:
-        return list(_COMMANDS)
-
-    def get_command(self, _context: click.Context, name: str) -> click.Command | None:
-        if name not in _COMMANDS:
-            return None
-        module, _, command = _COMMANDS[name].partition(":")
-        found: Any = getattr(importlib.import_module(f"citerec.cli.{module}"), command)
-        return found  # type: ignore[no-any-return]
-
-    def resolve_command(
-        self, context: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is called, and its arguments. Click knows no names like a wrong one: none is imported."""
-        if args[0] not in _COMMANDS and not args[0].startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
-            raise click.UsageError(
-                f"No such command {args[0]!r}.{f' Did you mean {near[0]}?' if near else ''}", context
-            )
-        return super().resolve_command(context, args)
 
 
 class _Help(click.HelpFormatter):
@@ -70,7 +42,7 @@ def _kept(text: str) -> str:
 
 
 @click.group(
-    cls=_Commands,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
     epilog="Example: citerec demo",
 )
@@ -80,29 +52,6 @@ def cli() -> None:
 
     Build an index of papers once, then search it sentence by sentence.
     """
-
-
-_COMMANDS = {
-    "check": "check:check",
-    "contexts": "contexts:contexts",
-    "corpus": "corpus:corpus",
-    "data": "data:data",
-    "demo": "demo:demo",
-    "diagnostics": "diagnostics:diagnostics",
-    "eval": "evaluate:evaluate",
-    "eval-text": "eval_text:eval_text",
-    "fill": "fill:fill",
-    "generate": "generate:generate",
-    "index": "index:index",
-    "lsp": "lsp:lsp",
-    "mcp": "mcp:mcp",
-    "rate": "rate:rate",
-    "recommend": "recommend:recommend",
-    "report": "evaluate:report",
-    "reproduce": "reproduce:reproduce",
-    "serve": "serve:serve",
-    "train": "train:train",
-}
 
 
 def main() -> None:

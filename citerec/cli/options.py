@@ -127,19 +127,17 @@ def refuse_without(option: str, value: object, *names: str) -> None:
 
 
 def _systems() -> dict[str, str]:
-    from citerec.retrieve.base import RETRIEVERS
     from citerec.systems import system_names
 
-    services = [f"{name} ({part.service})" for name, part in RETRIEVERS.items() if part.service]
-    return {"systems": ", ".join(system_names()), "services": ", ".join(services)}
+    return {"systems": ", ".join(system_names())}
 
 
 def system_option(*names: str, **attributes: Any) -> Option:
     """`--system`, whose help lists the systems."""
     text = (
-        "{systems}; any of them followed by +RERANKER; or a TOML file of settings. Of these, some send words of your "
+        "{systems}; any of them followed by +RERANKER; or a TOML file of settings. Those that end in -api send words "
     )
-    text += "text to a web service, and need no index: {services}.  "
+    text += "of your text to a web service, and need no index.  "
     text += "[default: the best that the index supports]"
     return click.option(*names, metavar="NAME|FILE", cls=PartsOption, parts=_systems, help=text, **attributes)
 

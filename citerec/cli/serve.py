@@ -18,7 +18,7 @@ _TOKEN = "CITEREC_TOKEN"
 def _writers() -> dict[str, str]:
     from citerec.generate.writers.base import WRITERS, default_writer
 
-    names = ", ".join(name for name, part in WRITERS.items() if not part.is_oracle)
+    names = ", ".join(name for name in WRITERS if "oracle" not in name)
     return {"writers": names, "default_writer": default_writer("citation")}
 
 

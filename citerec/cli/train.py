@@ -1,12 +1,28 @@
 """`citerec train`: rankers and encoders that learn from contexts."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from citerec.cli.commands import Commands
 from citerec.cli.console import note, say
-from citerec.cli.learning import base, dev_options, learning_rate, pop, schedule_of, schedule_options, tell_dev, trained
+from citerec.cli.learning import (
+    base,
+    candidates_of,
+    choice_of,
+    contexts_dev_options,
+    contexts_option,
+    learning_rate,
+    limit_option,
+    pop,
+    recipe_of,
+    schedule_of,
+    schedule_options,
+    tell_dev,
+    tell_weighted,
+    trained,
+)
 from citerec.cli.options import (
     Option,
     index_option,
@@ -24,24 +40,10 @@ from citerec.cli.train_tldr import tldr
 from citerec.cli.train_transfer import transfer
 from citerec.cli.train_writer import writer
 
-if TYPE_CHECKING:
-    from citerec.train.groups import Choice
-
-
-def _candidates_of(default: str, what: str) -> Option:
-    return click.option("--system", default=default, metavar="NAME|FILE", help=what)
-
-
-def _limit(default: int | None) -> Option:
-    return number("--limit", default, "Contexts to learn from, at most; sampled by the seed.")
-
-
-_contexts = path_option("--contexts", required=True, help="Contexts with cited papers, JSON Lines.")
-_dev = dev_options("Contexts", "citing papers", 300)
 _what_to_learn_from = [
-    _contexts,
-    *_dev,
-    _limit(None),
+    contexts_option,
+    *contexts_dev_options,
+    limit_option(None),
     index_option("The index to search for candidates"),
     click.option(
         "--system",
@@ -59,7 +61,9 @@ def _negatives(default: int) -> list[Option]:
     ]
 
 
-@click.group(epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl")
+@click.group(
+    cls=Commands, prefix="train.", epilog="Example: citerec train ltr --contexts train.jsonl --index indexes/acl"
+)
 def train() -> None:
     """Train rankers, encoders and fusion on contexts with cited papers, writers and taggers on texts.
 
@@ -102,62 +106,20 @@ def reranker(index_path: Path | None, out: Path | None, system: str | None, devi
     from citerec.train.reranker import RerankerOptions, train_reranker
 
     text = TextOptions(**pop(options, "max_tokens", "citing", "citances", "marker", "rank_prior"))
-    choice, schedule = _choice(options), schedule_of(options)
+    choice, schedule = choice_of(options), schedule_of(options)
     index = find_index(index_path)
     place = out or index / "cross-encoder"
-    arguments = (choice, index, place, RerankerOptions(text=text, **options), schedule, _settings(system))
-    _tell_weighted(place, trained(train_reranker, *arguments, device=device))
-
-
-@train.command(epilog="Example: citerec train ncn --contexts train.jsonl --index indexes/acl --preset port")
-@_contexts
-@with_options(_dev)
-@_limit(None)
-@index_option("The index to search for candidates, and whose titles are learned")
-@_candidates_of("ncn", "The system that finds candidates.")
-@path_option("--out", help="The network to make, or to replace.  [default: into the index itself]")
-@one_of(
-    "--preset",
-    ["original", "port"],
-    "Sizes of the authors' code or of its larger port; the following options change single ones.",
-)
-@number("--embedding", None, "Numbers of a word's vector.")
-@number("--hidden", None, "Numbers of the decoder's state.")
-@number("--filters", None, "Filters of each width.")
-@number("--vocabulary", None, "Words of each vocabulary (texts, titles, authors), at most.")
-@number("--depth", 256, "How many first hits are ranked on dev.", least=2)
-@number("--batch", 64, "Cited papers per step.")
-@learning_rate(1e-3, "Peak learning rate.")
-@with_options(schedule_options(epochs=5, evaluations=5))
-def ncn(index_path: Path | None, out: Path | None, system: str, device: str | None, **options: Any) -> None:
-    """Train the network of `ncn`, which ranks candidates by how well it could write their titles.
-
-    It learns to write the title of the cited paper after a sentence, word by word, and needs no
-    negatives. The weight of its score against that of the search is tuned on dev, and kept with the
-    network; so is whether long titles cost more.
-    """
-    from citerec.rerank.ncn.network import PRESETS
-    from citerec.retrieve.manifest import find_index
-    from citerec.train.ncn import NcnOptions, train_ncn
-
-    changes = pop(options, "embedding", "hidden", "filters", "vocabulary")
-    sizes = PRESETS[options.pop("preset")].model_copy(
-        update={name: value for name, value in changes.items() if value is not None}
-    )
-    choice, schedule = _choice(options), schedule_of(options)
-    index = find_index(index_path)
-    place = out or index / "ncn"
-    arguments = (choice, index, place, NcnOptions(sizes, **options), schedule, _settings(system))
-    _tell_weighted(place, trained(train_ncn, *arguments, device=device))
+    arguments = (choice, index, place, RerankerOptions(text=text, **options), schedule, recipe_of(system))
+    tell_weighted(place, trained(train_reranker, *arguments, device=device))
 
 
 @train.command(epilog="Example: citerec train fusion --contexts dev.jsonl --index indexes/acm --out fusion.toml")
-@_contexts
+@contexts_option
 @index_option("An index with vectors")
 @path_option("--out", help="Write the best fusion as a recipe, for --system FILE.")
-@_candidates_of("hybrid", "The system whose lists are fused: two or more.")
+@candidates_of("hybrid", "The system whose lists are fused: two or more.")
 @click.option("--metric", default="recall@100", help="The metric to maximise.")
-@_limit(1000)
+@limit_option(1000)
 @seed
 def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options: Any) -> None:
     """Tune the weights with which a system fuses its lists: words and vectors in `hybrid`.
@@ -178,10 +140,10 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
 
 
 @train.command(epilog="Example: citerec train confidence --contexts dev.jsonl --index indexes/acm --system hybrid")
-@_contexts
+@contexts_option
 @index_option("The index whose system is calibrated")
 @with_options(settings_options)
-@_limit(5000)
+@limit_option(5000)
 @number("--threads", 2, "Contexts searched at once.")
 @seed
 def confidence(
@@ -227,8 +189,8 @@ def dense(index_path: Path | None, out: Path, system: str | None, device: str | 
     from citerec.retrieve.manifest import find_index
     from citerec.train.dense import METRIC, EncoderOptions, train_encoder
 
-    choice, schedule = _choice(options), schedule_of(options, first=True)
-    arguments = (choice, find_index(index_path), out, EncoderOptions(**options), schedule, _settings(system))
+    choice, schedule = choice_of(options), schedule_of(options, first=True)
+    arguments = (choice, find_index(index_path), out, EncoderOptions(**options), schedule, recipe_of(system))
     manifest = trained(train_encoder, *arguments, device=device)
     tell_dev(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
 
@@ -265,114 +227,8 @@ def static(index_path: Path | None, out: Path, device: str | None, **options: An
     say(f"{out} trained on {papers:,} papers: {found:.1%} of those held out found first, cosine {cosine:.3f}.")
 
 
-@train.command(
-    epilog="Example: citerec train hatten --contexts train.jsonl --index indexes/acl --words glove.6B.200d.txt "
-    "--out models/hatten"
-)
-@_contexts
-@with_options(_dev)
-@_limit(None)
-@index_option("The index with the cited papers")
-@path_option("--out", required=True, help="The model to make, or to replace: a folder.")
-@click.option(
-    "--words",
-    default="sentence-transformers/all-MiniLM-L6-v2",
-    metavar="NAME|FILE",
-    help="Word vectors, which stay as they are: a file in GloVe's text format, or an encoder for its token embeddings.",
-)
-@number("--vocabulary", 100_000, "Words of a file, at most: the most frequent of papers and contexts.")
-@number("--width", None, "Numbers of a vector.  [default: as many as a word has]")
-@number("--heads", 8, "Heads of each layer; they divide the width.")
-@number("--feed-forward", 1024, "Width of the inner layers.")
-@number("--max-words", 512, "The first words of a paragraph that are read.")
-@number("--negatives", 3, "Hard negatives for each cited paper: drawn from the model's own first hits.")
-@number("--candidates", 100, "How many first hits the negatives are drawn from.", least=2)
-@number("--mine-every", 500, "Steps after which the hits are searched anew; 5,000 in the paper.")
-@number("--pool", 200_000, "Papers of the index that are searched for them, at most, beside the cited ones.")
-@click.option(
-    "--alike/--no-alike",
-    default=True,
-    help="Whether a hit that shares as many words with the topic as the cited paper counts as relevant too.",
-)
-@click.option("--graded/--no-graded", default=True, help="Whether hard negatives are to be above easy ones.")
-@number("--batch", 64, "Cited papers per step.")
-@learning_rate(1e-4, "Peak learning rate.")
-@with_options(schedule_options(epochs=5, evaluations=10))
-def hatten(index_path: Path | None, out: Path, device: str | None, **options: Any) -> None:
-    """Train a HAtten model, for `citerec index encode --retriever hatten --model`.
-
-    A small encoder over frozen word vectors (Gu et al. 2022). It learns from hard negatives that it
-    finds itself, with the citing paper and everything newer left out.
-    """
-    from citerec.retrieve.manifest import find_index
-    from citerec.train.hatten import DECAY, METRIC, HattenOptions, train_hatten
-
-    choice, schedule = _choice(options), schedule_of(options, first=True, decay=DECAY)
-    arguments = (choice, find_index(index_path), out, HattenOptions(**options), schedule)
-    manifest = trained(train_hatten, *arguments, device=device)
-    tell_dev(out, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
-
-
-@train.command(epilog="Example: citerec train citebart --contexts train.jsonl --index indexes/acl")
-@_contexts
-@with_options(_dev)
-@_limit(None)
-@index_option("The index with the cited papers")
-@path_option("--out", help="The model to make, or to replace.  [default: into the index itself]")
-@click.option(
-    "--base",
-    default="facebook/bart-base",
-    metavar="NAME|FOLDER",
-    show_default=True,
-    help="The encoder-decoder to train.",
-)
-@number("--max-input-tokens", 350, "Tokens that are read, at most.", least=8)
-@number("--batch", 16, "Cited papers per step.")
-@learning_rate(2e-5, "Peak learning rate.")
-@with_options(schedule_options(epochs=15, evaluations=15))
-def citebart(index_path: Path | None, out: Path | None, device: str | None, **options: Any) -> None:
-    """Train the encoder-decoder of `citebart`, which writes author and year of the cited paper.
-
-    The sentence has a mask in place of the citation. Nothing is searched, and no negatives are
-    needed.
-    """
-    from citerec.retrieve.manifest import find_index
-    from citerec.train.citebart import METRIC, CiteBartOptions, train_citebart
-
-    choice, schedule = _choice(options), schedule_of(options, first=True)
-    index = find_index(index_path)
-    place = out or index / "citebart"
-    manifest = trained(train_citebart, choice, index, place, CiteBartOptions(**options), schedule, device=device)
-    tell_dev(place, manifest, METRIC, f"{manifest.training['dev_groups']:,} dev contexts")
-
-
 train.add_command(ltr)
 train.add_command(tagger)
 train.add_command(tldr)
 train.add_command(transfer)
 train.add_command(writer)
-
-
-def _choice(options: dict[str, Any]) -> "Choice":
-    from citerec.train.groups import Choice
-
-    return Choice(
-        options.pop("contexts"), seed=options["seed"], **pop(options, "dev", "dev_share", "dev_limit", "limit")
-    )
-
-
-def _tell_weighted(out: Path, manifest: Any) -> None:
-    """Prints how well a reranker does on dev, after and before training, and the weight of its score."""
-    before, after = manifest.dev["mrr@10 before"], manifest.dev["mrr@10"]
-    say(
-        f"{out} trained: mrr@10 {after:.3f} on {manifest.training['dev_groups']:,} dev contexts, {before:.3f} "
-        f"without it; weight {manifest.weight:g}."
-    )
-    if not manifest.weight:
-        note("It did not help: its weight is 0. More contexts or epochs, or other options, may help.")
-
-
-def _settings(system: str | None) -> Any:
-    from citerec.systems import Recipe
-
-    return Recipe.load(system) if system else None

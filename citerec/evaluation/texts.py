@@ -19,7 +19,7 @@ from citerec.evaluation.tables import said
 from citerec.groundwork.progress import Progress, no_progress
 from citerec.groundwork.tables import counted
 from citerec.texts.anchors import cited_in
-from citerec.texts.metrics.base import Column, CorpusMetric, TextMetric, default_metrics
+from citerec.texts.metrics.base import DEFAULT_METRICS, Column, CorpusMetric, TextMetric
 from citerec.texts.metrics.citations import Citations
 from citerec.texts.tasks import Prediction
 
@@ -55,7 +55,7 @@ def evaluate_texts(
         ModelError: The model that a metric needs cannot be opened.
     """
     if not text_metrics and not corpus_metrics:
-        raise InputError("there is no metric", f"Name some: --metrics {','.join(default_metrics())}")
+        raise InputError("there is no metric", f"Name some: --metrics {','.join(DEFAULT_METRICS)}")
     if resamples < 100 or seed < 0:
         raise InputError(f"{resamples} samples from seed {seed}", "Draw at least 100, from a seed of at least 0.")
     tasks = predictions.tasks

@@ -101,7 +101,6 @@ class Backend:
         name: As in `--backend`.
         open: Opens an encoder by its name, optionally on a torch device; raises ModelError if it cannot. Heavy packages
             are imported inside.
-        order: Its place among the backends: the lowest number comes first.
         same_as: The backend whose vectors these are, within rounding: it may encode the queries for papers that the
             other has encoded.
         on_gpu: Whether it uses a GPU if there is one.
@@ -109,12 +108,18 @@ class Backend:
 
     name: str
     open: Callable[[str, str | None], Opened]
-    order: int = 1000
     same_as: str | None = None
     on_gpu: bool = False
 
 
-ENCODERS: Registry[Backend] = Registry("encoder backend", "citerec.models", order=lambda backend: backend.order)
+ENCODERS: Registry[Backend] = Registry(
+    "encoder backend",
+    {
+        "torch": "citerec.models.sentence_transformer:TORCH",
+        "onnx": "citerec.models.onnx_encoder:ONNX",
+        "onnx-int8": "citerec.models.onnx_encoder:ONNX_INT8",
+    },
+)
 
 BackendName = Annotated[str, AfterValidator(lambda name: ENCODERS[name].name)]
 """The name of a backend, in settings."""

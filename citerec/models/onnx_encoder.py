@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from citerec.errors import ModelError
-from citerec.models.base import ENCODERS, Backend, Opened, Reading
+from citerec.models.base import Backend, Opened, Reading
 from citerec.models.find import find_model, model_identity
 from citerec.models.onnx import Bits, Exportable, OnnxModel, concurrent_calls, exported
 from citerec.models.sentence_transformer import open_sentence_transformer, takes_cls
@@ -92,5 +92,5 @@ def _sentence_vectors(name: str, model: "SentenceTransformer") -> Any:
     return SentenceVectors()
 
 
-ENCODERS.register(Backend("onnx", lambda name, _device: _open(name, 32), order=20, same_as="torch"))
-ENCODERS.register(Backend("onnx-int8", lambda name, _device: _open(name, 8), order=30))
+ONNX = Backend("onnx", lambda name, _device: _open(name, 32), same_as="torch")
+ONNX_INT8 = Backend("onnx-int8", lambda name, _device: _open(name, 8))

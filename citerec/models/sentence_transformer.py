@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from citerec.errors import ModelError
-from citerec.models.base import ENCODERS, Backend, Opened, Reading
+from citerec.models.base import Backend, Opened, Reading
 from citerec.models.find import (
     DEFAULT_ENCODER,
     bare_name,
@@ -118,4 +118,4 @@ def _open(name: str, device: str | None) -> Opened:
     return Opened(model_identity(find_model(name)), Reading.of(name, model), TorchNetwork(model))
 
 
-ENCODERS.register(Backend("torch", _open, order=10, on_gpu=True))
+TORCH = Backend("torch", _open, on_gpu=True)

@@ -308,7 +308,7 @@ class Request:
 
 
 class Runner:
-    """Measures tables of one kind. A runner is one file of `runners/`, or an entry point of `citerec.table_runners`."""
+    """Measures tables of one kind. It stands in `RUNNERS`, or is an entry point of `citerec.table_runners`."""
 
     name = ""
 
@@ -325,7 +325,17 @@ class Runner:
         return None
 
 
-RUNNERS: Registry[Runner] = Registry("table runner", "citerec.reproduce.runners")
+_RUNNERS = "citerec.reproduce.runners"
+RUNNERS: Registry[Runner] = Registry(
+    "table runner",
+    {
+        "correlation": f"{_RUNNERS}.correlation:CORRELATION",
+        "ratings": f"{_RUNNERS}.ratings:RATINGS",
+        "statistics": f"{_RUNNERS}.statistics:STATISTICS",
+        "systems": f"{_RUNNERS}.systems:SYSTEMS",
+        "texts": f"{_RUNNERS}.texts:TEXTS",
+    },
+)
 
 
 def recipe_names() -> list[str]:

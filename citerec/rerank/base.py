@@ -41,8 +41,7 @@ class Reranker(ABC):
     Attributes:
         name: Its name in recipes, settings and errors.
         Settings: The class of its settings: a `PartSettings` whose fields all have defaults and descriptions.
-        preference: Of several rerankers trained for an index, the one with the highest value is the default.
-        trained_kind: The `kind` in the manifest of a trained reranker; None for a reranker that is not trained.
+        is_trained: Whether `open` needs a trained one. The `kind` in its manifest is then `citerec-<name>`.
         depth: How many candidates it reranks; the rest follow in their old order.
         reads: What it needs of the candidates besides their columns: nothing, their records, or these with abstracts
             and TLDRs.
@@ -52,8 +51,7 @@ class Reranker(ABC):
 
     name: ClassVar[str]
     Settings: ClassVar[type[PartSettings]] = PartSettings
-    preference: ClassVar[int] = 0
-    trained_kind: ClassVar[str | None] = None
+    is_trained: ClassVar[bool] = False
     depth: int
     reads: ClassVar[Literal["nothing", "records", "texts"]] = "texts"
     reads_citances: bool = False
@@ -93,7 +91,7 @@ class Reranker(ABC):
     def learnt_at(cls, index: Path, folder: Path | None, settings: Any) -> Learnt:
         """What the reranker that `open` opens learnt from; nothing if it is not trained."""
         place = folder or getattr(settings, "model", None) or index / cls.name
-        return learnt_by_part(place) if cls.trained_kind else NOTHING
+        return learnt_by_part(place) if cls.is_trained else NOTHING
 
     @abstractmethod
     def rerank(
@@ -117,19 +115,26 @@ class Reranker(ABC):
         """
 
 
+_RERANK = "citerec.rerank"
 RERANKERS: Registry[type[Reranker]] = Registry(
-    "reranker", "citerec.rerank", error=SettingsError, order=lambda part: -part.preference
+    "reranker",
+    {
+        "ltr": f"{_RERANK}.ltr:LtrReranker",
+        "cross-encoder": f"{_RERANK}.cross_encoder_rerank:CrossEncoderReranker",
+    },
+    error=SettingsError,
 )
-"""Every reranker, by name; the preferred ones first."""
+"""Every reranker, by name. Of several that were trained for an index, the first one is the default."""
 
 
 def trained_at(folder: Path) -> type[Reranker] | None:
     """The reranker that was trained into a folder, by its manifest; None if there is none."""
     try:
-        kind = orjson.loads((folder / MANIFEST).read_bytes()).get("kind")
+        kind = str(orjson.loads((folder / MANIFEST).read_bytes()).get("kind"))
     except (OSError, ValueError, AttributeError):
         return None
-    return next((part for _, part in RERANKERS.items() if kind and part.trained_kind == kind), None)
+    name = kind.removeprefix("citerec-")
+    return RERANKERS[name] if name != kind and name in RERANKERS and RERANKERS[name].is_trained else None
 
 
 def trained_folder(part: type[Reranker], index: Path, folder: str | Path | None, command: str) -> Path:

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.records import Paper
-from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, trained_folder
-from citerec.rerank.cross_encoder import KIND, CrossEncoder, Scores
+from citerec.rerank.base import MANIFEST, Reranker, trained_folder
+from citerec.rerank.cross_encoder import CrossEncoder, Scores
 from citerec.rerank.cross_encoder_text import pair_texts
 from citerec.rerank.interpolate import interpolated
 from citerec.retrieve.candidates import Candidate, Candidates
@@ -35,7 +35,6 @@ class CrossEncoderSettings(PartSettings):
     )
 
 
-@RERANKERS.register
 class CrossEncoderReranker(Reranker):
     """Reranks the first candidates by a cross-encoder. Safe to call from several threads.
 
@@ -45,7 +44,7 @@ class CrossEncoderReranker(Reranker):
 
     name = "cross-encoder"
     Settings = CrossEncoderSettings
-    trained_kind = KIND
+    is_trained = True
 
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: CrossEncoderSettings) -> Self:

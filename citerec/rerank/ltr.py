@@ -15,7 +15,7 @@ from citerec.errors import ModelError
 from citerec.groundwork.places import shipped
 from citerec.models.loading import ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
-from citerec.rerank.base import MANIFEST, RERANKERS, Reranker, reranked, trained_folder
+from citerec.rerank.base import MANIFEST, Reranker, reranked, trained_folder
 from citerec.rerank.features import FEATURES, features_of
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.fusion import strongest
@@ -73,7 +73,6 @@ class LtrManifest(ModelManifest):
         return manifest
 
 
-@RERANKERS.register
 class LtrReranker(Reranker):
     """Ranks candidates by gradient-boosted trees. Safe to call from several threads.
 
@@ -84,8 +83,7 @@ class LtrReranker(Reranker):
     name = "ltr"
     Settings = LtrSettings
     reads = "nothing"
-    preference = 1  # a cross-encoder after it was measured to be worse: it is used by name only
-    trained_kind = KIND
+    is_trained = True
 
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: LtrSettings) -> Self:

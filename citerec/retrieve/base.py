@@ -49,7 +49,6 @@ class Retriever(ABC):
         Settings: The class of its settings: a `PartSettings` whose fields all have defaults and descriptions.
         filters_itself: Whether `search` leaves out what the filters forbid. If it does not, the pipeline does so
             afterwards, and the list may become shorter than k.
-        encodes: What `encode` reads, for help texts; empty if there is nothing to make.
         signal: The signal that its scores are, if it is not its name: another engine of `dense` gives what that gives,
             so that rerankers read it. Empty for all others.
         service: The web service that it asks, which gets words of the text; it needs no index. Empty for all others.
@@ -59,7 +58,6 @@ class Retriever(ABC):
     label: ClassVar[str]
     Settings: ClassVar[type[PartSettings]] = PartSettings
     filters_itself: ClassVar[bool] = False
-    encodes: ClassVar[str] = ""
     signal: ClassVar[str] = ""
     service: ClassVar[str] = ""
 
@@ -156,5 +154,21 @@ class Retriever(ABC):
         return
 
 
-RETRIEVERS: Registry[type[Retriever]] = Registry("retriever", "citerec.retrieve", error=SettingsError)
+_RETRIEVE = "citerec.retrieve"
+RETRIEVERS: Registry[type[Retriever]] = Registry(
+    "retriever",
+    {
+        "bm25s": f"{_RETRIEVE}.bm25s:Bm25sRetriever",
+        "dense": f"{_RETRIEVE}.dense.retriever:DenseRetriever",
+        "draft": f"{_RETRIEVE}.draft:DraftRetriever",
+        "lucene": f"{_RETRIEVE}.lucene:LuceneRetriever",
+        "openalex-api": f"{_RETRIEVE}.live.openalex:OpenAlexRetriever",
+        "profile": f"{_RETRIEVE}.profile:ProfileRetriever",
+        "qdrant-bm25": f"{_RETRIEVE}.qdrant:QdrantBm25Retriever",
+        "qdrant-citances": f"{_RETRIEVE}.qdrant:QdrantCitancesRetriever",
+        "qdrant-dense": f"{_RETRIEVE}.qdrant.dense:QdrantDenseRetriever",
+        "s2-api": f"{_RETRIEVE}.live.s2:S2Retriever",
+    },
+    error=SettingsError,
+)
 """Every retriever, by name."""

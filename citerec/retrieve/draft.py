@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Self
 
 from citerec.contexts.topic import Topic
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
+from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.manifest import has_vectors
 from citerec.retrieve.dense.vectors import Vectors
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 _LEAST = 1e-6
 
 
-@RETRIEVERS.register
 class DraftRetriever(Retriever):
     """Finds what the draft cites before the place. Safe to call from several threads.
 

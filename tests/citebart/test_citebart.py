@@ -10,10 +10,10 @@ from citerec.contexts.learnt import learnt_by_part
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError, ModelError, QueryError, SettingsError
 from citerec.models.seq2seq import Seq2seqModel
+from citerec.papers.citebart.citation import citation_of, input_of, normalised
+from citerec.papers.citebart.train import CiteBartManifest, CiteBartOptions, train_citebart
 from citerec.records import Paper
-from citerec.retrieve.citebart.citation import citation_of, input_of, normalised
 from citerec.retrieve.index import build_index
-from citerec.train.citebart import CiteBartManifest, CiteBartOptions, train_citebart
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
 from tests.conftest import Citerec, write_lines

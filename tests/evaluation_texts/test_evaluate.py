@@ -28,7 +28,7 @@ from citerec.evaluation.predictions import Predictions, read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.tables import said
 from citerec.evaluation.texts import evaluate_texts
-from citerec.texts.metrics.base import default_metrics, open_metrics
+from citerec.texts.metrics.base import DEFAULT_METRICS, open_metrics
 from citerec.texts.metrics.discourse import Discourse
 from citerec.texts.tasks import Sentence, Source
 from tests.conftest import write_lines
@@ -55,14 +55,14 @@ def predictions(files: Files) -> Predictions:
     return read_predictions([(None, path) for path in files()])
 
 
-def evaluated(predictions: Predictions, names: Sequence[str] = default_metrics(), **options: int) -> Results:
+def evaluated(predictions: Predictions, names: Sequence[str] = DEFAULT_METRICS, **options: int) -> Results:
     text_metrics, _ = open_metrics(names, workers=1)
     return evaluate_texts(predictions, text_metrics, [Discourse("intent", WordTagger())], **options)
 
 
 def test_means_are_those_of_the_metrics_own_scores(predictions: Predictions) -> None:
     results = evaluated(predictions)
-    metrics, _ = open_metrics(default_metrics(), workers=1)
+    metrics, _ = open_metrics(DEFAULT_METRICS, workers=1)
     for name, texts in predictions.systems.items():
         for metric in metrics:
             scores = metric.scores(texts, lambda *_: None)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.corpus.titles import distance, plain_title
-from citerec.retrieve.galactica.matching import match
+from citerec.papers.diagnostic.galactica.matching import match
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.queries import LuceneSettings, Weights
 from citerec.retrieve.staging import LUCENE, open_store

@@ -10,10 +10,10 @@ from citerec import Context, Paper
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError, ModelError, SourceError
 from citerec.groundwork.progress import no_progress
-from citerec.models.hatten.encoder import Hatten, HattenManifest
-from citerec.models.hatten.network import positions
-from citerec.models.hatten.paragraphs import paper_paragraphs, topic_paragraphs
-from citerec.models.hatten.words import glove_vectors, read_words
+from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
+from citerec.papers.diagnostic.hatten.network import positions
+from citerec.papers.diagnostic.hatten.paragraphs import paper_paragraphs, topic_paragraphs
+from citerec.papers.diagnostic.hatten.words import glove_vectors, read_words
 from tests.tiny_hatten import tiny_hatten, write_tiny_glove, write_tiny_hatten
 from tests.tiny_models import write_tiny_scibert
 

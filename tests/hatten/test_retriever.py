@@ -11,10 +11,10 @@ from citerec.contexts.learnt import NOTHING
 from citerec.contexts.topic import topics_of
 from citerec.errors import IndexUnusableError, ModelError, SettingsError
 from citerec.groundwork.progress import no_progress
-from citerec.models.hatten.encoder import Hatten
+from citerec.papers.diagnostic.hatten.encoder import Hatten
+from citerec.papers.diagnostic.hatten.retriever import HattenRetriever
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.dense.vectors import Vectors
-from citerec.retrieve.hatten import HattenRetriever
 from citerec.retrieve.index import add_to_index
 from tests.conftest import Citerec, write_lines
 from tests.hatten.conftest import THEMES, words_of

@@ -12,9 +12,9 @@ import pytest
 from citerec import RERANKERS, RETRIEVERS, Context, Filters, LeakRules, Recipe, Recommender
 from citerec.errors import FilterError, QueryError, SettingsError
 from citerec.groundwork.progress import no_progress
+from citerec.papers.citebart.citation import citation_of
 from citerec.rerank.cross_encoder import CrossEncoder
 from citerec.rerank.cross_encoder_text import TextOptions
-from citerec.retrieve.citebart.citation import citation_of
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import BuildOptions, add_to_index, open_store
 from citerec.retrieve.qdrant.push import PushOptions, push_index
@@ -64,9 +64,8 @@ def index(hybrid_index: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     add_to_index([], out, BuildOptions(citances=(write_lines(folder / "said.jsonl", said),)))
     titles = (DEMO / "papers" / "papers-00000.jsonl").read_text(encoding="utf-8")
     models = {"hatten": str(write_tiny_hatten(folder / "hatten", [titles, SENTENCE]))}  # others take any encoder
-    for name, retriever in RETRIEVERS.items():
-        if retriever.encodes and name != "dense":
-            retriever.encode(out, DenseOptions(models.get(name, "all-MiniLM-L6-v2")), no_progress)
+    for name in ("bm25s", "hatten", "profile"):
+        RETRIEVERS[name].encode(out, DenseOptions(models.get(name, "all-MiniLM-L6-v2")), no_progress)
     push_index(out, f"edge:{folder}/qdrant/demo", PushOptions(), no_progress)
     train_ltr([Source(out, Choice(DEMO / "contexts.jsonl", limit=50))], out / "ltr", LtrOptions(rounds=5), no_progress)
     base = write_tiny_scibert(folder / "base", [SENTENCE, "Probabilistic ranking of documents"])

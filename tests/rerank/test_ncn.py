@@ -10,14 +10,14 @@ import orjson
 import pytest
 import torch
 
-from citerec.cli.train import ncn as train_command
 from citerec.contexts.topic import Topic, topic_of
 from citerec.errors import ModelError, SettingsError
+from citerec.papers.diagnostic.commands import ncn as train_command
+from citerec.papers.diagnostic.ncn.model import Ncn
+from citerec.papers.diagnostic.ncn.network import PRESETS, Network, Sizes
+from citerec.papers.diagnostic.ncn.reranker import NcnReranker, NcnSettings
+from citerec.papers.diagnostic.ncn.words import END, UNKNOWN, Vocabularies, Vocabulary, names_of, rows_of, words_of
 from citerec.records import Context, Paper
-from citerec.rerank.ncn import NcnReranker, NcnSettings
-from citerec.rerank.ncn.model import Ncn
-from citerec.rerank.ncn.network import PRESETS, Network, Sizes
-from citerec.rerank.ncn.words import END, UNKNOWN, Vocabularies, Vocabulary, names_of, rows_of, words_of
 from citerec.retrieve.candidates import Candidate, Candidates
 from tests.columns import columns
 from tests.tiny_ncn import TINY, tiny_ncn, write_tiny_ncn

@@ -8,14 +8,14 @@ import pytest
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError
+from citerec.papers.diagnostic.ncn.model import Manifest, Ncn
+from citerec.papers.diagnostic.ncn.train import NcnOptions, train_ncn
 from citerec.recommend import Recommender
 from citerec.records import Context
-from citerec.rerank.ncn.model import Manifest, Ncn
 from citerec.retrieve.index import build_index
 from citerec.systems import Recipe
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule
-from citerec.train.ncn import NcnOptions, train_ncn
 from tests.conftest import Citerec, write_lines
 from tests.tiny_ncn import TINY
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from citerec.corpus.anthology import entries, parse_entry
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.releases.base import CORPORA, Corpus, Dataset, RawRecord, Release, RemoteFile, Update
+from citerec.corpus.releases.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update
 from citerec.corpus.releases.dates import day_of
 from citerec.errors import InputError
 
@@ -12,7 +12,6 @@ FORMAT = "acl-anthology"
 _FILE = "anthology+abstracts.bib.gz"
 
 
-@CORPORA.register
 class Anthology(Corpus):
     """The papers of the ACL Anthology, with abstracts where it has them."""
 

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 import orjson
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
-from citerec.corpus.releases.base import CORPORA, Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
+from citerec.corpus.releases.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 from citerec.corpus.releases.dates import day_of
 from citerec.corpus.releases.web import ChangedError, Link, WebError
 from citerec.corpus.releases.xml import xml_of
@@ -34,7 +34,6 @@ _BEFORE = timedelta(days=7)
 _CHUNK = 1 << 18
 
 
-@CORPORA.register
 class Arxiv(Corpus):
     """The metadata of arXiv's papers, with abstracts.
 

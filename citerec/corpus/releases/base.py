@@ -221,5 +221,14 @@ def json_records(
             yield RawRecord(number, raw, *made)
 
 
-CORPORA: Registry[type[Corpus]] = Registry("corpus", "citerec.corpus.releases")
+_RELEASES = "citerec.corpus.releases"
+CORPORA: Registry[type[Corpus]] = Registry(
+    "corpus",
+    {
+        "acl-anthology": f"{_RELEASES}.acl_anthology:Anthology",
+        "arxiv": f"{_RELEASES}.arxiv:Arxiv",
+        "openalex": f"{_RELEASES}.openalex:OpenAlex",
+        "s2ag": f"{_RELEASES}.s2ag:SemanticScholar",
+    },
+)
 """The corpora that can be fetched, by name."""

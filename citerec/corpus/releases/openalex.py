@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from citerec.corpus.json_lines import BadRecord, tried
 from citerec.corpus.openalex import is_header_of_deleted, parse_deleted, parse_work
-from citerec.corpus.releases.base import CORPORA, Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
+from citerec.corpus.releases.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 from citerec.corpus.releases.web import WebError
 from citerec.corpus.releases.xml import xml_of
 from citerec.errors import InputError
@@ -35,7 +35,6 @@ class _Part(NamedTuple):
     file: RemoteFile
 
 
-@CORPORA.register
 class OpenAlex(Corpus):
     """The works of OpenAlex, with abstracts and references."""
 

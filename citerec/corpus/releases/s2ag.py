@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from citerec.corpus.json_lines import BadRecord, parsed
-from citerec.corpus.releases.base import CORPORA, Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
+from citerec.corpus.releases.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 from citerec.corpus.releases.web import WebError
 from citerec.corpus.s2ag import parse_paper
 from citerec.corpus.values import LAST_YEAR, optional_id, read_id
@@ -30,7 +30,6 @@ _DATASETS = {
 _KEYS = {"citations": "citationid"}
 
 
-@CORPORA.register
 class SemanticScholar(Corpus):
     """Semantic Scholar's Academic Graph."""
 

@@ -41,7 +41,7 @@ class Condition:
 class Family:
     """A property of contexts, and the classes by which they differ in it.
 
-    A family is one file of this package, or an entry point of the group `citerec.families`.
+    A family stands in the table `FAMILIES`, or is an entry point of the group `citerec.families`.
 
     Attributes:
         name: The name for `--diagnostic NAME`.
@@ -56,7 +56,6 @@ class Family:
             other family it labels the contexts that it chose in large fields.
         on_the_spot: Whether the class depends on the index that is searched, or on the draft: `citerec eval` finds it,
             for sets too, and sets do not keep it.
-        order: Its place among the families, lowest first.
     """
 
     name: str
@@ -68,7 +67,6 @@ class Family:
     needs_tagger: bool = False
     sampled: bool = False
     on_the_spot: bool = False
-    order: int = 1000
 
     @property
     def condition_names(self) -> tuple[str, ...]:
@@ -92,7 +90,23 @@ def agreed(classes: Iterable[str | None]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-FAMILIES: Registry[Family] = Registry("family", "citerec.diagnostics.families", order=lambda family: family.order)
+_FAMILIES = "citerec.diagnostics.families"
+FAMILIES: Registry[Family] = Registry(
+    "family",
+    {
+        "field": f"{_FAMILIES}.field:FIELD",
+        "year": f"{_FAMILIES}.year:YEAR",
+        "citation_count": f"{_FAMILIES}.citation_count:CITATION_COUNT",
+        "length": f"{_FAMILIES}.length:LENGTH",
+        "location": f"{_FAMILIES}.location:LOCATION",
+        "intent": f"{_FAMILIES}.intent:INTENT",
+        "pos_before": f"{_FAMILIES}.parts_of_speech:POS_BEFORE",
+        "pos_after": f"{_FAMILIES}.parts_of_speech:POS_AFTER",
+        "low_resource": f"{_FAMILIES}.low_resource:LOW_RESOURCE",
+        "cited_before": f"{_FAMILIES}.cited_before:CITED_BEFORE",
+        "cold_start": f"{_FAMILIES}.cold_start:COLD_START",
+    },
+)
 
 
 def families_named(names: Sequence[str] = ()) -> tuple[Family, ...]:

@@ -1,6 +1,6 @@
 """How often the cited paper is cited, in ten groups of its field and years (Maharjan 3.2.1, step 3)."""
 
-from citerec.diagnostics.families.base import FAMILIES, Facts, Family, agreed
+from citerec.diagnostics.families.base import Facts, Family, agreed
 from citerec.diagnostics.strata import strata
 from citerec.records import Paper
 
@@ -17,13 +17,10 @@ def _class_of(facts: Facts) -> str | None:
     return agreed(map(group_of, facts.papers))
 
 
-FAMILIES.register(
-    Family(
-        name="citation_count",
-        title="Citation count (0 = least cited tenth)",
-        classes=lambda bounds: tuple(map(str, range(strata().citation_count.groups))) if bounds.citation_count else (),
-        class_of=_class_of,
-        counts_words=False,
-        order=30,
-    )
+CITATION_COUNT = Family(
+    name="citation_count",
+    title="Citation count (0 = least cited tenth)",
+    classes=lambda bounds: tuple(map(str, range(strata().citation_count.groups))) if bounds.citation_count else (),
+    class_of=_class_of,
+    counts_words=False,
 )

@@ -1,6 +1,6 @@
 """Whether the same text cited the paper before this place. Ours."""
 
-from citerec.diagnostics.families.base import FAMILIES, Facts, Family, agreed
+from citerec.diagnostics.families.base import Facts, Family, agreed
 
 
 def _class_of(facts: Facts) -> str | None:
@@ -10,14 +10,11 @@ def _class_of(facts: Facts) -> str | None:
     return agreed("again" if paper_id in before else "first" for paper_id in facts.context.cited_ids)
 
 
-FAMILIES.register(
-    Family(
-        name="cited_before",
-        title="Cited before in the same text",
-        classes=lambda _: ("first", "again"),
-        class_of=_class_of,
-        on_the_spot=True,
-        counts_words=False,
-        order=100,
-    )
+CITED_BEFORE = Family(
+    name="cited_before",
+    title="Cited before in the same text",
+    classes=lambda _: ("first", "again"),
+    class_of=_class_of,
+    on_the_spot=True,
+    counts_words=False,
 )

@@ -1,6 +1,6 @@
 """How many sentences of the index cite the cited paper: what a recommender can learn of it from others. Ours."""
 
-from citerec.diagnostics.families.base import FAMILIES, Facts, Family, agreed
+from citerec.diagnostics.families.base import Facts, Family, agreed
 from citerec.diagnostics.strata import strata
 
 
@@ -9,14 +9,11 @@ def _class_of(facts: Facts) -> str | None:
     return None if counts is None else agreed(map(strata().cold_start.group_of, counts))
 
 
-FAMILIES.register(
-    Family(
-        name="cold_start",
-        title="Citing sentences of the cited paper in the index",
-        classes=lambda _: strata().cold_start.names,
-        class_of=_class_of,
-        on_the_spot=True,
-        counts_words=False,
-        order=110,
-    )
+COLD_START = Family(
+    name="cold_start",
+    title="Citing sentences of the cited paper in the index",
+    classes=lambda _: strata().cold_start.names,
+    class_of=_class_of,
+    on_the_spot=True,
+    counts_words=False,
 )

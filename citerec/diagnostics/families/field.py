@@ -1,7 +1,7 @@
 """Field of study of the cited paper, if it is a large field."""
 
 from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.families.base import FAMILIES, Facts, Family, agreed
+from citerec.diagnostics.families.base import Facts, Family, agreed
 
 
 def first_field(facts: Facts) -> str | None:
@@ -18,13 +18,10 @@ def _class_of(facts: Facts) -> str | None:
     return field if field in _classes(facts.bounds) else None
 
 
-FAMILIES.register(
-    Family(
-        name="field",
-        title="Field of study",
-        classes=_classes,
-        class_of=_class_of,
-        counts_words=False,
-        order=10,
-    )
+FIELD = Family(
+    name="field",
+    title="Field of study",
+    classes=_classes,
+    class_of=_class_of,
+    counts_words=False,
 )

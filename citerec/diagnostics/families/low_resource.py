@@ -1,7 +1,7 @@
 """Field of study of the cited paper, if the field has less than 3 % of the corpus (Maharjan 3.1.4)."""
 
 from citerec.diagnostics.bounds import Bounds
-from citerec.diagnostics.families.base import FAMILIES, Facts, Family
+from citerec.diagnostics.families.base import Facts, Family
 from citerec.diagnostics.families.field import first_field
 from citerec.diagnostics.families.measures import AT_END, MEDIUM
 
@@ -23,14 +23,11 @@ class _LowResource(Family):
         return (field,) if field in self.classes(bounds) else ()
 
 
-FAMILIES.register(
-    _LowResource(
-        name="low_resource",
-        title="Low-resource fields",
-        classes=_classes,
-        class_of=_class_of,
-        conditions=(MEDIUM, AT_END),
-        order=90,
-        sampled=True,
-    )
+LOW_RESOURCE = _LowResource(
+    name="low_resource",
+    title="Low-resource fields",
+    classes=_classes,
+    class_of=_class_of,
+    conditions=(MEDIUM, AT_END),
+    sampled=True,
 )

@@ -2,7 +2,7 @@
 
 import functools
 
-from citerec.diagnostics.families.base import FAMILIES, Facts, Family
+from citerec.diagnostics.families.base import Facts, Family
 from citerec.diagnostics.families.measures import MEDIUM, MIDDLE
 from citerec.diagnostics.strata import strata
 
@@ -25,16 +25,15 @@ def _class_of(side: str, facts: Facts) -> str | None:
     return part_of_speech(getattr(facts.sentence, f"tag_{side}"))
 
 
-for _order, _side in ((70, "before"), (80, "after")):
-    FAMILIES.register(
-        Family(
-            name=f"pos_{_side}",
-            title=f"Part of speech {_side} the citation",
-            classes=lambda _: parts_of_speech(),
-            class_of=functools.partial(_class_of, _side),
-            conditions=(MEDIUM, MIDDLE),
-            needs_tagger=True,
-            sampled=True,
-            order=_order,
-        )
+POS_BEFORE, POS_AFTER = (
+    Family(
+        name=f"pos_{side}",
+        title=f"Part of speech {side} the citation",
+        classes=lambda _: parts_of_speech(),
+        class_of=functools.partial(_class_of, side),
+        conditions=(MEDIUM, MIDDLE),
+        needs_tagger=True,
+        sampled=True,
     )
+    for side in ("before", "after")
+)

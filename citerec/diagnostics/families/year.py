@@ -1,6 +1,6 @@
 """Year of the cited paper, in groups of five (Maharjan 3.2.1, step 2)."""
 
-from citerec.diagnostics.families.base import FAMILIES, Facts, Family, agreed
+from citerec.diagnostics.families.base import Facts, Family, agreed
 from citerec.diagnostics.strata import strata
 
 
@@ -9,13 +9,10 @@ def year_group(facts: Facts) -> str | None:
     return agreed(strata().year.group_of(paper.year) for paper in facts.papers)
 
 
-FAMILIES.register(
-    Family(
-        name="year",
-        title="Year of the cited paper",
-        classes=lambda _: strata().year.names,
-        class_of=year_group,
-        counts_words=False,
-        order=20,
-    )
+YEAR = Family(
+    name="year",
+    title="Year of the cited paper",
+    classes=lambda _: strata().year.names,
+    class_of=year_group,
+    counts_words=False,
 )

@@ -149,18 +149,37 @@ class Check:
         return self.at(material, path, start, end, message, remedy)
 
 
-CHECKS: Registry[Check] = Registry("check", "citerec.drafts.checks")
+_CHECKS = "citerec.drafts.checks"
+CHECKS: Registry[Check] = Registry(
+    "check",
+    {
+        "authors-differ": f"{_CHECKS}.records:authors_differ",
+        "bibliography-unreadable": f"{_CHECKS}.keys:bibliography_unreadable",
+        "citation-needed": f"{_CHECKS}.sentences:citation_needed",
+        "entry-uncited": f"{_CHECKS}.keys:entry_uncited",
+        "entry-unreadable": f"{_CHECKS}.keys:entry_unreadable",
+        "key-duplicate": f"{_CHECKS}.keys:key_duplicate",
+        "key-unknown": f"{_CHECKS}.keys:key_unknown",
+        "newer-than-draft": f"{_CHECKS}.keys:newer_than_draft",
+        "not-in-index": f"{_CHECKS}.records:not_in_index",
+        "other-work": f"{_CHECKS}.works:other_work",
+        "place-open": f"{_CHECKS}.keys:place_open",
+        "preprint-published": f"{_CHECKS}.records:preprint_published",
+        "retracted": f"{_CHECKS}.records:retracted",
+        "title-differs": f"{_CHECKS}.records:title_differs",
+        "work-twice": f"{_CHECKS}.works:work_twice",
+        "year-differs": f"{_CHECKS}.records:year_differs",
+    },
+)
 """All checks, by code."""
 
 
 def check(
     name: str, severity: Severity, summary: str, *, needs_index: bool = False, by_default: bool = True
 ) -> Callable[[Callable[[Material, Check], Iterator[Finding]]], Check]:
-    """A decorator that makes a check of a function, and registers it."""
+    """A decorator that makes a check of a function."""
 
     def made(run: Callable[[Material, Check], Iterator[Finding]]) -> Check:
-        found = Check(name, severity, summary, run, needs_index, by_default)
-        CHECKS.register(found)
-        return found
+        return Check(name, severity, summary, run, needs_index, by_default)
 
     return made

@@ -28,11 +28,11 @@ def _each(tell: Callable[[Entry, Match], Told], material: Material, check: Check
             yield check.in_line(material, entry.path, entry.line, message, remedy)
 
 
-def _register(name: str, severity: Severity, summary: str) -> Callable[[Callable[[Entry, Match], Told]], Check]:
+def _record_check(name: str, severity: Severity, summary: str) -> Callable[[Callable[[Entry, Match], Told]], Check]:
     return lambda tell: check(name, severity, summary, needs_index=True)(partial(_each, tell))
 
 
-@_register("not-in-index", Severity.NOTE, "a cited entry that the index lacks")
+@_record_check("not-in-index", Severity.NOTE, "a cited entry that the index lacks")
 def not_in_index(entry: Entry, match: Match) -> Told:
     """Names the nearest paper, if one is near; an entry with the DOI of another work is told as that."""
     if match.paper is None and not match.others:
@@ -40,7 +40,7 @@ def not_in_index(entry: Entry, match: Match) -> Told:
         yield f"{entry.paper.paper_id} is not in the index: {quoted(entry.paper)}", remedy
 
 
-@_register("title-differs", Severity.WARNING, "a cited entry whose title is not that of its paper")
+@_record_check("title-differs", Severity.WARNING, "a cited entry whose title is not that of its paper")
 def title_differs(entry: Entry, match: Match) -> Told:
     """Ignores case, accents, punctuation, spaces, and a subtitle that one of the two lacks."""
     if match.paper is None or any(same_title(entry.paper.title, one.title) for one in match.editions):
@@ -48,7 +48,7 @@ def title_differs(entry: Entry, match: Match) -> Told:
     yield f"the title of {entry.paper.paper_id} differs from that in the index", f"There it is {quoted(match.paper)}."
 
 
-@_register("year-differs", Severity.WARNING, "a cited entry whose year is not that of its paper")
+@_record_check("year-differs", Severity.WARNING, "a cited entry whose year is not that of its paper")
 def year_differs(entry: Entry, match: Match) -> Told:
     """A year more or less is none: editions of a work often are a year apart."""
     years = sorted({one.year for one in match.editions if one.year is not None})
@@ -60,7 +60,7 @@ def year_differs(entry: Entry, match: Match) -> Told:
         yield f"{entry.paper.paper_id} is of {year}, in the index of {known}", f"Compare with {named(match.paper)}."
 
 
-@_register("authors-differ", Severity.WARNING, "a cited entry whose authors are not those of its paper")
+@_record_check("authors-differ", Severity.WARNING, "a cited entry whose authors are not those of its paper")
 def authors_differ(entry: Entry, match: Match) -> Told:
     """Compares the first authors, and looks for authors that the record lacks, or the entry."""
     records = [one for one in match.editions if one.authors]
@@ -71,7 +71,7 @@ def authors_differ(entry: Entry, match: Match) -> Told:
         yield faults[0], f"The index has {_listed(records[0])}."
 
 
-@_register("preprint-published", Severity.WARNING, "a cited preprint whose published version is in the index")
+@_record_check("preprint-published", Severity.WARNING, "a cited preprint whose published version is in the index")
 def preprint_published(entry: Entry, match: Match) -> Told:
     """Goes by the venue of the entry, its DOI and `eprint` (`citerec.corpus.editions`)."""
     paper = entry.paper
@@ -82,7 +82,7 @@ def preprint_published(entry: Entry, match: Match) -> Told:
         yield f"{paper.paper_id} is a preprint, published in {edition_name(published)}", "Cite the published version."
 
 
-@_register("retracted", Severity.WARNING, "a cited paper that was retracted")
+@_record_check("retracted", Severity.WARNING, "a cited paper that was retracted")
 def retracted(entry: Entry, match: Match) -> Told:
     """Goes by titles, such as "RETRACTED ARTICLE: …" and "Retraction notice to …": records hold nothing else on it."""
     marked = next((one for one in (entry.paper, *match.editions) if _RETRACTED.match(one.title)), match.notice)

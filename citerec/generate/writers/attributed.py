@@ -3,7 +3,7 @@
 import re
 
 from citerec.generate.names import surnames
-from citerec.generate.writers.extractive import Picked, cited, contribution_each, register, without_own_citations
+from citerec.generate.writers.extractive import Picked, cited, contribution_each, extractive, without_own_citations
 from citerec.texts.tasks import TextTask
 
 _KIND = r"(?:paper|work|article|study|letter|report|chapter|thesis|survey)"
@@ -109,4 +109,4 @@ def _singular(verb: str) -> str:
     return f"{verb[:-1]}ies" if re.search(r"[^aeiou]y$", verb) else f"{verb}s"
 
 
-register("attributed", contribution_each, 10, phrase=attributed, default_for=("citation", "related-work"))
+ATTRIBUTED = extractive("attributed", contribution_each, phrase=attributed, default_for=("citation", "related-work"))

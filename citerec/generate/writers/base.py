@@ -59,26 +59,41 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WriterPart:
-    """A writer in the registry. It is one file of this package, or an entry point of `citerec.writers`.
+    """A writer in the registry.
 
     Attributes:
         open: Opens it: `open(name, kind)`, with the options of `open_writer` that it takes by keyword. Heavy packages
             are imported there.
         default_for: The kinds of text that it writes by default.
-        order: Its place among the writers, lowest first.
     """
 
     name: str
     open: Callable[..., Writer]
     is_oracle: bool = False
     default_for: tuple[Kind, ...] = ()
-    order: int = 1000
 
 
+_WRITERS = "citerec.generate.writers"
 WRITERS: Registry[WriterPart] = Registry(
     "writer",
-    "citerec.generate.writers",
-    order=lambda part: part.order,
+    {
+        "attributed": f"{_WRITERS}.attributed:ATTRIBUTED",
+        "trained": f"{_WRITERS}.trained:TRAINED",
+        "contribution": f"{_WRITERS}.extractive:CONTRIBUTION",
+        "lead": f"{_WRITERS}.extractive:LEAD",
+        "lead-each": f"{_WRITERS}.extractive:LEAD_EACH",
+        "ext-lead": f"{_WRITERS}.extractive:EXT_LEAD",
+        "ext-heuristic": f"{_WRITERS}.extractive:EXT_HEURISTIC",
+        "textrank": f"{_WRITERS}.graphs:TEXTRANK",
+        "textrank-each": f"{_WRITERS}.graphs:TEXTRANK_EACH",
+        "lexrank": f"{_WRITERS}.graphs:LEXRANK",
+        "lexrank-citebench": f"{_WRITERS}.lexrank_citebench:LEXRANK_CITEBENCH",
+        "chat": f"{_WRITERS}.chat:CHAT",
+        "seq2seq": f"{_WRITERS}.seq2seq:TRAINED_MODEL",
+        "ext-oracle": f"{_WRITERS}.oracles:EXT_ORACLE",
+        "ext-oracle-rouge1": f"{_WRITERS}.oracles:EXT_ORACLE_ROUGE1",
+        "greedy-oracle": f"{_WRITERS}.oracles:GREEDY_ORACLE",
+    },
     besides=", or the folder of a model, or its name on the hub such as facebook/bart-large",
 )
 

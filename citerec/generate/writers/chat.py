@@ -15,7 +15,7 @@ import orjson
 from citerec.errors import InputError, WriterError
 from citerec.generate.check import traced
 from citerec.generate.parallel import in_order
-from citerec.generate.writers.base import WRITERS, Kind, Writer, WriterPart, check_names, checked
+from citerec.generate.writers.base import Kind, Writer, WriterPart, check_names, checked
 from citerec.generate.writers.prompts import answer_of, messages, prompt_digest
 from citerec.groundwork.printable import one_line
 from citerec.texts.read import read_tasks
@@ -331,4 +331,4 @@ def _open(
     return ChatWriter.from_environment(task=kind, model=chat_model, options=options)
 
 
-WRITERS.register(WriterPart("chat", _open, order=100))
+CHAT = WriterPart("chat", _open)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from citerec.generate.mentions import mentions
-from citerec.generate.writers.base import WRITERS, Kind, Writer, WriterPart
+from citerec.generate.writers.base import Kind, Writer, WriterPart
 from citerec.texts.sentences import sentences_of
 from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
@@ -179,26 +179,25 @@ def without_own_citations(sentence: str) -> str:
     return "".join([*parts, sentence[done:]])
 
 
-def register(
+def extractive(
     name: str,
     pick: Pick,
-    order: int,
     *,
     phrase: Phrase | None = None,
     is_oracle: bool = False,
     default_for: tuple[Kind, ...] = (),
     **settings: Any,
-) -> None:
-    """Registers an extractive writer; more of its settings by keyword."""
+) -> WriterPart:
+    """An extractive writer for the registry; more of its settings by keyword."""
 
     def opened(name: str, _kind: Kind) -> ExtractiveWriter:
         return ExtractiveWriter(name, pick, phrase=phrase, is_oracle=is_oracle, settings=settings)
 
-    WRITERS.register(WriterPart(name, opened, is_oracle, default_for, order))
+    return WriterPart(name, opened, is_oracle, default_for)
 
 
-register("contribution", contribution_each, 20)
-register("lead", lead, 30, sentences=LEAD_SENTENCES)
-register("lead-each", lead_each, 40, phrase=cited)
-register("ext-lead", lead_each, 50, default_for=("xsum", "gigaword"))
-register("ext-heuristic", heuristic_each, 60)
+CONTRIBUTION = extractive("contribution", contribution_each)
+LEAD = extractive("lead", lead, sentences=LEAD_SENTENCES)
+LEAD_EACH = extractive("lead-each", lead_each, phrase=cited)
+EXT_LEAD = extractive("ext-lead", lead_each, default_for=("xsum", "gigaword"))
+EXT_HEURISTIC = extractive("ext-heuristic", heuristic_each)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from citerec.generate.writers.base import WRITERS, Kind, WriterPart
+from citerec.generate.writers.base import Kind, WriterPart
 from citerec.generate.writers.extractive import (
     LEAD_SENTENCES,
     ExtractiveWriter,
@@ -14,7 +14,7 @@ from citerec.generate.writers.extractive import (
     all_sentences,
     cited,
     documents,
-    register,
+    extractive,
 )
 from citerec.texts.tasks import TextTask
 
@@ -137,6 +137,6 @@ def _open_each(name: str, _kind: Kind, words: int | None = None) -> ExtractiveWr
     return ExtractiveWriter(name, pick, phrase=cited, settings={"words": words})
 
 
-register("textrank", textrank, 70, share=TEXTRANK_SHARE)
-WRITERS.register(WriterPart("textrank-each", _open_each, order=80))
-register("lexrank", lexrank, 90, sentences=LEAD_SENTENCES, threshold=LEXRANK_THRESHOLD)
+TEXTRANK = extractive("textrank", textrank, share=TEXTRANK_SHARE)
+TEXTRANK_EACH = WriterPart("textrank-each", _open_each)
+LEXRANK = extractive("lexrank", lexrank, sentences=LEAD_SENTENCES, threshold=LEXRANK_THRESHOLD)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from citerec.errors import WriterError
-from citerec.generate.writers.extractive import Picked, all_sentences, register
+from citerec.generate.writers.extractive import Picked, all_sentences, extractive
 from citerec.texts.metrics.rouge import GreedyRouge, rouge
 from citerec.texts.tasks import TextTask
 
@@ -69,6 +69,6 @@ def targets_of(task: TextTask) -> tuple[str, ...]:
 
 
 _by_rouge1 = functools.partial(ext_oracle, by="rouge1", stemming=True)
-register("ext-oracle", ext_oracle, 200, is_oracle=True, by="rouge2", stemming=False)
-register("ext-oracle-rouge1", _by_rouge1, 210, is_oracle=True, by="rouge1", stemming=True)
-register("greedy-oracle", greedy_oracle, 220, is_oracle=True, by="rouge2", stemming=False)
+EXT_ORACLE = extractive("ext-oracle", ext_oracle, is_oracle=True, by="rouge2", stemming=False)
+EXT_ORACLE_ROUGE1 = extractive("ext-oracle-rouge1", _by_rouge1, is_oracle=True, by="rouge1", stemming=True)
+GREEDY_ORACLE = extractive("greedy-oracle", greedy_oracle, is_oracle=True, by="rouge2", stemming=False)

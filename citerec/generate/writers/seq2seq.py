@@ -10,7 +10,7 @@ from typing import Any, Literal, Self
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError, ModelError, WriterError
 from citerec.generate.check import traced
-from citerec.generate.writers.base import SEQ2SEQ, WRITERS, Kind, Writer, WriterPart, check_names
+from citerec.generate.writers.base import SEQ2SEQ, Kind, Writer, WriterPart, check_names
 from citerec.generate.writers.generation import Generation, processed, recipe
 from citerec.generate.writers.oracles import targets_of
 from citerec.generate.writers.prompts import plain_prompt, prompt_digest
@@ -320,4 +320,4 @@ def _open(name: str, kind: Kind, device: str | None = None, options: Mapping[str
     return Seq2seqWriter.open(name, task=kind, device=device, options=options)
 
 
-WRITERS.register(WriterPart(SEQ2SEQ, _open, order=110))
+TRAINED_MODEL = WriterPart(SEQ2SEQ, _open)

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
 from citerec.errors import ModelError
 from citerec.generate.writers.attributed import attributed
-from citerec.generate.writers.base import WRITERS, Kind, WriterPart, check_names
+from citerec.generate.writers.base import Kind, WriterPart, check_names
 from citerec.generate.writers.extractive import ExtractiveWriter, Picked, as_it_is, source_sentences
 from citerec.generate.writers.tldr_forms import FORM_FEATURES, AbstractForms
 from citerec.generate.writers.tldr_words import WORD_FEATURES, AbstractWords, Vocabulary
@@ -137,4 +137,4 @@ def open_trained(_name: str, kind: Kind, *, options: Mapping[str, Any] | None = 
     return TrainedWriter(model, kind, {"model": name, "digest": digest}, learnt_by_part(folder))
 
 
-WRITERS.register(WriterPart("trained", open_trained, default_for=("tldr",), order=15))
+TRAINED = WriterPart("trained", open_trained, default_for=("tldr",))

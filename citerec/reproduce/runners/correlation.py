@@ -11,7 +11,7 @@ from citerec.evaluation.correlation import coefficients
 from citerec.evaluation.predictions import citing_paper
 from citerec.evaluation.statistics import LEVEL, Floats, drawn_times
 from citerec.groundwork.tables import counted
-from citerec.reproduce.base import RUNNERS, Measured, Outcome, Recipe, Request, Runner
+from citerec.reproduce.base import Measured, Outcome, Recipe, Request, Runner
 from citerec.reproduce.here import checked, is_here, metrics_here, missing_data
 from citerec.texts.metrics.base import open_metrics
 from citerec.texts.presets.base import PRESETS
@@ -79,4 +79,4 @@ def _lines(text: str) -> str:
     return "\n".join(" ".join(sentences[place : place + _BLOCK]) for place in range(0, len(sentences), _BLOCK))
 
 
-RUNNERS.register(Correlation())
+CORRELATION = Correlation()

@@ -4,7 +4,7 @@ from citerec.evaluation.figures import DATASET
 from citerec.evaluation.ratings import Rated, read_ratings
 from citerec.evaluation.sheets import SCALES
 from citerec.groundwork.tables import counted
-from citerec.reproduce.base import RUNNERS, Measured, Outcome, Recipe, Request, Runner
+from citerec.reproduce.base import Measured, Outcome, Recipe, Request, Runner
 from citerec.reproduce.here import find, is_here, missing_data
 
 ALL_SETS, ALL_SYSTEMS = "all data sets", "all systems"
@@ -46,4 +46,4 @@ def _mean(rated: Rated, dataset: str, system: str, scale: str) -> Measured | Non
     return Measured(value, n, found[0].ci if len(found) == 1 else None)
 
 
-RUNNERS.register(Ratings())
+RATINGS = Ratings()

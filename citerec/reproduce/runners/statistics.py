@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from citerec.groundwork.tables import counted
-from citerec.reproduce.base import RUNNERS, Data, Measured, Missing, Outcome, Recipe, Request, Row, Runner
+from citerec.reproduce.base import Data, Measured, Missing, Outcome, Recipe, Request, Row, Runner
 from citerec.reproduce.here import find, missing_data
 from citerec.reproduce.samples import sample_tasks
 from citerec.texts.anchors import without_anchors
@@ -134,4 +134,4 @@ def _total(found: Sequence[Described]) -> Described:
     return total
 
 
-RUNNERS.register(Statistics())
+STATISTICS = Statistics()

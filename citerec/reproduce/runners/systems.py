@@ -10,7 +10,7 @@ from citerec.evaluation.results import Results
 from citerec.groundwork.places import shipped
 from citerec.groundwork.tables import counted
 from citerec.recommend import Recommender
-from citerec.reproduce.base import RUNNERS, Measured, Missing, Outcome, Recipe, Request, Row, Runner
+from citerec.reproduce.base import Measured, Missing, Outcome, Recipe, Request, Row, Runner
 from citerec.reproduce.here import find, missing_data
 from citerec.retrieve.index import build_index
 from citerec.systems import Recipe as System
@@ -109,4 +109,4 @@ def _sizes(results: Results) -> dict[str, str]:
     return {_called(group): counted(system.scores(group).n, "context") for group in results.groups}
 
 
-RUNNERS.register(Systems())
+SYSTEMS = Systems()

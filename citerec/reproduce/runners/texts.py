@@ -21,7 +21,7 @@ from citerec.generate.writers.base import WRITERS, Kind, open_writer
 from citerec.groundwork.hashing import digest_of, identity
 from citerec.groundwork.tables import counted
 from citerec.groundwork.writing import writing_file
-from citerec.reproduce.base import MEAN, RUNNERS, Measure, Measured, Missing, Outcome, Recipe, Request, Row, Runner
+from citerec.reproduce.base import MEAN, Measure, Measured, Missing, Outcome, Recipe, Request, Row, Runner
 from citerec.reproduce.here import checked, checkpoints, is_here, metrics_here, missing_data, missing_row
 from citerec.reproduce.samples import sample_tasks
 from citerec.texts.metrics.base import open_metrics
@@ -224,4 +224,4 @@ def _of_runs(found: Sequence[Measured]) -> Measured:
     return Measured(over.mean, found[0].n, None, over.sd, over.n)
 
 
-RUNNERS.register(Texts())
+TEXTS = Texts()

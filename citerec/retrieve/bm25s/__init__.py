@@ -16,7 +16,7 @@ from citerec.errors import FilterError, IndexUnusableError, SettingsError
 from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.base import Retriever
 from citerec.retrieve.bm25s.analysis import term_weights
 from citerec.retrieve.bm25s.build import BEGINS, NAME, ROWS, SCORES, VOCABULARY, Bm25sManifest, build_scores
 from citerec.retrieve.bm25s.kernels import add_scores, best_rows, compiled
@@ -54,7 +54,6 @@ class Query:
     is_empty: bool
 
 
-@RETRIEVERS.register
 class Bm25sRetriever(Retriever):
     """BM25 over text and title as in the recipe `bm25`, from scores computed before. Safe to call from several threads.
 
@@ -66,7 +65,6 @@ class Bm25sRetriever(Retriever):
     label = "words"
     Settings = Bm25sSettings
     filters_itself = True
-    encodes = "the scores of words in titles and abstracts"
 
     @classmethod
     def open(cls, index: "OpenIndex", settings: Bm25sSettings) -> Self:

@@ -12,7 +12,7 @@ from citerec.errors import IndexUnusableError, SettingsError
 from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, check_asked
+from citerec.retrieve.base import check_asked
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.kinds import (
     REFINE,
@@ -64,7 +64,6 @@ class DenseSettings(SearchSettings, TopicSettings):
     """How the topic becomes a vector, and how the vectors are searched."""
 
 
-@RETRIEVERS.register
 class DenseRetriever(VectorRetriever):
     """Finds papers by their vectors. Safe to call from several threads; ties are ordered by paper id.
 
@@ -79,7 +78,6 @@ class DenseRetriever(VectorRetriever):
     label = "vectors"
     Settings: ClassVar[type[PartSettings]] = DenseSettings
     filters_itself = True
-    encodes = "titles and abstracts"
 
     @classmethod
     def encode(

@@ -9,7 +9,6 @@ from pydantic import Field
 from citerec.contexts.topic import Topic
 from citerec.corpus.openalex import parse_paper
 from citerec.records import Filters
-from citerec.retrieve.base import RETRIEVERS
 from citerec.retrieve.live.base import ADDRESS, PAGE, LiveRetriever, LiveSettings, Page, Years, readable
 from citerec.retrieve.live.service import Name
 from citerec.retrieve.live.words import telling_words
@@ -31,7 +30,6 @@ class OpenAlexSettings(LiveSettings):
     email: str = Field(default="", description=f"your address for OpenAlex; by default the one in {EMAIL}")
 
 
-@RETRIEVERS.register
 class OpenAlexRetriever(LiveRetriever):
     """Finds what OpenAlex lists for any of the words, in its order. Safe to call from several threads."""
 

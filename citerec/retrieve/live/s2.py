@@ -10,7 +10,6 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.s2ag import parse_paper
 from citerec.corpus.values import read_text
 from citerec.records import Filters, Paper
-from citerec.retrieve.base import RETRIEVERS
 from citerec.retrieve.live.base import ADDRESS, PAGE, LiveRetriever, LiveSettings, Page, Years, readable
 from citerec.retrieve.live.service import Name
 from citerec.retrieve.live.words import queries_of
@@ -31,7 +30,6 @@ class S2Settings(LiveSettings):
     )
 
 
-@RETRIEVERS.register
 class S2Retriever(LiveRetriever):
     """Finds what Semantic Scholar lists, in its order. Safe to call from several threads.
 

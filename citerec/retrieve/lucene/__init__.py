@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, SearchError, SettingsError
 from citerec.records import NO_FILTERS, Filters, Match
-from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.base import Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.hits import DEPTH, Hits, added_up, settled
 from citerec.retrieve.lucene import fields
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 _PAGE = 500_000
 
 
-@RETRIEVERS.register
 class LuceneRetriever(Retriever):
     """BM25 over title, abstract and citances. Safe to call from several threads.
 

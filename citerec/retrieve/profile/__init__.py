@@ -15,7 +15,7 @@ from citerec.errors import SettingsError
 from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
+from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.candidates import Candidates, CitanceKey, Citances
 from citerec.retrieve.dense.retriever import DenseRetriever, DenseSettings
 from citerec.retrieve.profile.scores import Profiles, Weights
@@ -55,7 +55,6 @@ class ProfileSettings(PartSettings):
     )
 
 
-@RETRIEVERS.register
 class ProfileRetriever(Retriever):
     """Finds papers by their profiles. Safe to call from several threads; ties are ordered by paper id.
 
@@ -68,7 +67,6 @@ class ProfileRetriever(Retriever):
     label = "profiles"
     Settings = ProfileSettings
     filters_itself = True
-    encodes = "citing sentences"
 
     @classmethod
     def open(cls, index: "OpenIndex", settings: ProfileSettings) -> Self:

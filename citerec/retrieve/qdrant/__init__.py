@@ -8,7 +8,7 @@ from pydantic import Field
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, SettingsError
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Retriever
+from citerec.retrieve.base import Retriever
 from citerec.retrieve.bm25s.analysis import term_weights
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.hits import DEPTH, Hits, added_up, settled
@@ -57,7 +57,6 @@ class QdrantBm25Settings(TopicTexts):
     )
 
 
-@RETRIEVERS.register
 class QdrantBm25Retriever(Retriever):
     """BM25 over title and abstract in Qdrant, as `lucene` scores it. Safe to call from several threads.
 
@@ -177,7 +176,6 @@ class QdrantCitancesSettings(QdrantBm25Settings):
     weights: OnlyCitances = OnlyCitances()
 
 
-@RETRIEVERS.register
 class QdrantCitancesRetriever(QdrantBm25Retriever):
     """BM25 over citing sentences in Qdrant: a paper is found by what others wrote when they cited it."""
 

@@ -7,7 +7,7 @@ from pydantic import Field
 from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, check_asked
+from citerec.retrieve.base import check_asked
 from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.dense.topics import TopicSettings, VectorRetriever
 from citerec.retrieve.hits import Hits, settled
@@ -44,7 +44,6 @@ class QdrantDenseSettings(TopicSettings):
     )
 
 
-@RETRIEVERS.register
 class QdrantDenseRetriever(VectorRetriever):
     """Finds papers by their vectors in Qdrant, as `dense` does with FAISS. Safe to call from several threads.
 

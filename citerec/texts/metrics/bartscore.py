@@ -11,7 +11,6 @@ from citerec.models.batches import batches_by_length
 from citerec.models.find import quiet_libraries
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import (
-    TEXT_METRICS,
     BartScoreDirection,
     Column,
     Floats,
@@ -132,12 +131,7 @@ class BartScore(TextMetric):
         return [{"precision": pair[:1], "recall": pair[1:], "f": pair}[self._direction] for pair in both]
 
 
-TEXT_METRICS.register(
-    MetricPart(
-        "bartscore",
-        lambda options: BartScore.open(
-            options.bartscore_model, options.bartscore_direction, references=options.references
-        ),
-        order=25,
-    )
+BARTSCORE = MetricPart(
+    "bartscore",
+    lambda options: BartScore.open(options.bartscore_model, options.bartscore_direction, references=options.references),
 )

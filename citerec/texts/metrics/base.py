@@ -162,28 +162,46 @@ class MetricOptions:
 
 @dataclass(frozen=True, slots=True)
 class MetricPart:
-    """A metric in the registry. It is one file of this package, or an entry point of `citerec.text_metrics`.
+    """A metric in the registry.
 
     Attributes:
         open: Opens it; heavy packages are imported there.
-        by_default: Whether it is computed by default.
         needs_tagger: Whether it needs the folder of a tagger.
-        order: Its place among the metrics, lowest first.
     """
 
     name: str
     open: Callable[[MetricOptions], TextMetric | CorpusMetric]
-    by_default: bool = False
     needs_tagger: bool = False
-    order: int = 1000
 
 
-TEXT_METRICS: Registry[MetricPart] = Registry("text metric", "citerec.texts.metrics", order=lambda part: part.order)
+_METRICS = "citerec.texts.metrics"
+TEXT_METRICS: Registry[MetricPart] = Registry(
+    "text metric",
+    {
+        "rouge": f"{_METRICS}.rouge:ROUGE",
+        "bertscore": f"{_METRICS}.bertscore:BERTSCORE",
+        "bartscore": f"{_METRICS}.bartscore:BARTSCORE",
+        "blockmatch-bertscore": f"{_METRICS}.blockmatch:BLOCKMATCH_BERTSCORE",
+        "blockmatch-rouge1": f"{_METRICS}.blockmatch:BLOCKMATCH_ROUGE1",
+        "blockmatch-rouge2": f"{_METRICS}.blockmatch:BLOCKMATCH_ROUGE2",
+        "blockmatch-rougeL": f"{_METRICS}.blockmatch:BLOCKMATCH_ROUGEL",
+        "citations": f"{_METRICS}.citations:CITATIONS",
+        "length": f"{_METRICS}.length:LENGTH",
+        "novelty": f"{_METRICS}.novelty:NOVELTY",
+        "grounding": f"{_METRICS}.grounding:GROUNDING",
+        "labels": f"{_METRICS}.labels:LABELS",
+        "self-reference": f"{_METRICS}.self_reference:SELF_REFERENCE",
+        "intent": f"{_METRICS}.discourse:INTENT",
+        "corwa": f"{_METRICS}.discourse:CORWA",
+    },
+)
 
 
-def default_metrics() -> tuple[str, ...]:
-    """The names of the metrics that are computed by default."""
-    return tuple(name for name, part in TEXT_METRICS.items() if part.by_default)
+DEFAULT_METRICS = ("rouge", "citations", "length", "novelty", "grounding", "self-reference")
+"""The metrics that are computed if none is named."""
+
+TAGGED_METRICS = ("intent", "corwa")
+"""The built-in metrics that need a tagger."""
 
 
 def open_metrics(names: Sequence[str], **options: Any) -> tuple[list[TextMetric], list[CorpusMetric]]:

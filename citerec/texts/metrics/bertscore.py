@@ -21,7 +21,7 @@ from citerec.models.find import (
     quiet_libraries,
 )
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.base import TEXT_METRICS, Column, Floats, MetricPart, References, TextMetric, over_references
+from citerec.texts.metrics.base import Column, Floats, MetricPart, References, TextMetric, over_references
 from citerec.texts.tasks import Prediction
 
 if TYPE_CHECKING:
@@ -186,15 +186,12 @@ def _limit(scorer: "BERTScorer") -> int:
     return int(scorer._tokenizer.model_max_length)
 
 
-TEXT_METRICS.register(
-    MetricPart(
-        "bertscore",
-        lambda options: BertScore.open(
-            options.bertscore_model,
-            options.bertscore_layer,
-            rescale=options.bertscore_rescaled,
-            references=options.references,
-        ),
-        order=20,
-    )
+BERTSCORE = MetricPart(
+    "bertscore",
+    lambda options: BertScore.open(
+        options.bertscore_model,
+        options.bertscore_layer,
+        rescale=options.bertscore_rescaled,
+        references=options.references,
+    ),
 )

@@ -9,7 +9,6 @@ import numpy as np
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import (
-    TEXT_METRICS,
     Column,
     Floats,
     MetricOptions,
@@ -95,5 +94,6 @@ def _open(kind: str, options: MetricOptions) -> BlockMatch:
     return BlockMatch(score, references=options.references)
 
 
-for _kind in (*KINDS, "bertscore"):
-    TEXT_METRICS.register(MetricPart(f"blockmatch-{_kind}", functools.partial(_open, _kind), order=30))
+BLOCKMATCH_ROUGE1, BLOCKMATCH_ROUGE2, BLOCKMATCH_ROUGEL, BLOCKMATCH_BERTSCORE = (
+    MetricPart(f"blockmatch-{kind}", functools.partial(_open, kind)) for kind in (*KINDS, "bertscore")
+)

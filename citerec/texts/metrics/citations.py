@@ -6,7 +6,6 @@ import numpy as np
 
 from citerec.texts.anchors import cited_in
 from citerec.texts.metrics.base import (
-    TEXT_METRICS,
     CitedWorks,
     Column,
     Floats,
@@ -62,11 +61,7 @@ class Citations(RowMetric):
         return over_references(values.reshape(-1, len(self.columns)), self._references)
 
 
-TEXT_METRICS.register(
-    MetricPart(
-        "citations",
-        lambda options: Citations(references=options.references, works=options.cited_works),
-        by_default=True,
-        order=40,
-    )
+CITATIONS = MetricPart(
+    "citations",
+    lambda options: Citations(references=options.references, works=options.cited_works),
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from citerec.errors import InputError
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
-from citerec.texts.metrics.base import TEXT_METRICS, CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
+from citerec.texts.metrics.base import CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
 from citerec.texts.sentences import citebench_sentences, citebench_sentences_by, sentences_by
 from citerec.texts.tasks import Prediction
 
@@ -123,5 +123,4 @@ def _open(name: str, options: MetricOptions) -> Discourse:
     )
 
 
-for _order, _name in ((90, "intent"), (91, "corwa")):
-    TEXT_METRICS.register(MetricPart(_name, functools.partial(_open, _name), needs_tagger=True, order=_order))
+INTENT, CORWA = (MetricPart(name, functools.partial(_open, name), needs_tagger=True) for name in ("intent", "corwa"))

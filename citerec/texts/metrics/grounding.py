@@ -9,7 +9,7 @@ from collections.abc import Sequence, Set
 from decimal import Decimal
 
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.base import TEXT_METRICS, Column, MetricPart, RowMetric
+from citerec.texts.metrics.base import Column, MetricPart, RowMetric
 from citerec.texts.sentences import STOP_WORDS, content_terms, said_by, terms_of
 from citerec.texts.tasks import Prediction
 
@@ -51,4 +51,4 @@ def _value(printed: str) -> Decimal | str:
     return Decimal(plain).normalize() if re.fullmatch(r"[0-9]+(\.[0-9]+)?", plain) else printed
 
 
-TEXT_METRICS.register(MetricPart("grounding", lambda _: Grounding(), by_default=True, order=70))
+GROUNDING = MetricPart("grounding", lambda _: Grounding())

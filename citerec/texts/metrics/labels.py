@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from citerec.groundwork.progress import Progress
-from citerec.texts.metrics.base import TEXT_METRICS, CorpusMetric, MetricPart
+from citerec.texts.metrics.base import CorpusMetric, MetricPart
 from citerec.texts.tasks import Prediction
 
 
@@ -36,4 +36,4 @@ def _label(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-TEXT_METRICS.register(MetricPart("labels", lambda _: Labels(), order=80))
+LABELS = MetricPart("labels", lambda _: Labels())

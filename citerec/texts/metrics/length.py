@@ -3,7 +3,7 @@
 import math
 
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.base import TEXT_METRICS, Column, MetricPart, RowMetric
+from citerec.texts.metrics.base import Column, MetricPart, RowMetric
 from citerec.texts.sentences import sentences_by, sentences_of, words_of
 from citerec.texts.tasks import Prediction
 
@@ -24,4 +24,4 @@ class Length(RowMetric):
         return [words, len(sentences_of(prediction.text)), given / words if words and given else math.nan]
 
 
-TEXT_METRICS.register(MetricPart("length", lambda _: Length(), by_default=True, order=50))
+LENGTH = MetricPart("length", lambda _: Length())

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from citerec.texts.anchors import without_anchors
-from citerec.texts.metrics.base import TEXT_METRICS, Column, MetricPart, RowMetric
+from citerec.texts.metrics.base import Column, MetricPart, RowMetric
 from citerec.texts.sentences import terms_of
 from citerec.texts.tasks import Prediction
 
@@ -45,4 +45,4 @@ def _ngrams(terms: Sequence[str], n: int) -> list[_Gram]:
     return list(zip(*(terms[start:] for start in range(n)), strict=False))
 
 
-TEXT_METRICS.register(MetricPart("novelty", lambda _: Novelty(), by_default=True, order=60))
+NOVELTY = MetricPart("novelty", lambda _: Novelty())

@@ -13,7 +13,6 @@ from citerec.groundwork.processes import in_processes
 from citerec.groundwork.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import (
-    TEXT_METRICS,
     Column,
     Floats,
     MetricOptions,
@@ -206,4 +205,4 @@ def _open(options: MetricOptions) -> Rouge:
     )
 
 
-TEXT_METRICS.register(MetricPart("rouge", _open, by_default=True, order=10))
+ROUGE = MetricPart("rouge", _open)

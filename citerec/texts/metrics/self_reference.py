@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from citerec.texts.metrics.base import TEXT_METRICS, Column, MetricPart, RowMetric
+from citerec.texts.metrics.base import Column, MetricPart, RowMetric
 from citerec.texts.tasks import Prediction
 
 KEYWORDS = ("our work", "in this paper", "we present", "we introduce")
@@ -30,4 +30,4 @@ class SelfReference(RowMetric):
         return [float(refers_to_itself(prediction.text))]
 
 
-TEXT_METRICS.register(MetricPart("self-reference", lambda _: SelfReference(), by_default=True, order=80))
+SELF_REFERENCE = MetricPart("self-reference", lambda _: SelfReference())

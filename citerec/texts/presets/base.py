@@ -60,4 +60,10 @@ class Preset:
         return {"name": self.name, "source": self.source, "settings": settings, "differs": differs}
 
 
-PRESETS: Registry[Preset] = Registry("preset", "citerec.texts.presets")
+PRESETS: Registry[Preset] = Registry(
+    "preset",
+    {
+        name: f"citerec.texts.presets.published:{name.upper()}"
+        for name in ("citebench", "citesum", "scitldr", "oarelatedwork")
+    },
+)

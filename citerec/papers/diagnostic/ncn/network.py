@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from citerec.rerank.ncn.words import BEGIN, PADDING, Rows
+from citerec.papers.diagnostic.ncn.words import BEGIN, PADDING, Rows
 
 if TYPE_CHECKING:
     import torch

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from citerec.errors import InputError
 from citerec.models.batches import batches_by_length
-from citerec.models.hatten.paragraphs import TYPES
+from citerec.papers.diagnostic.hatten.paragraphs import TYPES
 
 if TYPE_CHECKING:
     import torch

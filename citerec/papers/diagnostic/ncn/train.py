@@ -10,12 +10,12 @@ from citerec.contexts.topic import Topic
 from citerec.errors import InputError
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.loading import torch_device
+from citerec.papers.diagnostic.ncn.model import NCN_DIRECTORY, Costs, Manifest, Ncn, Total
+from citerec.papers.diagnostic.ncn.network import Sizes
+from citerec.papers.diagnostic.ncn.words import KINDS, Vocabularies, Vocabulary, names_of, words_of
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.rerank.interpolate import Scores
-from citerec.rerank.ncn.model import NCN_DIRECTORY, Costs, Manifest, Ncn, Total
-from citerec.rerank.ncn.network import Sizes
-from citerec.rerank.ncn.words import KINDS, Vocabularies, Vocabulary, names_of, words_of
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import (

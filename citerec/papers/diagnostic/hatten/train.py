@@ -14,16 +14,16 @@ from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.groundwork.writing import writing_file
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.models.hatten.encoder import HATTEN_DIRECTORY, Hatten, HattenManifest
-from citerec.models.hatten.network import Sizes
-from citerec.models.hatten.paragraphs import Document, paper_paragraphs, topic_paragraphs
-from citerec.models.hatten.words import identity_of_words, read_words
 from citerec.models.loading import torch_device
+from citerec.papers.diagnostic.hatten.encoder import HATTEN_DIRECTORY, Hatten, HattenManifest
+from citerec.papers.diagnostic.hatten.network import Sizes
+from citerec.papers.diagnostic.hatten.paragraphs import Document, paper_paragraphs, topic_paragraphs
+from citerec.papers.diagnostic.hatten.pool import Pool, Rows
+from citerec.papers.diagnostic.hatten.words import identity_of_words, read_words
 from citerec.recommend import Recommender
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of
-from citerec.train.hatten_pool import Pool, Rows
 from citerec.train.loop import Schedule, learn, shuffled
 from citerec.version import __version__
 

@@ -10,11 +10,7 @@ from pydantic import Field
 
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
-from citerec.records import Paper, Reason
-from citerec.rerank.base import RERANKERS, Reranker, reranked
-from citerec.rerank.interpolate import interpolated
-from citerec.retrieve.candidates import Candidates
-from citerec.retrieve.galactica.prompt import (
+from citerec.papers.diagnostic.galactica.prompt import (
     PromptSettings,
     check_named,
     learnt_by_model,
@@ -22,6 +18,10 @@ from citerec.retrieve.galactica.prompt import (
     prompt_of,
     reference_to,
 )
+from citerec.records import Paper, Reason
+from citerec.rerank.base import Reranker, reranked
+from citerec.rerank.interpolate import interpolated
+from citerec.retrieve.candidates import Candidates
 
 if TYPE_CHECKING:
     from citerec.models.causal import CausalModel
@@ -44,7 +44,6 @@ class TitleLikelihoodSettings(PromptSettings):
     )
 
 
-@RERANKERS.register
 class TitleLikelihoodReranker(Reranker):
     """Ranks the first candidates by the log-probability of their references. Safe to call from several threads.
 

@@ -7,10 +7,10 @@ from typing import Self
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
+from citerec.papers.diagnostic.ncn.model import Ncn, Total
 from citerec.records import Paper
-from citerec.rerank.base import RERANKERS, Reranker, trained_folder
+from citerec.rerank.base import Reranker, trained_folder
 from citerec.rerank.interpolate import interpolated
-from citerec.rerank.ncn.model import KIND, Ncn, Total
 from citerec.retrieve.candidates import Candidates
 from citerec.settings import PartSettings
 
@@ -36,7 +36,6 @@ class NcnSettings(PartSettings):
     )
 
 
-@RERANKERS.register
 class NcnReranker(Reranker):
     """Ranks candidates by the cross-entropy of their titles under a neural citation network.
 
@@ -48,7 +47,7 @@ class NcnReranker(Reranker):
 
     name = "ncn"
     Settings = NcnSettings
-    trained_kind = KIND
+    is_trained = True
 
     @classmethod
     def open(cls, index: Path, folder: Path | None, settings: NcnSettings) -> Self:

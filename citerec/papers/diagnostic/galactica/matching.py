@@ -7,8 +7,8 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.corpus.titles import distance, plain_title
 from citerec.errors import QueryError
+from citerec.papers.diagnostic.galactica.prompt import surname
 from citerec.records import Paper
-from citerec.retrieve.galactica.prompt import surname
 from citerec.retrieve.lucene import LuceneRetriever
 
 _HITS = 20  # titles that share most with a reference, among which its own is looked for

@@ -8,7 +8,6 @@ from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
 from citerec.groundwork.executors import HERE, Parallelism
 from citerec.groundwork.progress import Progress
-from citerec.retrieve.base import RETRIEVERS
 from citerec.retrieve.dense.manifest import DenseManifest
 from citerec.retrieve.dense.retriever import DenseRetriever, SearchSettings
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from citerec.models.hatten.encoder import Hatten
+    from citerec.papers.diagnostic.hatten.encoder import Hatten
     from citerec.retrieve.dense.build import DenseOptions
 
 
@@ -24,7 +23,6 @@ class HattenSettings(SearchSettings):
     """How the vectors are searched. What is read of a topic is a matter of the model."""
 
 
-@RETRIEVERS.register
 class HattenRetriever(DenseRetriever):
     """Finds papers by the vectors of a HAtten model. Safe to call from several threads; ties are ordered by paper id.
 
@@ -34,7 +32,6 @@ class HattenRetriever(DenseRetriever):
     name = "hatten"
     label = "HAtten"
     Settings = HattenSettings
-    encodes = "titles and abstracts, by a model of train hatten"
 
     @classmethod
     def encode(
@@ -66,6 +63,6 @@ class HattenRetriever(DenseRetriever):
 
 def _opened(named: "DenseOptions | DenseManifest") -> "Hatten":
     """The model that options or a manifest name."""
-    from citerec.models.hatten.encoder import Hatten
+    from citerec.papers.diagnostic.hatten.encoder import Hatten
 
     return Hatten.open(named.model)

@@ -11,7 +11,7 @@ from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.groundwork.hashing import hash_sample
 from citerec.groundwork.progress import Progress
-from citerec.models.hatten.encoder import Hatten
+from citerec.papers.diagnostic.hatten.encoder import Hatten
 
 _CHUNK = 2048
 _NO_LIMIT = 9999

@@ -12,10 +12,10 @@ from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import QueryError, SettingsError
 from citerec.models.find import bare_name, model_or_own
+from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
+from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.candidates import Candidate
-from citerec.retrieve.citebart.citation import citation_of, input_of, normalised
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ class Written(NamedTuple):
     score: float
 
 
-@RETRIEVERS.register
 class CiteBartRetriever(Retriever):
     """An encoder-decoder writes author and year in place of the citation, and the papers of that name are found.
 

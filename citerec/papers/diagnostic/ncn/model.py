@@ -13,10 +13,10 @@ from citerec.errors import ModelError
 from citerec.groundwork.directories import Kind
 from citerec.models.find import first_line
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest, torch_device
+from citerec.papers.diagnostic.ncn.network import Memory, Network, Sizes
+from citerec.papers.diagnostic.ncn.words import END, UNKNOWN, Rows, Vocabularies, names_of, rows_of, words_of
 from citerec.records import Paper
 from citerec.rerank.interpolate import Scores
-from citerec.rerank.ncn.network import Memory, Network, Sizes
-from citerec.rerank.ncn.words import END, UNKNOWN, Rows, Vocabularies, names_of, rows_of, words_of
 
 if TYPE_CHECKING:
     import torch

@@ -13,11 +13,8 @@ from pydantic import Field
 
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
-from citerec.records import NO_FILTERS, Filters
-from citerec.retrieve.base import RETRIEVERS, Retriever, check_asked
-from citerec.retrieve.candidates import Candidate
-from citerec.retrieve.galactica.matching import match
-from citerec.retrieve.galactica.prompt import (
+from citerec.papers.diagnostic.galactica.matching import match
+from citerec.papers.diagnostic.galactica.prompt import (
     PromptSettings,
     check_named,
     learnt_by_model,
@@ -25,6 +22,9 @@ from citerec.retrieve.galactica.prompt import (
     prompt_of,
     reference_to,
 )
+from citerec.records import NO_FILTERS, Filters
+from citerec.retrieve.base import Retriever, check_asked
+from citerec.retrieve.candidates import Candidate
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.queries import LuceneSettings, Weights
 from citerec.retrieve.staging import LUCENE
@@ -66,7 +66,6 @@ class Written(NamedTuple):
     score: float
 
 
-@RETRIEVERS.register
 class GalacticaRetriever(Retriever):
     """A causal language model writes references, and the papers that they name are found. Safe to call from threads.
 

@@ -11,10 +11,10 @@ from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError, first_fault
 from citerec.groundwork.directories import Kind
 from citerec.models.find import find_model, model_failures, model_identity
-from citerec.models.hatten.network import Sizes, Tokens, new_network, vectors_of
-from citerec.models.hatten.paragraphs import Document, paper_paragraphs, topic_paragraphs
-from citerec.models.hatten.words import Words
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest, torch_device
+from citerec.papers.diagnostic.hatten.network import Sizes, Tokens, new_network, vectors_of
+from citerec.papers.diagnostic.hatten.paragraphs import Document, paper_paragraphs, topic_paragraphs
+from citerec.papers.diagnostic.hatten.words import Words
 from citerec.records import Paper
 
 if TYPE_CHECKING:

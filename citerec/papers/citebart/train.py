@@ -11,9 +11,9 @@ from citerec.groundwork.directories import Kind
 from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.seq2seq import Seq2seqModel
+from citerec.papers.citebart.citation import citation_of, input_of, normalised
+from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS
 from citerec.recommend import Recommender
-from citerec.retrieve.citebart import MAX_INPUT_TOKENS
-from citerec.retrieve.citebart.citation import citation_of, input_of, normalised
 from citerec.systems import Recipe
 from citerec.train.checkpoint import checkpoint_directory
 from citerec.train.groups import Choice, Groups, facts_of, learnt_by, mine_groups, plan_of

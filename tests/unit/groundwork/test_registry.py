@@ -1,0 +1,57 @@
+"""Named parts: every name of a table leads to a part of that name, and nothing else is imported for it."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from citerec.cli.commands import COMMANDS
+from citerec.corpus.releases.base import CORPORA
+from citerec.diagnostics.families.base import FAMILIES
+from citerec.drafts.check import CHECKS
+from citerec.errors import InputError
+from citerec.generate.writers.base import WRITERS
+from citerec.groundwork.registry import Registry
+from citerec.models.base import ENCODERS
+from citerec.reproduce.base import RUNNERS
+from citerec.rerank.base import RERANKERS
+from citerec.retrieve.base import RETRIEVERS
+from citerec.texts.metrics.base import TEXT_METRICS
+from citerec.texts.presets.base import PRESETS
+
+REGISTRIES = [
+    *(CHECKS, COMMANDS, CORPORA, ENCODERS, FAMILIES, PRESETS, RERANKERS, RETRIEVERS, RUNNERS, TEXT_METRICS, WRITERS),
+]
+
+
+@pytest.mark.parametrize("registry", REGISTRIES, ids=lambda registry: str(registry.kind))
+def test_every_name_leads_to_the_part_of_that_name(registry: Registry[Any]) -> None:
+    assert [(name, part.name) for name, part in registry.items()] == [
+        (name, name.rpartition(".")[2]) for name in registry
+    ]
+
+
+def test_a_part_joins_the_table_of_its_process_once() -> None:
+    class Mine:
+        name = "mine"
+
+    retrievers: Registry[Any] = Registry("retriever", {"lucene": "citerec.retrieve.lucene:LuceneRetriever"})
+    assert retrievers.register(Mine) is Mine
+    assert retrievers["mine"] is Mine and list(retrievers)[-1] == "mine"
+    with pytest.raises(ValueError, match="there are two retrievers named 'mine'"):
+        retrievers.register(type("Other", (), {"name": "mine"}))
+    with pytest.raises(InputError, match=r"there is no retriever 'lucen'. Did you mean lucene\? Choose: lucene"):
+        retrievers["lucen"]
+
+
+def test_names_are_known_without_an_import() -> None:
+    program = (
+        "import sys\n"
+        "from citerec.retrieve.base import RETRIEVERS\n"
+        "before = set(sys.modules)\n"
+        "assert {'lucene', 'dense', 'ncn'} - set(RETRIEVERS) == {'ncn'} and 'galactica' in RETRIEVERS\n"
+        "new = {name for name in set(sys.modules) - before if name.startswith('citerec')}\n"
+        "assert not new, new\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
