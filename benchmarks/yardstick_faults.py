@@ -7,6 +7,7 @@ executes.
 """
 
 import ast
+import itertools
 import json
 import os
 import random
@@ -187,8 +188,24 @@ def drawn(place: Path) -> list[dict[str, Any]]:
         folder = place / name
         for path in [folder] if folder.suffix else sorted(folder.rglob("*.py")):
             sites += sites_of(path, path.relative_to(place).as_posix())
-    choice = random.Random(SEED)
-    return [choice.choice(site) for site in choice.sample(sites, MUTANTS)]
+    choice, spare = random.Random(SEED), random.Random(SEED + 1)
+    mutants = [choice.choice(site) for site in choice.sample(sites, MUTANTS)]
+    others = (spare.choice(spare.choice(sites)) for _ in itertools.count())
+    possible = (other for other in others if other not in mutants and mutated(other, place) is not None)
+    return [mutant if mutated(mutant, place) is not None else next(possible) for mutant in mutants]
+
+
+def mutated(mutant: dict[str, Any], place: Path) -> str | None:
+    """The code of the file with the fault in it; None where cosmic-ray cannot plant it."""
+    from cosmic_ray.mutating import MutationVisitor
+    from cosmic_ray.plugins import get_operator
+
+    source = (place / mutant["file"]).read_text(encoding="utf-8")
+    try:
+        code: str | None = MutationVisitor.mutate_code(source, get_operator(mutant["operator"])(), mutant["occurrence"])
+    except AttributeError:  # of ExceptionReplacer, where an exception's name has a dot
+        return None
+    return code
 
 
 def sites_of(path: Path, name: str) -> Iterator[list[dict[str, Any]]]:
@@ -234,14 +251,11 @@ def name_of(mutant: dict[str, Any]) -> str:
 
 def outcome(mutant: dict[str, Any], tests: list[str], place: Path, work: Path) -> str:
     """What the tests say of a mutant: killed, survived, time-out or not executed."""
-    from cosmic_ray.mutating import MutationVisitor
-    from cosmic_ray.plugins import get_operator
-
     if not tests:
         return "not executed"
     path = place / mutant["file"]
-    source = path.read_text(encoding="utf-8")
-    changed = MutationVisitor.mutate_code(source, get_operator(mutant["operator"])(), mutant["occurrence"])
+    source, changed = path.read_text(encoding="utf-8"), mutated(mutant, place)
+    assert changed is not None
     path.write_text(changed, encoding="utf-8")
     listed = place.with_suffix(".tests")
     listed.write_text("".join(f"{one}\n" for one in tests[:TESTS]), encoding="utf-8")
