@@ -22,7 +22,7 @@ from transformers import OPTConfig, OPTForCausalLM, PreTrainedTokenizerFast
 from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topics_of
-from citerec.groundwork.directories import Kind
+from citerec.files.writing import Kind
 from citerec.models.causal import CausalModel
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.papers.diagnostic.galactica.prompt import PromptSettings, prompt_of, reference_to, surname

@@ -25,7 +25,7 @@ from pathlib import Path
 import orjson
 import psutil
 
-from citerec.groundwork.executors import executor_on, outcomes_of
+from citerec.files.parallel import outcomes_of, workers_on
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 SHARDS, ITEMS = 12, 1000
@@ -91,7 +91,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def measure_items(workers: int) -> None:
     for on in (None, "ray"):
         began = time.monotonic()
-        with executor_on(on, workers) as executor:
+        with workers_on(on, workers) as executor:
             list(outcomes_of(nothing, range(workers), executor))
             started = time.monotonic()
             list(outcomes_of(nothing, range(ITEMS), executor))

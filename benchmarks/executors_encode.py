@@ -24,7 +24,7 @@ from pathlib import Path
 import orjson
 import psutil
 
-from citerec.groundwork.resume import read_json
+from citerec.files.resume import read_json
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
 CITEREC = Path(sys.executable).with_name("citerec")

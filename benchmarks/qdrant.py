@@ -24,7 +24,7 @@ from qdrant_client import models
 from citerec import Context, Recommender
 from citerec.contexts.read import read_contexts
 from citerec.evaluation.statistics import intervals, total
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import BuildOptions, build_index
 from citerec.retrieve.qdrant.edge import EdgeClient

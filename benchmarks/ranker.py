@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from citerec.contexts.read import read_contexts
-from citerec.groundwork.hashing import hash_sample
+from citerec.files.hashing import hash_sample
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, PORTABLE, features_of

@@ -169,7 +169,7 @@ def citerec_abstract_field(work: Path) -> dict[str, Any]:
 
 
 def citerec_lucene(work: Path, *, abstract_field: bool = False) -> dict[str, Any]:
-    from citerec.groundwork.progress import no_progress
+    from citerec.files.progress import no_progress
     from citerec.retrieve.index import open_store, write_lucene
     from citerec.retrieve.lucene.jvm import start
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.kinds import (
     REFINE,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from citerec import Recommender
 from citerec.contexts.read import read_contexts
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.retrieve.bm25s.build import build_scores
 from citerec.retrieve.index import build_index
 from citerec.retrieve.run import Run, SearchOptions

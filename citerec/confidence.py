@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import SettingsError
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.hashing import digest_of, file_digest
+from citerec.files.hashing import digest_of, file_digest
+from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.records import FIRST, Confidence
 from citerec.retrieve.candidates import Candidates

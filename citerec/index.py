@@ -12,9 +12,9 @@ from typing import Any, Self
 import orjson
 
 from citerec.errors import InputError
-from citerec.groundwork.addresses import path_of
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.files.addresses import path_of
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Paper
 from citerec.retrieve.bm25s.build import renew_scores

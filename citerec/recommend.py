@@ -16,7 +16,7 @@ from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.corpus.editions import depth_to_fold, folded
 from citerec.errors import QueryError, SettingsError
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.files.progress import Progress, no_progress
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever

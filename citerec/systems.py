@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError, field_validator
 
 from citerec.contexts.learnt import NOTHING, Learnt, read_learnt
 from citerec.errors import IndexUnusableError, InputError, SettingsError
-from citerec.groundwork.places import RECIPES, shipped
+from citerec.files.places import RECIPES, shipped
 from citerec.rerank.base import RERANKERS, Reranker, trained_at
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.dense.manifest import has_vectors

@@ -222,9 +222,9 @@ def s3() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def ray_here(s3: str) -> Iterator[Any]:
     """A Ray that lasts as long as the tests, so that `--on ray` in this process need not start one each time."""
-    from citerec.groundwork.ray_executor import ray_executor
+    from citerec.files.parallel import workers_on
 
-    with ray_executor("ray", 2):
+    with workers_on("ray", 2):
         import ray
 
         yield ray
@@ -232,8 +232,8 @@ def ray_here(s3: str) -> Iterator[Any]:
 
 @pytest.fixture
 def on_ray(ray_here: Any) -> Iterator[Any]:
-    """The executor of that Ray, for two tasks at once."""
-    from citerec.groundwork.executors import executor_on
+    """That Ray, for two items at once."""
+    from citerec.files.parallel import workers_on
 
-    with executor_on("ray", 2) as executor:
-        yield executor
+    with workers_on("ray", 2) as workers:
+        yield workers

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from citerec.contexts.learnt import folded
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
 from citerec.papers.diagnostic.hatten.network import Sizes
 from citerec.papers.diagnostic.hatten.words import read_words

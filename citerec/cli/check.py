@@ -81,7 +81,7 @@ def check(
     found = _findings(check_draft, draft, bibliography, index_path, chosen, files)
     if sarif_path:
         from citerec.drafts.sarif import sarif
-        from citerec.groundwork.writing import write_together
+        from citerec.files.writing import write_together
 
         write_together({sarif_path: json_bytes(sarif(found))})
     if as_json:
@@ -116,7 +116,7 @@ def _show(file: Path, found: "list[Finding]") -> None:
     """Prints the findings, file by file, then how many there are."""
     from rich.text import Text
 
-    from citerec.groundwork.tables import counted
+    from citerec.files.text import counted
 
     console = output()
     for _, findings in groupby(found, key=lambda finding: finding.path):

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from citerec.groundwork.registry import Registry
+from citerec.files.registry import Registry
 
 COMMANDS: Registry[click.Command] = Registry(
     "command",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from citerec.groundwork.printable import printable
+from citerec.files.text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -72,7 +72,7 @@ def print_entries(papers: "Iterable[Paper]", form: str) -> None:
 
 def show_counts(counts: Mapping[str, int]) -> None:
     """Prints counts, each followed by its name."""
-    from citerec.groundwork.tables import Table, left, right, show
+    from citerec.evaluation.rendering import Table, left, right, show
 
     rows = [[count, name] for name, count in counts.items()]
     show(output(), Table([*right("", format=",", style="name"), *left("")], rows, headed=False))

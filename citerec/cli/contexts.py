@@ -18,7 +18,7 @@ from citerec.cli.options import (
     with_options,
     work_option,
 )
-from citerec.groundwork.tables import counted
+from citerec.files.text import counted
 
 
 @click.group(epilog="Example: citerec contexts extract s2orc --out contexts.jsonl")
@@ -59,7 +59,7 @@ def split(file: Path, out: Path, dev: float, test: float, seed: int) -> None:
     from dataclasses import astuple
 
     from citerec.contexts.hold_out import split_contexts
-    from citerec.groundwork.tables import Column, Table, right, show
+    from citerec.evaluation.rendering import Column, Table, right, show
 
     counts = split_contexts(file, out, dev=dev, test=test, seed=seed)
     columns = [Column("file", style="strong"), *right("contexts", "citing papers", "without one", format=",")]
@@ -95,10 +95,10 @@ def extract(
     """
     from citerec.contexts.extract import Rules
     from citerec.contexts.extract_shards import extract_shards
-    from citerec.groundwork.executors import executor_on
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.parallel import workers_on
+    from citerec.files.progress import progress_bar
 
-    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+    with workers_on(on, workers) as executor, progress_bar() as on_progress:
         extracted = extract_shards(
             sources,
             out,

@@ -11,7 +11,7 @@ import click
 
 from citerec.cli.console import note, output, say
 from citerec.cli.options import PATH, filter_options, filters_of, max_bad, number, path_option, with_options, workers
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 
 if TYPE_CHECKING:
     from citerec.corpus.fetch.estimate import Estimate
@@ -83,8 +83,8 @@ def show(what: str, url: str | None) -> None:
     say(f"{source.name}: {source.title}. {source.about}")
     say(f"Releases: {len(releases):,}. The newest: {', '.join(reversed(releases[-_SHOWN_RELEASES:]))}")
     from citerec.cli.tables import size_in_words
-    from citerec.groundwork.tables import Table, left, right
-    from citerec.groundwork.tables import show as show_table
+    from citerec.evaluation.rendering import Table, left, right
+    from citerec.evaluation.rendering import show as show_table
 
     rows = [
         [one.name, one.bytes and size_in_words(one.bytes), "yes" if one.is_default else "if named", one.about]
@@ -189,7 +189,7 @@ def merge(sources: tuple[str, ...], out: Path, **options: Any) -> None:
     Build an index of it: citerec index build FOLDER.
     """
     from citerec.corpus.merged import MergeOptions, merge_corpora
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
 
     named = dict(_named_source(source) for source in sources)
     if len(named) < len(sources):
@@ -209,7 +209,7 @@ def _named_source(source: str) -> tuple[str, Path]:
 
 def _with_progress(work: "Callable[[Manner], FetchedCorpus]", options: dict[str, Any]) -> "FetchedCorpus":
     from citerec.corpus.fetch.stage import Manner
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
 
     with progress_bar() as on_progress:
         return work(Manner(options["workers"], options["max_bad"], on_progress, note))
@@ -242,8 +242,8 @@ def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> No
 
 def _show_estimate(plan: "Plan", found: "Estimate", *, index: bool) -> None:
     from citerec.cli.tables import size_in_words
-    from citerec.groundwork.tables import Table, left, right
-    from citerec.groundwork.tables import show as show_table
+    from citerec.evaluation.rendering import Table, left, right
+    from citerec.evaluation.rendering import show as show_table
 
     def size(number: float | None) -> str | None:
         return None if number is None else size_in_words(number)
@@ -303,8 +303,8 @@ def _tell(made: "FetchedCorpus") -> None:
 
 def _show_folder(made: "FetchedCorpus") -> None:
     from citerec.cli.tables import size_in_words
-    from citerec.groundwork.tables import Table, left, right
-    from citerec.groundwork.tables import show as show_table
+    from citerec.evaluation.rendering import Table, left, right
+    from citerec.evaluation.rendering import show as show_table
 
     say(f"{made.folder}: {made.papers:,} papers of {made.source}, release {made.release}, {size_in_words(made.bytes)}")
     cut = ", ".join(f"{name} {_stated(value)}" for name, value in made.cut.items())

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from citerec.cli.console import output
-from citerec.groundwork.places import INDEXES, shipped
+from citerec.files.places import INDEXES, shipped
 
 _SENTENCES = (
     "Attention alone, without recurrence or convolution, suffices to translate well <REF>.",
@@ -22,7 +22,7 @@ def demo(out: Path) -> None:
     The demo corpus holds some 250 well-known papers of 18 fields.
     """
     from citerec.cli.tables import show_answer
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.recommend import Recommender
     from citerec.retrieve.index import build_index
 

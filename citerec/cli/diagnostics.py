@@ -18,8 +18,8 @@ from citerec.cli.options import (
     work_option,
 )
 from citerec.cli.review import review
-from citerec.groundwork.places import DIAGNOSTICS
-from citerec.groundwork.tables import counted
+from citerec.files.places import DIAGNOSTICS
+from citerec.files.text import counted
 
 
 @click.group(epilog="Example: citerec diagnostics list")
@@ -103,7 +103,7 @@ def label(contexts: Path, index_path: Path | None, out: str, spacy_model: str | 
     from citerec.diagnostics.label import label_contexts
     from citerec.diagnostics.sets import SET, place_for, write_labelled
     from citerec.errors import InputError
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.retrieve.steady import manifest_and_store
 
@@ -198,8 +198,8 @@ def build(
     from citerec.diagnostics.build.build import build_set
     from citerec.diagnostics.build.options import BuildOptions, Sources
     from citerec.diagnostics.sets import SET, place_for, reviews_of
-    from citerec.groundwork.executors import executor_on
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.parallel import workers_on
+    from citerec.files.progress import progress_bar
 
     if bool(s2orc) == bool(from_contexts):
         raise click.UsageError("give full texts with --s2orc, or contexts with --from")
@@ -210,7 +210,7 @@ def build(
     settings = BuildOptions(quota=quota, per_class=per_class, single=not groups, model=model, **options)
     texts = (from_contexts,) if from_contexts else s2orc
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
-    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+    with workers_on(on, workers) as executor, progress_bar() as on_progress:
         manifest = build_set(place, sources, replace(settings, workers=executor), on_progress)
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
     if reviews_of(place).is_dir():

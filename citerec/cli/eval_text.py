@@ -147,7 +147,7 @@ def eval_text(
     from citerec.evaluation.files import TEXT_RESULTS
     from citerec.evaluation.predictions import read_predictions
     from citerec.evaluation.texts import evaluate_texts
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.texts.metrics.base import DEFAULT_METRICS, open_metrics
     from citerec.texts.presets.base import PRESETS
 

@@ -84,8 +84,8 @@ def evaluate(
     """
     from citerec.cli.results import write_and_show
     from citerec.evaluation.evaluate import evaluate as measured
-    from citerec.groundwork.executors import HERE, executor_on
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.parallel import HERE, workers_on
+    from citerec.files.progress import progress_bar
 
     what, families = _what(identifiers, set_name, contexts)
     refuse_without("--contexts", contexts, "conditions", "spacy_model")
@@ -102,7 +102,7 @@ def evaluate(
         from citerec.evaluation.files import RESULTS
 
         RESULTS.check_place(out)
-    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+    with workers_on(on, workers) as executor, progress_bar() as on_progress:
         results = measured(
             named or None,
             what,

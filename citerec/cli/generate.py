@@ -272,9 +272,9 @@ def batch(
     TASKS has the format of CiteBench, SciTLDR or OARelatedWork: JSON Lines, one JSON list, or Parquet
     (docs/formats.md). Measure the predictions with citerec eval-text.
     """
+    from citerec.files.progress import progress_bar
     from citerec.generate.batch import write_batch
     from citerec.generate.inputs import GivenTasks
-    from citerec.groundwork.progress_bar import progress_bar
     from citerec.texts.inputs import sees_target
 
     refuse_without("--input", given, "full_texts")

@@ -23,8 +23,8 @@ from citerec.cli.options import (
     with_options,
     workers,
 )
-from citerec.groundwork.places import INDEXES
-from citerec.groundwork.tables import counted
+from citerec.files.places import INDEXES
+from citerec.files.text import counted
 
 if TYPE_CHECKING:
     from citerec.retrieve.dense.build import DenseOptions
@@ -137,8 +137,8 @@ def build(
     An index that is already at --out is kept until the new one is ready. Repeat the command to resume
     an interrupted build.
     """
-    from citerec.groundwork.executors import executor_on
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.parallel import workers_on
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.bm25s.build import renew_scores
     from citerec.retrieve.index import DENSE, BuildOptions, build_index
     from citerec.retrieve.lucene.archive import make_archive
@@ -146,7 +146,7 @@ def build(
     check_url(engine, url)
     dense = _dense_options(options, wanted=engine != "lucene")
     before = _papers_before(out)
-    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+    with workers_on(on, workers) as executor, progress_bar() as on_progress:
         manifest = build_index(sources, out, BuildOptions(**options, workers=executor, dense=dense), on_progress)
         scores = renew_scores(out, on_progress) if dense else None
         on_progress("preparing Java", 0, 1)
@@ -181,15 +181,15 @@ def add(
     """
     if not sources and not options["citances"]:
         raise click.UsageError("Nothing to add: give SOURCES, or --citances FILE.")
-    from citerec.groundwork.executors import executor_on
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.parallel import workers_on
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.index import DENSE, BuildOptions, add_to_index
     from citerec.retrieve.manifest import find_index
 
     path = find_index(index_path)
     dense = _dense_options(options, wanted=bool(_given_names()), before=path / DENSE)
     _change(path)
-    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+    with workers_on(on, workers) as executor, progress_bar() as on_progress:
         manifest = add_to_index(sources, path, BuildOptions(**options, workers=executor, dense=dense), on_progress)
     tell_changed(path, manifest)
 
@@ -209,15 +209,15 @@ def update(
     again. What changed is replaced, and what was deleted is removed. It takes time in proportion to
     what changed. New and changed papers are encoded as by `index add`.
     """
-    from citerec.groundwork.executors import executor_on
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.parallel import workers_on
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.index import BuildOptions, update_index
     from citerec.retrieve.manifest import Manifest, find_index
 
     path = find_index(index_path)
     before = Manifest.read(path)
     _change(path)
-    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+    with workers_on(on, workers) as executor, progress_bar() as on_progress:
         after = update_index(folders, path, BuildOptions(**options, workers=executor), on_progress)
     if len(after.sources) == len(before.sources):
         say(f"{path} is up to date: there is nothing new to read.")
@@ -236,7 +236,7 @@ def remove(ids: tuple[str, ...], ids_file: Path | None, index_path: Path | None)
     say of other papers stays. If a later update or `index add` has a record of such a paper, it comes
     back.
     """
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.index import Index
     from citerec.retrieve.manifest import find_index
 
@@ -280,8 +280,8 @@ def encode(path: Path | None, retriever: str, workers: int | None, on: str | Non
     What is there is kept until the new folder is complete. Texts that the same model has encoded
     before are not encoded again. Repeat the command to resume an interrupted run, with any --on.
     """
-    from citerec.groundwork.executors import HERE, executor_on
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.parallel import HERE, workers_on
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.base import RETRIEVERS
     from citerec.retrieve.bm25s.build import renew_scores
     from citerec.retrieve.index import DENSE
@@ -293,7 +293,7 @@ def encode(path: Path | None, retriever: str, workers: int | None, on: str | Non
     part = RETRIEVERS[retriever]
     dense = _dense_options(options, wanted=True)
     assert dense is not None
-    with executor_on(on, workers) as executor, progress_bar() as on_progress:
+    with workers_on(on, workers) as executor, progress_bar() as on_progress:
         told = part.encode(found, dense, on_progress, executor or HERE)
         scores = renew_scores(found, on_progress) if retriever == DENSE else None
     if told:
@@ -327,7 +327,7 @@ def info(path: Path | None, as_json: bool) -> None:
 def verify(path: Path | None) -> None:
     """Check that store, Lucene and vectors agree, and that no file has been damaged."""
     from citerec.errors import CiterecError
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.retrieve.verify import verify as faults_of
 

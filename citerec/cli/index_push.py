@@ -7,7 +7,7 @@ import click
 
 from citerec.cli.console import note, say
 from citerec.cli.options import PATH, one_of
-from citerec.groundwork.tables import counted
+from citerec.files.text import counted
 
 if TYPE_CHECKING:
     from citerec.retrieve.qdrant.push import Pushed, PushOptions
@@ -50,7 +50,7 @@ def push(
 
 def pushed_to(index: Path, to: str | None, options: "PushOptions") -> None:
     """Pushes an index, and says what was pushed."""
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.qdrant.push import push_index
 
     with progress_bar() as on_progress:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from citerec.cli.console import note, say
-from citerec.groundwork.tables import counted
+from citerec.files.text import counted
 
 if TYPE_CHECKING:
     from citerec.retrieve.bm25s.build import Bm25sManifest

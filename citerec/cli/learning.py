@@ -96,7 +96,7 @@ def schedule_of(options: dict[str, Any], **fixed: Any) -> "Schedule":
 
 def trained(train: Callable[..., Manifest], *arguments: Any, device: str | None) -> Manifest:
     """Calls a function that trains and returns its result; progress and notes go to standard error."""
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
 
     with progress_bar() as on_progress:
         return train(*arguments, device=device, on_progress=on_progress, note=note)

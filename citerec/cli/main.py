@@ -10,7 +10,7 @@ import click
 
 from citerec.cli.commands import Commands
 from citerec.errors import CiterecError
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 from citerec.version import __version__
 
 

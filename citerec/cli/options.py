@@ -24,7 +24,7 @@ class _Address(click.Path):
 
     def convert(self, value: Any, _param: click.Parameter | None, _context: click.Context | None) -> Path:
         """The path, or what is used like one."""
-        from citerec.groundwork.addresses import path_of
+        from citerec.files.addresses import path_of
 
         return path_of(value)
 

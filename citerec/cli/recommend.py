@@ -329,7 +329,7 @@ def _answer_contexts(
         SearchOptions(LeakRules(as_of_year=options["as_of_year"]), explain=options["explain"]),
     )
     if shape == "trec":
-        from citerec.groundwork.progress_bar import progress_bar
+        from citerec.files.progress import progress_bar
         from citerec.retrieve.run import write_run
 
         assert trec is not None

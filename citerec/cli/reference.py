@@ -11,8 +11,8 @@ from citerec.cli.main import cli
 from citerec.corpus.releases.base import CORPORA
 from citerec.diagnostics.families.base import FAMILIES
 from citerec.drafts.check import CHECKS
+from citerec.files.registry import Registry
 from citerec.generate.writers.base import WRITERS
-from citerec.groundwork.registry import Registry
 from citerec.reproduce.base import RUNNERS
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS

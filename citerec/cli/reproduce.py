@@ -49,7 +49,7 @@ def reproduce(
     here. Rows that cannot be measured here keep their published figures, and the output says what is
     missing and how to get it. Nothing is downloaded.
     """
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.reproduce.run import needs, reproduce
 
     if name == "list":
@@ -78,7 +78,7 @@ def show(found: "Reproduction") -> None:
     """Shows the tables, what is missing, and the settings."""
     from rich.text import Text
 
-    from citerec.groundwork import tables
+    from citerec.evaluation import rendering
 
     console = output()
     console.print(Text(found.title, "bold"), soft_wrap=True)
@@ -87,7 +87,7 @@ def show(found: "Reproduction") -> None:
     for table in found.tables():
         console.print()
         width, console.width = console.width, max(console.width, 100)
-        tables.show(console, table, lambda table=table: table)  # type: ignore[misc]
+        rendering.show(console, table, lambda table=table: table)  # type: ignore[misc]
         console.width = width
     console.print()
     if found.hidden and not found.sample:

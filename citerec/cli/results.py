@@ -9,6 +9,7 @@ from rich.text import Text
 
 from citerec.cli.console import note, output, print_json
 from citerec.evaluation.ratings import ratings_table
+from citerec.evaluation.rendering import show, show_lines
 from citerec.evaluation.seeds import by_seed, seeds_table
 from citerec.evaluation.tables import (
     block_table,
@@ -26,7 +27,7 @@ from citerec.evaluation.tables import (
     summary_table,
     title_of,
 )
-from citerec.groundwork.tables import counted, show, show_lines
+from citerec.files.text import counted
 
 if TYPE_CHECKING:
     from citerec.evaluation.correlation import Correlated

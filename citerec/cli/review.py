@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from citerec.cli.console import output
-from citerec.groundwork.tables import Cell, Column, Span, Table, counted, left, marked, right, show
+from citerec.evaluation.rendering import Cell, Column, Span, Table, left, marked, right, show
+from citerec.files.text import counted
 from citerec.records import MARKER, Context
 
 if TYPE_CHECKING:

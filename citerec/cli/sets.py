@@ -10,7 +10,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from citerec.cli.console import show_counts
-from citerec.groundwork.tables import Cell, Column, Span, Table, counted, left, marked, right, show
+from citerec.evaluation.rendering import Cell, Column, Span, Table, left, marked, right, show
+from citerec.files.text import counted
 from citerec.records import MARKER
 
 if TYPE_CHECKING:

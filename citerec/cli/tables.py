@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from citerec.cli.console import output, say
-from citerec.groundwork.tables import Table, left, marked, right, show
+from citerec.evaluation.rendering import Table, left, marked, right, show
 from citerec.records import MARKER, Answer, Hit, Paper
 
 if TYPE_CHECKING:

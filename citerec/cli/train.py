@@ -127,7 +127,7 @@ def fusion(contexts: Path, index_path: Path | None, out: Path | None, **options:
     A grid search: weighted sums of scores, with weights in tenths, and reciprocal ranks with their constant.
     """
     from citerec.cli.tables import show_fusion
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.train.fusion import tune_fusion, write_recipe
 
@@ -155,7 +155,7 @@ def confidence(
     that one of the ten is. Give contexts that the system did not learn from: a few hundred at least.
     """
     from citerec.cli.tables import show_calibration
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.manifest import find_index
     from citerec.systems import Recipe, default_system
     from citerec.train.confidence import train_confidence

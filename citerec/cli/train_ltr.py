@@ -66,8 +66,8 @@ def ltr(
     on a cluster, whose machines need the index at the same path; the trees are learnt here.
     """
     from citerec.cli.tables import show_ranker
-    from citerec.groundwork.executors import HERE, executor_on
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.parallel import HERE, workers_on
+    from citerec.files.progress import progress_bar
     from citerec.retrieve.dense.manifest import has_vectors
     from citerec.retrieve.manifest import find_index
     from citerec.retrieve.staging import DENSE
@@ -106,6 +106,6 @@ def ltr(
             ),
             *further,
         ]
-        executor = stack.enter_context(executor_on(on, workers))
+        executor = stack.enter_context(workers_on(on, workers))
         manifest = train_ltr(sources, place, ranker, on_progress, executor or HERE)
     show_ranker(place, manifest)

@@ -58,7 +58,7 @@ def tagger(train_file: Path, out: Path, device: str | None, **options: Any) -> N
 
 
 def _show(out: Path, manifest: "TaggerManifest") -> None:
-    from citerec.groundwork.tables import Table, left, right, show
+    from citerec.evaluation.rendering import Table, left, right, show
 
     learnt = f"{out} trained on {manifest.training['sentences']:,} sentences"
     if not manifest.dev:

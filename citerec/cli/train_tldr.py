@@ -21,7 +21,7 @@ def tldr(tasks: Path, out: Path, data: str, seed: int) -> None:
     It learns which sentence of an abstract, which part of one, or which two, are most like its TLDR. It
     needs no other model, and about two minutes for SciTLDR.
     """
-    from citerec.groundwork.progress_bar import progress_bar
+    from citerec.files.progress import progress_bar
     from citerec.train.tldr import train_tldr
 
     with progress_bar() as on_progress:

@@ -56,10 +56,10 @@ def transfer(
     The other options are those of train writer. Repeat the command to resume an interrupted run; what
     is done is kept. Tasks that a writer learned from are left out of its test set for all writers.
     """
+    from citerec.evaluation.rendering import show, to_csv
+    from citerec.files.progress import progress_bar
+    from citerec.files.writing import write_failures, write_json, writing_file
     from citerec.generate.writers.base import assignments
-    from citerec.groundwork.progress_bar import progress_bar
-    from citerec.groundwork.tables import show, to_csv
-    from citerec.groundwork.writing import write_failures, write_json, writing_file
     from citerec.texts.metrics.base import open_metrics
     from citerec.train.groups import Choice
     from citerec.train.transfer import Transfer, measure_transfer, train_and_write

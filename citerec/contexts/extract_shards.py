@@ -22,10 +22,10 @@ from citerec.corpus.result_lines import (
     writing_records,
 )
 from citerec.errors import InputError
-from citerec.groundwork.addresses import is_address
-from citerec.groundwork.executors import Parallelism
-from citerec.groundwork.resume import Step, alone_in
-from citerec.groundwork.writing import beside, write_failures
+from citerec.files.addresses import is_address
+from citerec.files.parallel import Parallelism
+from citerec.files.resume import Step, alone_in
+from citerec.files.writing import beside, write_failures
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from citerec.contexts.learnt import folded
 from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.hashing import hash_sample
+from citerec.files.hashing import hash_sample
+from citerec.files.writing import Kind
 from citerec.records import Context, citing_name
 from citerec.version import __version__
 

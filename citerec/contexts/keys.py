@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from citerec.contexts.read import contexts_of_text
 from citerec.corpus.store import PaperStore
-from citerec.groundwork.printable import printable
+from citerec.files.text import printable
 from citerec.records import MARKER, Context
 
 # Every pattern is linear: repeats are bounded, and no part can match what the next one matches.

@@ -10,7 +10,7 @@ from citerec.contexts.split import spans_by_rule
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_count, read_list, read_text, read_year
 from citerec.errors import InputError, QueryError, SourceError
-from citerec.groundwork.printable import printable
+from citerec.files.text import printable
 from citerec.records import MARKER, OTHER_MARKER, Context
 
 _TEXTS = ("citing_key", "section", "source", "intent", "marker", "style", "citing_title")

@@ -15,13 +15,12 @@ from citerec.contexts.s2orc import read_s2orc
 from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
-from citerec.errors import BuildError
-from citerec.groundwork.addresses import path_of
-from citerec.groundwork.executors import Parallelism
-from citerec.groundwork.hashing import digest_of
-from citerec.groundwork.limits import REMEDY, too_many_bad
-from citerec.groundwork.resume import Result, Step, run_stage
-from citerec.groundwork.writing import write_json
+from citerec.files.addresses import path_of
+from citerec.files.hashing import digest_of
+from citerec.files.parallel import Parallelism
+from citerec.files.rejected import Rejected
+from citerec.files.resume import Result, Step, run_stage
+from citerec.files.writing import write_json
 
 TEXT = b"\x02"
 """Begins a line of a result with the place of a text."""
@@ -95,7 +94,7 @@ def run_over_texts(
     """Runs a step over shards of S2ORC; its parameter `repeated` is for `lost_lines`.
 
     Raises:
-        BuildError: Too many of the texts are bad, as for `too_many_bad`.
+        BuildError: Too many of the texts are bad, as for `Rejected`.
     """
     listed = run_stage(work, shards, LIST_TEXTS, {}, workers=workers, on_progress=lambda *_: on_progress(0, 1))
     lost = write_repeated(repeated(listed), work)
@@ -105,9 +104,9 @@ def run_over_texts(
     for result in results:
         outcomes.update(result.counts[OUTCOMES])
         counts.update({name: value for name, value in result.counts.items() if name != OUTCOMES})
-    bad, texts = counts["bad"], counts["texts"]
-    if fault := too_many_bad("texts", bad, bad + texts, max_bad):
-        raise BuildError(fault, f"Are these shards of S2ORC? {REMEDY}")
+    rejected = Rejected(max_bad, "texts")
+    rejected.add(counts["texts"], counts["bad"])
+    rejected.check()
     names = {result.path.name for result in (*listed, *results)}
     return OfTexts(
         listed, results, counts, outcomes, frozenset({*names, *(f"{name}.json" for name in names), lost.name})

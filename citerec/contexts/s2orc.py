@@ -14,9 +14,9 @@ import orjson
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_id
 from citerec.errors import SourceError
-from citerec.groundwork.addresses import client_failures, expanded
-from citerec.groundwork.limits import FULL_TEXT_BYTES
-from citerec.groundwork.printable import printable
+from citerec.files.addresses import client_failures, expanded
+from citerec.files.rejected import FULL_TEXT_BYTES
+from citerec.files.text import printable
 
 _LONGEST_OFFSET = 18  # digits
 _SUFFIXES = (".jsonl", ".json", ".gz")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from citerec.corpus.bibtex import parse_bibtex
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, bad_record, raw_lines
-from citerec.groundwork.limits import line_bytes
+from citerec.files.rejected import line_bytes
 from citerec.records import Record
 
 _BEGIN = re.compile(rb"[ \t]*@\w*[ \t]*[{(]")

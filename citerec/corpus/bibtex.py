@@ -23,7 +23,7 @@ from citerec.corpus.plain import unescaped, without_markup
 from citerec.corpus.references import acl_in, arxiv_in, doi_in, year_in
 from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_id
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 from citerec.records import Paper
 
 _VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")

@@ -9,7 +9,7 @@ from citerec.corpus.citation_keys import DEFAULT_PATTERN, check_key, citation_ke
 from citerec.corpus.kinds import Kind, kind_of
 from citerec.corpus.names import parts_of
 from citerec.corpus.plain import escaped
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 from citerec.records import Paper
 
 Entry = TypeVar("Entry")

@@ -18,7 +18,7 @@ from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identifi
 from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_external_id, read_list
 from citerec.errors import SourceError
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 from citerec.records import Paper
 
 _REMEDY = 'Give one list of items, as Zotero and pandoc write it, or {"items": [...]}.'

@@ -1,186 +1,202 @@
-"""From shards to the paper store: several shards at once, unreadable records set aside, resumable by shard."""
+"""From shards to the paper store, in a stated order: several shards are read at once, unreadable records set aside."""
 
-import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+import itertools
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.leases import Leases, leases_of, other_shards
-from citerec.corpus.ledger import Ledger, ShardCounts, ledger_of
 from citerec.corpus.sources import READERS, Shard
-from citerec.corpus.store import NumberedRecord, PaperStore, place_of
-from citerec.errors import BuildError
-from citerec.groundwork.executors import Parallelism, outcomes_of
-from citerec.groundwork.limits import REMEDY, too_many_bad
-from citerec.groundwork.progress import Progress
+from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.store import PaperStore, Quarantined, Rows, ShardCounts, rows_of
+from citerec.errors import InputError
+from citerec.files.parallel import Parallelism, Ray, available_processors, outcomes_of
+from citerec.files.progress import Progress
+from citerec.files.rejected import Rejected
+from citerec.files.writing import remove, writing_file
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 
-_BATCH = 1000
-# Batches that are written to the store at once, in order of id: it then writes fewer pages twice. Of ids in random
-# order, 150,000 papers were 1.7 GB of writing with 16, and 0.7 GB with 64, which take some 100 MB of memory.
-_TOGETHER = 64
+# Records that are written to the store at once, in order of id: it then writes fewer pages twice. Of ids in random
+# order, 150,000 papers were 1.7 GB of writing with 16,000, and 0.7 GB with 64,000; 32,000 take some 100 MB of memory.
+_BATCH = 32_000
 # Below this, starting processes costs more than they save.
 _SMALL_BYTES = 8_000_000
-_SOON = 1000  # records after which a mostly bad corpus stops the work early
+_AHEAD = 4  # shards for each process that are read before the store takes them
 
 
 @dataclass(slots=True)
 class _Batch:
-    shard: int
-    encoded: Any
-    bad: list[tuple[int, BadRecord]]
-    read: int
-    without_context: int
-    papers: int
+    """Some records of a shard, counted, as rows; the bad ones among them; how far the shard was read."""
+
+    rows: list[Rows]
+    bad: list[Quarantined]
+    counts: ShardCounts
     bytes_read: int
-    finished: bool
 
 
 def ingest(
-    shards: list[Shard], store: PaperStore, *, first: int, max_bad: float, workers: Parallelism, on_progress: Progress
+    shards: Sequence[Shard],
+    store: PaperStore,
+    *,
+    first: int,
+    max_bad: float,
+    workers: Parallelism,
+    on_progress: Progress,
 ) -> None:
     """Reads shards into a store, and applies their deletions. Shards that are already finished are skipped.
 
-    Several processes may do this at once with the same shards and the same MongoDB database, on one machine or on
-    several: they share the shards (leases.py), and each returns when all of them are read.
-
     Args:
-        shards: The shards to read, in order: later records win over earlier ones.
+        shards: The shards to read, in order: later records win over earlier ones, and a deletion is of earlier ones.
         store: The store to write to.
         first: Number of the first of these shards.
-        max_bad: Share of bad records, 0 to 1, above which the work stops, as for `too_many_bad`.
-        workers: Processes that read, by default as many as there are processors; or an executor.
+        max_bad: Share of bad records, 0 to 1, above which the work stops, as for `Rejected`.
+        workers: Processes that read, by default as many as there are processors; or Ray, whose machines write what
+            they read into the folder of the store.
         on_progress: Called with bytes read.
 
     Raises:
         SourceError: A shard cannot be opened, or its gzip stream is broken.
         BuildError: Too many of the records are bad.
         InputError: The store holds records of other shards.
-        StoreError: The store failed, or did not answer for so long that another process may have taken over.
+        StoreError: The store failed, or another process writes to it.
     """
-    reading = _Reading(shards, store, first, max_bad, on_progress)
-    with leases_of(store) as leases:
-        leases.offer({_lease(number): _source(shard) for number, shard in enumerate(shards, first)})
-        while todo := reading.unfinished():
-            small = sum(reading.sizes[number] for number, _ in todo) < _SMALL_BYTES
-            if not reading.read(todo, leases, 1 if small and isinstance(workers, int | None) else workers):
-                leases.pause()  # other processes read what is left
-        reading.stop_if_mostly_bad(share_read=None)
-        # After all shards of all processes: a deletion may be of a record in any of them.
-        with leases.alone("deletions", reading.tell):
-            store.apply_deletions()
-
-
-def _lease(number: int) -> str:
-    return f"shard {number}"
-
-
-def _source(shard: Shard) -> str:
-    """What tells a shard from those of other sources; without its folder, which may have another name elsewhere."""
-    return f"{shard.format} {shard.path.name} {shard.path.stat().st_size}"
-
-
-class _Reading:
-    """The reading of some shards into a store; other processes may read some of them."""
-
-    def __init__(
-        self, shards: list[Shard], store: PaperStore, first: int, max_bad: float, on_progress: Progress
-    ) -> None:
-        self._shards = dict(enumerate(shards, first))
-        self._store, self._ledger = store, ledger_of(store)
-        self._first, self._max_bad, self._on_progress = first, max_bad, on_progress
-        self.sizes = {number: shard.path.stat().st_size for number, shard in self._shards.items()}
-        self._done = dict.fromkeys(self.sizes, 0)
-        self._tally: dict[int, ShardCounts] = {}
-
-    def unfinished(self) -> list[tuple[int, Shard]]:
-        """The shards that no process has finished yet, with their numbers."""
-        finished = self._ledger.finished_shards(self._first)
+    sizes = {number: shard.path.stat().st_size for number, shard in enumerate(shards, first)}
+    whole, done, rejected = sum(sizes.values()), 0, Rejected(max_bad)
+    with store.writing():
+        finished = {number: counts for number, counts in store.shards().items() if number >= first}
         for number, counts in finished.items():
-            shard = self._shards.get(number)
-            if not shard or (Path(counts.path).name, counts.bytes) != (shard.path.name, self.sizes[number]):
-                raise other_shards(self._store.database.name)
-        self._tally = finished
-        self._done |= {number: self.sizes[number] for number in finished}
-        return [(number, shard) for number, shard in self._shards.items() if number not in finished]
+            given = (shards[number - first].path.name, sizes[number]) if number in sizes else None
+            if (Path(counts.path).name, counts.bytes) != given:
+                raise InputError(f"{store.name} holds papers of other shards", "Give the address of an empty database.")
+            rejected.add(counts.read, counts.bad, _first_bad(store, number, shards[number - first].path))
+            done += sizes[number]
+        todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
+        for (number, shard), batches in _read(todo, store, workers):
+            counts = ShardCounts(str(shard.path), shard.format, sizes[number])
+            for batch in batches:
+                store.write(batch.rows, number)
+                store.set_aside(batch.bad)
+                counts = _sum(counts, batch.counts)
+                first_bad = f"{shard.path}, line {batch.bad[0].line}: {batch.bad[0].reason}" if batch.bad else ""
+                rejected.add(batch.counts.read, len(batch.bad), first_bad)
+                rejected.check((done + batch.bytes_read) / max(1, whole))
+                on_progress("reading", done + batch.bytes_read, whole)
+            store.finish_shard(number, counts)
+            done += sizes[number]
+            on_progress("reading", done, whole)
+        rejected.check()
 
-    def read(self, todo: list[tuple[int, Shard]], leases: Leases, workers: Parallelism) -> bool:
-        """Reads those shards whose leases can be had; whether there were any."""
-        tasks = (task for task in todo if self._is_free(task[0], leases)) if leases.shared else todo
-        unwritten: list[Any] = []
-        reading = outcomes_of(functools.partial(_batches, encode=self._store.encode), tasks, workers)
-        some = False
-        with contextlib.closing(reading) as batches:
-            for _, batch in batches:
-                some = True
-                unwritten.append(batch.encoded)
-                if batch.finished or len(unwritten) == _TOGETHER:
-                    leases.check()
-                    self._store.write(*unwritten)
-                    unwritten.clear()
-                self._note(batch)
-                if batch.finished:
-                    leases.give_back(_lease(batch.shard))
-                self.stop_if_mostly_bad(share_read=sum(self._done.values()) / max(1, sum(self.sizes.values())))
-                self.tell()
-        return some
 
-    def tell(self) -> None:
-        """Tells how much was read, here and by other processes."""
-        self._on_progress("reading", sum(self._done.values()), sum(self.sizes.values()))
+def _first_bad(store: PaperStore, number: int, path: Path) -> str:
+    bad = next(store.quarantine(number), None)
+    return f"{path}, line {bad.line}: {bad.reason}" if bad else ""
 
-    def _is_free(self, number: int, leases: Leases) -> bool:
-        """Takes the lease of a shard; False if another process has it, or has finished the shard meanwhile."""
-        if not leases.take(_lease(number)):
-            return False
-        if not self._ledger.finished_shards(number, number):
-            return True
-        leases.give_back(_lease(number))
-        return False
 
-    def _note(self, batch: _Batch) -> None:
-        number, shard, size = batch.shard, self._shards[batch.shard], self.sizes[batch.shard]
-        before = self._tally.get(number) or ShardCounts(str(shard.path), shard.format, size, 0, 0, 0)
-        self._tally[number] = replace(
-            before,
-            read=before.read + batch.read,
-            bad=before.bad + len(batch.bad),
-            without_context=before.without_context + batch.without_context,
-            papers=before.papers + batch.papers,
-        )
-        if batch.bad:
-            self._ledger.set_aside(number, batch.bad)
-        if batch.finished:
-            self._ledger.finish_shard(number, self._tally[number])
-        self._done[number] = size if batch.finished else batch.bytes_read
+def _sum(counts: ShardCounts, more: ShardCounts) -> ShardCounts:
+    names = ("read", "bad", "without_context", "papers")
+    return replace(counts, **{name: getattr(counts, name) + getattr(more, name) for name in names})
 
-    def stop_if_mostly_bad(self, *, share_read: float | None) -> None:
-        """Raises an error at the end, or as soon as there are more bad records than a corpus of this size may have."""
-        bad = sum(counts.bad for counts in self._tally.values())
-        total = bad + sum(counts.read for counts in self._tally.values())
-        if share_read is not None and (not share_read or total < _SOON):  # nothing is read of an empty first shard
+
+Numbered = tuple[int, Shard]
+
+
+def _read(
+    todo: Sequence[Numbered], store: PaperStore, workers: Parallelism
+) -> Iterator[tuple[Numbered, Iterator[_Batch]]]:
+    """The batches of each shard, in order: read here, or by other processes into files some shards ahead."""
+    if not isinstance(workers, Ray):
+        small = sum(shard.path.stat().st_size for _, shard in todo) < _SMALL_BYTES
+        workers = 1 if small else min(workers or available_processors(), len(todo))
+        if workers <= 1:
+            yield from ((task, batches_of(task)) for task in todo)
             return
-        whole = total / share_read if share_read else None
-        if fault := too_many_bad("records", bad, total, self._max_bad, whole=whole):
-            worst = min(number for number, counts in self._tally.items() if counts.bad)
-            first = self._ledger.first_bad(worst)
-            assert first, "a shard is counted as bad after its bad records were set aside"
-            raise BuildError(
-                f"{fault}; the first is {self._tally[worst].path}, line {first.line}: {first.reason}", REMEDY
+    beside = store.path.absolute().parent if isinstance(store, SqliteStore) else Path(tempfile.mkdtemp())
+    folder = beside / ".read"
+    remove(folder)  # of an interrupted call
+    folder.mkdir()
+    try:
+        at_once = _AHEAD * ((workers.count if isinstance(workers, Ray) else workers) or available_processors())
+        for begin in range(0, len(todo), at_once):
+            some = todo[begin : begin + at_once]
+            done: set[int] = set()
+            outcomes = outcomes_of(functools.partial(_into_file, folder), some, workers)
+            for place, task in enumerate(some):
+                while place not in done:
+                    done.add(next(outcomes)[0])
+                path = folder / str(task[0])
+                yield task, _of_file(path)
+                path.unlink()
+    finally:
+        remove(folder)
+
+
+def _into_file(folder: Path, task: Numbered) -> None:
+    """Writes the batches of a shard into a file, as JSON Lines."""
+    with writing_file(folder / str(task[0])) as partial, partial.open("wb") as file:
+        file.writelines(orjson.dumps(asdict(batch), default=tuple) + b"\n" for batch in batches_of(task))
+
+
+def _of_file(path: Path) -> Iterator[_Batch]:
+    with path.open("rb") as file:
+        for line in file:
+            stated: Mapping[str, Any] = orjson.loads(line)
+            yield _Batch(
+                [Rows(**rows) for rows in stated["rows"]],
+                [Quarantined(*bad) for bad in stated["bad"]],
+                ShardCounts(**stated["counts"]),
+                stated["bytes_read"],
             )
 
 
-def write_quarantine(ledger: Ledger, path: Path) -> int:
+def batches_of(task: Numbered) -> Iterator[_Batch]:
+    """The records of a shard, which has a number, in batches; the last one may be empty."""
+    number, shard = task
+    whole_records = not shard.format.startswith("s2ag-")
+    lines = READERS[shard.format](shard.path)
+    counts = ShardCounts(str(shard.path), shard.format, 0)
+    while some := list(itertools.islice(lines, _BATCH)):
+        bad = [
+            Quarantined(number, line.number, line.record.reason, line.record.beginning)
+            for line in some
+            if isinstance(line.record, BadRecord)
+        ]
+        records = [line.record for line in some if not isinstance(line.record, BadRecord)]
+        lacking = (isinstance(one, Citation) and not (one.cited_id and one.contexts) for one in records)
+        yield _Batch(
+            rows_of(itertools.chain.from_iterable(map(_with_texts, records)) if whole_records else records),
+            bad,
+            replace(
+                counts,
+                read=len(records),
+                bad=len(bad),
+                without_context=sum(lacking),
+                papers=sum(isinstance(record, Paper) for record in records),
+            ),
+            some[-1].bytes_read,
+        )
+
+
+def _with_texts(record: Record) -> list[Record]:
+    """A record of a whole paper with its texts: those that it lacks are removed, and all with the paper."""
+    match record:
+        case Paper():
+            return [record, Abstract(record.paper_id, record.abstract), Tldr(record.paper_id, record.tldr)]
+        case Deletion("papers", key):
+            return [record, *(Deletion(table, key) for table in ("abstracts", "tldrs"))]
+    return [record]
+
+
+def write_quarantine(store: PaperStore, path: Path) -> int:
     """Writes the records set aside from finished shards as JSON Lines; returns how many. No file if there are none."""
-    shards = ledger.finished_shards()
+    shards = store.shards()
     count = 0
     with path.open("wb") as file:
-        for shard, line, reason, beginning in ledger.quarantine():
+        for shard, line, reason, beginning in store.quarantine():
             if shard in shards:  # others are only half read
                 row = {"shard": shards[shard].path, "line": line, "reason": reason, "beginning": beginning}
                 count += 1
@@ -188,42 +204,3 @@ def write_quarantine(ledger: Ledger, path: Path) -> int:
     if not count:
         path.unlink()
     return count
-
-
-def _batches(task: tuple[int, Shard], encode: Callable[[Sequence[NumberedRecord]], Any]) -> Iterator[_Batch]:
-    number, shard = task
-    whole_records = not shard.format.startswith("s2ag-")
-    records: list[NumberedRecord] = []
-    bad: list[tuple[int, BadRecord]] = []
-    read = without_context = papers = bytes_read = 0
-
-    def taken(*, finished: bool) -> _Batch:
-        return _Batch(number, encode(records), bad, read, without_context, papers, bytes_read, finished)
-
-    for line in READERS[shard.format](shard.path):
-        bytes_read = line.bytes_read
-        if isinstance(line.record, BadRecord):
-            bad.append((line.number, line.record))
-        else:
-            place = place_of(number, line.number)
-            records.append(NumberedRecord(place, line.record))
-            read += 1
-            papers += isinstance(line.record, Paper)
-            if whole_records:
-                records += [NumberedRecord(place, text) for text in _texts_of(line.record)]
-            if isinstance(line.record, Citation) and not (line.record.cited_id and line.record.contexts):
-                without_context += 1
-        if read + len(bad) >= _BATCH:
-            yield taken(finished=False)
-            records, bad, read, without_context, papers = [], [], 0, 0, 0
-    yield taken(finished=True)
-
-
-def _texts_of(record: Record) -> list[Record]:
-    """What a record of a whole paper says of its texts: those that it lacks are removed, and all with the paper."""
-    match record:
-        case Paper():
-            return [Abstract(record.paper_id, record.abstract), Tldr(record.paper_id, record.tldr)]
-        case Deletion("papers", key):
-            return [Deletion(table, key) for table in ("abstracts", "tldrs")]
-    return []

@@ -12,9 +12,9 @@ from typing import Any, BinaryIO, TypeVar, cast
 import orjson
 
 from citerec.errors import BuildError, SourceError
-from citerec.groundwork.addresses import client_failures
-from citerec.groundwork.limits import RECORD_BYTES, line_bytes, record_bytes
-from citerec.groundwork.printable import one_line
+from citerec.files.addresses import client_failures
+from citerec.files.rejected import RECORD_BYTES, line_bytes, record_bytes
+from citerec.files.text import one_line
 from citerec.records import Record
 
 Parsed = TypeVar("Parsed")

@@ -11,7 +11,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from citerec.corpus.json_lines import LongLine, is_gzip, read_failures
 from citerec.errors import SourceError
-from citerec.groundwork.limits import line_bytes
+from citerec.files.rejected import line_bytes
 
 _PIECE = 1 << 20  # bytes
 _LONGEST_OPENING = 1 << 16

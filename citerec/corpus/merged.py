@@ -15,11 +15,10 @@ from citerec.corpus.merging import MergeCounts, Merging, Source
 from citerec.corpus.sources import find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.errors import InputError, SourceError
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.hashing import identity
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import alone, beside, remove, write_failures
+from citerec.files.hashing import identity
+from citerec.files.progress import Progress
+from citerec.files.resume import Journal
+from citerec.files.writing import Kind, alone, beside, remove, write_failures
 from citerec.records import Citation, Paper
 
 MANIFEST = "merged.json"
@@ -76,7 +75,6 @@ def merge_corpora(sources: Mapping[str, Path], out: Path, options: MergeOptions,
             stack.callback(store.close)
             if name not in journal.done:
                 ingest(found, store, first=1, **asdict(options), on_progress=on_progress)
-                store.apply_deletions()
                 journal.finish(name)
             if not store.counts().papers:
                 raise SourceError(f"{sources[name]} holds no paper", "Give at least one readable paper record.")

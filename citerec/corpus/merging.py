@@ -15,8 +15,9 @@ from typing import Any
 from citerec.corpus.editions import is_preprint, same_work
 from citerec.corpus.references import ARXIV_DOI, conflicting, keys_of
 from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.store import citation_of
 from citerec.corpus.titles import plain_title
-from citerec.groundwork.progress import Progress
+from citerec.files.progress import Progress
 from citerec.records import Citation, Paper
 
 _BATCH = 500
@@ -103,7 +104,7 @@ class Merging:
     def citations(self) -> Iterator[Citation]:
         """The citations of all sources between the merged papers; papers that no source has are known by their id."""
         for number, source in enumerate(self._sources):
-            for one in source.store.citations():
+            for one in map(citation_of, source.store.rows("citations")):
                 cited, citing = self._id(number, one.cited_id or ""), self._id(number, one.citing_id)
                 yield replace(one, citing_id=citing, cited_id=cited, citation_id=f"{source.name}:{one.citation_id}")
 

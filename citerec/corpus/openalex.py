@@ -15,8 +15,8 @@ from citerec.corpus.json_lines import Line, RecordError, check_size, raw_lines, 
 from citerec.corpus.plain import plain
 from citerec.corpus.references import arxiv_in, doi_in
 from citerec.corpus.values import read_count, read_external_id, read_list, read_plain, read_text, read_year
-from citerec.groundwork.limits import record_bytes
-from citerec.groundwork.printable import one_line
+from citerec.files.rejected import record_bytes
+from citerec.files.text import one_line
 from citerec.records import Citation, Deletion, Paper, Record
 
 _WORK = re.compile(r"(?:https?://(?:api\.|www\.)?openalex\.org/(?:works/)?)?([Ww]\d{1,15})/?")

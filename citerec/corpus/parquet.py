@@ -6,7 +6,7 @@ from typing import Any
 
 from citerec.corpus.json_lines import read_failures
 from citerec.errors import SourceError
-from citerec.groundwork.limits import FULL_TEXT_BYTES
+from citerec.files.rejected import FULL_TEXT_BYTES
 
 _ROWS = 16  # a row may hold a dozen full texts
 

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from citerec.corpus.latex import decoded
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 
 # Most texts have none of these, and reading must stay fast.
 _SIGNS = re.compile(r"[&<\\]")

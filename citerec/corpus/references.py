@@ -7,7 +7,7 @@ from dataclasses import replace
 from citerec.corpus.citation_keys import citation_key
 from citerec.corpus.plain import unescaped
 from citerec.corpus.values import read_id
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 from citerec.records import Paper
 
 ARXIV_DOI = "10.48550/arxiv."

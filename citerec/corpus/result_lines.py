@@ -9,7 +9,7 @@ from typing import BinaryIO
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.groundwork.writing import writing_file
+from citerec.files.writing import writing_file
 
 QUARANTINE = b"\x00"
 """Begins a line of a result with a bad record."""

@@ -13,8 +13,8 @@ from citerec.corpus.names import given_first, parts_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identified, year_in
 from citerec.corpus.tabular import searchable
-from citerec.groundwork.limits import line_bytes
-from citerec.groundwork.printable import one_line
+from citerec.files.rejected import line_bytes
+from citerec.files.text import one_line
 from citerec.records import Paper
 
 # Tags in small letters, and frequent ones with one space before their hyphen, are read too.

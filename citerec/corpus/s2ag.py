@@ -18,7 +18,7 @@ from citerec.corpus.values import (
     read_text,
     read_year,
 )
-from citerec.groundwork.printable import one_line, printable
+from citerec.files.text import one_line, printable
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 
 # SciCite and older releases name the same class of intent differently.

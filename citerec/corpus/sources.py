@@ -17,7 +17,7 @@ from citerec.corpus.ids_file import read_removed
 from citerec.corpus.json_lines import Line, parsed, raw_lines, read_json_lines
 from citerec.corpus.ris import read_ris
 from citerec.errors import SourceError
-from citerec.groundwork.addresses import client_failures, expanded
+from citerec.files.addresses import client_failures, expanded
 from citerec.records import Paper
 
 REMOVED = "removed"

@@ -4,402 +4,346 @@ import bisect
 import contextlib
 import itertools
 import re
+import secrets
 import sqlite3
+import threading
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from citerec.corpus.rows import (
+from citerec.corpus.store import (
     COLUMNS,
     KEYS,
-    RECORDS,
+    CensusRow,
+    CitationRow,
+    Counts,
+    PaperStore,
+    Quarantined,
     Row,
-    citation_of,
-    digest_sum,
-    fingerprint_of,
+    Rows,
+    ShardCounts,
     json_text,
     paper_of,
-    rows_of,
 )
-from citerec.corpus.sqlite_database import SqliteDatabase, id_parts
-from citerec.corpus.store import (
-    CensusRow,
-    CitingPaper,
-    Counts,
-    NumberedRecord,
-    PaperFacts,
-    SearchableCitance,
-    SearchableText,
-    sum_of,
-)
-from citerec.corpus.titles import by_name, look_up_names, name_digest
+from citerec.corpus.titles import look_up_names, name_digest
 from citerec.errors import IndexUnusableError
-from citerec.records import Citation, Paper
+from citerec.records import Paper
 
+_IDS_PER_QUERY = 500
+_CACHE_KIB = 128 * 1024
+# SQLite's usual 4 KiB hold one abstract, and its rest on a page of its own: files of twice the size, and twice the
+# time to write them.
+_PAGE_BYTES = 16 * 1024
+_LOG_PAGES = 4096  # the log is folded into the file when it has 64 MiB: a page that changes often is written once
 # WITHOUT ROWID: rows are in order of id, so joins and the pass to Lucene read the file from front to back.
 _SCHEMA = """
-CREATE TABLE IF NOT EXISTS main.papers (
+CREATE TABLE IF NOT EXISTS papers (
   paper_id TEXT PRIMARY KEY, title TEXT NOT NULL, year INTEGER, venue TEXT, authors TEXT NOT NULL,
   fields_of_study TEXT NOT NULL, citation_count INTEGER, external_ids TEXT NOT NULL, bibtex TEXT,
-  origins TEXT NOT NULL, place INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS main.abstracts (
-  paper_id TEXT PRIMARY KEY, text TEXT, place INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS main.tldrs (
-  paper_id TEXT PRIMARY KEY, text TEXT, place INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS main.citations (
+  origins TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS abstracts (paper_id TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS tldrs (paper_id TEXT PRIMARY KEY, text TEXT) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS citations (
   cited_id TEXT NOT NULL, citing_id TEXT NOT NULL, citation_id TEXT NOT NULL, contexts TEXT NOT NULL,
-  intents TEXT NOT NULL, influential INTEGER NOT NULL, citing_year INTEGER, place INTEGER NOT NULL,
+  intents TEXT NOT NULL, influential INTEGER NOT NULL, citing_year INTEGER,
   PRIMARY KEY (cited_id, citing_id, citation_id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS main.names (
+CREATE TABLE IF NOT EXISTS names (
   name INTEGER NOT NULL, paper_id TEXT NOT NULL, PRIMARY KEY (name, paper_id)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS main.deletions (
-  of_table TEXT NOT NULL, of_key TEXT NOT NULL, place INTEGER NOT NULL, PRIMARY KEY (of_table, of_key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS shards (
+  number INTEGER PRIMARY KEY, path TEXT NOT NULL, format TEXT NOT NULL, bytes INTEGER NOT NULL,
+  read INTEGER NOT NULL, bad INTEGER NOT NULL, without_context INTEGER NOT NULL, papers INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS quarantine (
+  shard INTEGER NOT NULL, line INTEGER NOT NULL, reason TEXT NOT NULL, beginning TEXT NOT NULL,
+  PRIMARY KEY (shard, line)) WITHOUT ROWID;
 """
+_CHANGES = """
+CREATE TABLE IF NOT EXISTS changes (
+  of_table TEXT NOT NULL, of_id TEXT NOT NULL, shard INTEGER NOT NULL, PRIMARY KEY (of_table, of_id)) WITHOUT ROWID;
+"""
+_BY_ID = "CREATE INDEX IF NOT EXISTS citations_by_id ON citations (citation_id);"
 # Made when the store is finished: rows come in any order, and an index is made faster all at once.
-_INDEXES = """
-CREATE INDEX IF NOT EXISTS main.citations_by_citing ON citations (citing_id);
-CREATE INDEX IF NOT EXISTS main.citations_by_id ON citations (citation_id);
-"""
+_INDEXES = f"CREATE INDEX IF NOT EXISTS citations_by_citing ON citations (citing_id);{_BY_ID}"
 # Names of papers that changed since stay: what is found is compared with its record.
 _NAMES = """
-INSERT OR IGNORE INTO main.names
-SELECT n.value, p.paper_id FROM main.papers p, json_each(names(p.title, p.external_ids)) n ORDER BY 1, 2;
+INSERT OR IGNORE INTO names
+SELECT n.value, p.paper_id FROM papers p, json_each(names(p.title, p.external_ids)) n ORDER BY 1, 2;
 """
-# Joins are subqueries: where a name stands for a base and its changes, SQLite would read all of it for a join.
 _ABSTRACT = "(SELECT text FROM abstracts a WHERE a.paper_id = p.paper_id)"
 _TLDR = "(SELECT text FROM tldrs t WHERE t.paper_id = p.paper_id)"
 _CITING_YEAR = "COALESCE((SELECT year FROM papers q WHERE q.paper_id = c.citing_id), c.citing_year)"
 _IS_KNOWN = "EXISTS (SELECT 1 FROM papers p WHERE p.paper_id = x.paper_id)"
-_SEARCHABLE = f"paper_id, title, COALESCE({_ABSTRACT}, ''), year, venue, fields_of_study, citation_count"
-_FILTERABLE = "paper_id, '', '', year, venue, fields_of_study, citation_count"
 _LIKE = re.compile("[%_!]")
-_MERGED_ROWS = 10_000
-_PAPER = ", ".join(f"p.{name}" for name in COLUMNS["papers"][:-1])
-
-Encoded = dict[str, list[Row]]
+_PAPER = ", ".join(COLUMNS["papers"])
+_KEYS = {table: ", ".join(columns[: KEYS[table]]) for table, columns in COLUMNS.items()}
 
 
-class SqliteStore:
-    """Papers in one SQLite file, opened as `SqliteDatabase` is. Reading is safe from several threads.
+class SqliteStore(PaperStore):
+    """Papers in one SQLite file, created if missing, unless `read_only`: then it is a finished file nobody changes.
 
-    With a `base`, the file holds only what changed after the base was finished: records, and the keys of all records
-    that were written or deleted, `changed_TABLE`, which hide those of the base.
+    Reading is safe from several threads. Failures raise `sqlite3.Error`, or IndexUnusableError if it is `read_only`, as
+    the store of an index is. After `note_changes` it also notes which records are written or deleted.
     """
 
-    def __init__(self, path: Path, *, read_only: bool = False, base: Path | None = None) -> None:
-        self.database = SqliteDatabase(path, read_only=read_only, base=base)
-        try:
-            self.database.define(_SCHEMA)
-            self.database.add_column("citations", "citing_year", "INTEGER")
-            self.database.add_column("papers", "origins", "TEXT NOT NULL DEFAULT '{}'")
-            if base is not None:
-                self.database.define(_INDEXES + "".join(_changed_table(table) for table in RECORDS))
-                for table in RECORDS:
-                    self.database.view(table, _with_changes(table))
-                self.database.view("names", "SELECT * FROM base.names UNION ALL SELECT * FROM main.names")
-            self.database.all("SELECT paper_id FROM papers LIMIT 1")  # opening does not notice a file that is no store
-        except (sqlite3.Error, IndexUnusableError):
-            self.database.close()
-            raise
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path, self.name, self._read_only = path, str(path), read_only
+        self._lock = threading.Lock()
+        with self._failures():
+            if read_only:
+                address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+                self._connection = sqlite3.connect(address, uri=True, check_same_thread=False)
+            else:
+                self._connection = sqlite3.connect(path, check_same_thread=False)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
 
-    @staticmethod
-    def encode(records: Sequence[NumberedRecord]) -> Encoded:
-        return rows_of(records)
+    def _prepare(self) -> None:
+        self._connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB // 8 if self._read_only else _CACHE_KIB}")
+        if not self._read_only:
+            self._connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")  # of a new file
+            # A killed process leaves a whole file: uncommitted work is rolled back.
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
+            self._connection.executescript(_SCHEMA)
+            if not self.identity:
+                self._connection.execute(f"PRAGMA user_version={secrets.randbelow(1 << 31) or 1}")
+        self._connection.execute("SELECT paper_id FROM papers LIMIT 1")  # opening takes any file
+        self._notes = bool(self._all("SELECT 1 FROM sqlite_master WHERE name = 'changes'"))
 
-    def write(self, *encoded: Encoded) -> None:
-        # In order of key, so that rows of one page come together. Sorting keeps the order of equal keys.
-        tables = {
-            table: sorted((row for part in encoded for row in part[table]), key=itemgetter(slice(len(keys))))
-            for table, keys in KEYS.items()
-        }
-        writes = [(_UPSERTS[table], rows) for table, rows in tables.items() if rows]
-        if self.database.has_base:
-            for table in RECORDS:
-                keys = len(KEYS[table])
-                writes.append((_CHANGED[table], [(*row[:keys], row[-1]) for row in tables[table]]))
-        self.database.write(*writes)
+    @property
+    def identity(self) -> int:
+        """A number by which the store, with its copies, is told from others."""
+        return int(self._all("PRAGMA user_version")[0][0])
 
-    def apply_deletions(self) -> None:
-        steps = []
-        for table in RECORDS:
-            keys, key = ", ".join(KEYS[table]), KEYS[table][-1]
-            deleted = f"SELECT of_key FROM deletions WHERE of_table = '{table}'"
-            if self.database.has_base:
-                later = f"SELECT place FROM deletions WHERE of_table = '{table}' AND of_key = {key}"
-                steps.append(
-                    f"INSERT INTO changed_{table} SELECT {keys}, ({later}) FROM {table} WHERE {key} IN ({deleted}) "
-                    f"AND place < ({later}) ON CONFLICT DO UPDATE SET place = excluded.place"
-                )
-            steps.append(
-                f"DELETE FROM main.{table} WHERE {key} IN ({deleted}) AND place < "
-                f"(SELECT place FROM deletions WHERE of_table = '{table}' AND of_key = {key})"
-            )
-        self.database.write(*((step, [()]) for step in [*steps, "DELETE FROM deletions"]))
+    # Writing
 
-    def changed(self, table: str, since: int) -> list[str]:
-        """The first keys of the records of a table that were written or deleted at or after a place, in order.
+    def copy(self, path: Path) -> None:
+        """Writes the same store into another file, in place of one that is there."""
+        path.unlink(missing_ok=True)
+        with self._failures(), contextlib.closing(sqlite3.connect(path)) as target:
+            self._connection.backup(target)
 
-        Only for a store with a base.
-        """
-        key = KEYS[table][0]
-        rows = self.database.all(f"SELECT DISTINCT {key} FROM changed_{table} WHERE place >= ? ORDER BY 1", (since,))
-        return [found for (found,) in rows]
+    def note_changes(self) -> None:
+        """Notes from now on, for `changes`, which records are written or deleted."""
+        self._connection.executescript(_CHANGES)
+        self._notes = True
+
+    def changes(self, table: str, since: int) -> list[str]:
+        """The first keys of the records of a table that a shard since then wrote or deleted, in order."""
+        rows = self._all("SELECT of_id FROM changes WHERE of_table = ? AND shard >= ? ORDER BY 1", (table, since))
+        return [of_id for (of_id,) in rows]
 
     def cited_by(self, citing_ids: Iterable[str]) -> set[str]:
         """The papers that some papers cite."""
-        return {
-            cited_id
-            for ids, marks in id_parts(citing_ids)
-            for (cited_id,) in self.database.all(f"SELECT cited_id FROM citations WHERE citing_id IN ({marks})", ids)
-        }
+        rows = self._in_parts("SELECT DISTINCT cited_id FROM citations WHERE citing_id IN ({})", citing_ids)
+        return {cited_id for (cited_id,) in rows}
+
+    def write(self, rows: Sequence[Rows], shard: int = 0) -> None:
+        with self._lock, self._connection:
+            for some in rows:
+                for table, of_table in some.tables.items():
+                    # In order of key, so that rows of one page come together. Sorting keeps the order of equal keys.
+                    self._put(table, sorted(of_table, key=itemgetter(slice(KEYS[table]))), shard)
+                for table, keys in itertools.groupby(some.deleted, itemgetter(0)):
+                    self._delete(table, [(key,) for _, key in keys], shard)
+
+    def _put(self, table: str, rows: Sequence[Row], shard: int) -> None:
+        marks = ", ".join("?" * len(COLUMNS[table]))
+        self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
+        if self._notes:
+            noted = ((table, row[0], shard) for row in rows)
+            self._connection.executemany("INSERT OR REPLACE INTO changes VALUES (?, ?, ?)", noted)
+
+    def _delete(self, table: str, keys: Sequence[tuple[str]], shard: int) -> None:
+        first, key = COLUMNS[table][0], COLUMNS[table][KEYS[table] - 1]
+        if table == "citations":
+            self._connection.execute(_BY_ID)
+        if self._notes:
+            noted = f"INSERT OR REPLACE INTO changes SELECT '{table}', {first}, {shard} FROM {table} WHERE {key} = ?"
+            self._connection.executemany(noted, keys)
+        self._connection.executemany(f"DELETE FROM {table} WHERE {key} = ?", keys)
+
+    def shards(self) -> dict[int, ShardCounts]:
+        return {number: ShardCounts(*counts) for number, *counts in self._all("SELECT * FROM shards ORDER BY number")}
+
+    def finish_shard(self, number: int, counts: ShardCounts) -> None:
+        self._put_all("INSERT OR REPLACE INTO shards VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [(number, *astuple(counts))])
+
+    def quarantine(self, shard: int | None = None) -> Iterator[Quarantined]:
+        query = "SELECT * FROM quarantine WHERE ?1 IS NULL OR shard = ?1 ORDER BY shard, line"
+        return map(Quarantined._make, self._stream(query, (shard,)))
+
+    def set_aside(self, bad: Sequence[Quarantined]) -> None:
+        self._put_all("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?)", bad)
+
+    def _put_all(self, statement: str, rows: Iterable[Row]) -> None:
+        with self._lock, self._connection:
+            self._connection.executemany(statement, rows)
+
+    def finish(self) -> None:
+        self._connection.executescript(_INDEXES)
+        self._connection.create_function("names", 2, _names, deterministic=True)
+        self._connection.executescript(_NAMES)
+        self._connection.execute("PRAGMA journal_mode=DELETE")
+        self._connection.close()
+
+    def close(self) -> None:
+        """Folds the write-ahead log into the file, and closes it."""
+        self._connection.close()
+
+    def interrupt(self) -> None:
+        """Ends running queries of other threads; they raise `sqlite3.OperationalError`."""
+        self._connection.interrupt()
+
+    # Reading
 
     def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
-        found: dict[str, Paper] = {}
-        read = f"SELECT {_PAPER}, {f'{_ABSTRACT}, {_TLDR}' if texts else 'NULL, NULL'} FROM papers p"
-        for ids, marks in id_parts(paper_ids):
-            rows = self.database.all(f"{read} WHERE paper_id IN ({marks})", ids)
-            with self.database.reading():
-                found.update((row[0], paper_of(row, *row[-2:])) for row in rows)
-        return found
+        read = f"SELECT {_PAPER}, {f'{_ABSTRACT}, {_TLDR}' if texts else 'NULL, NULL'} FROM papers p "
+        with self._failures():
+            rows = self._in_parts(f"{read} WHERE paper_id IN ({{}})", paper_ids)
+            return {row[0]: paper_of(row[:-2], *row[-2:]) for row in rows}
 
-    def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
-        rows = self.database.stream(f"SELECT paper_id, COALESCE({_ABSTRACT}, '') <> '' FROM papers p ORDER BY paper_id")
-        return ((paper_id, bool(has_abstract)) for paper_id, has_abstract in rows)
+    def scan(self, *columns: str, after: str = "", only: Sequence[str] | None = None) -> Iterator[Row]:
+        read = ", ".join(_ABSTRACT if column == "abstract" else column for column in columns)
+        return self._in_order(f"SELECT {read} FROM papers p", "paper_id", after, only)
 
-    def facts(self) -> Iterator[PaperFacts]:
-        rows = self.database.stream(f"SELECT {', '.join(PaperFacts._fields)} FROM papers ORDER BY paper_id")
-        with self.database.reading():
-            for paper_id, title, year, venue, authors, citation_count in rows:
-                yield PaperFacts(paper_id, title, year, venue, orjson.loads(authors), citation_count)
+    def citation_rows(
+        self, after: str = "", only: Sequence[str] | None = None, citing_id: str | None = None
+    ) -> Iterator[CitationRow]:
+        read = f"SELECT cited_id, citing_id, {_CITING_YEAR}, contexts FROM citations c"
+        of_pair = "" if citing_id is None else "citing_id = ? AND "
+        parameters = () if citing_id is None else (citing_id,)
+        rows = self._in_order(read, _KEYS["citations"], after, only, of_pair, parameters)
+        for cited, citing, year, contexts in rows:
+            yield CitationRow(cited, citing, year, self.json(contexts))
 
-    def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
-        found: dict[str, int | None] = {}
-        for ids, marks in id_parts(paper_ids):
-            found.update(self.database.all(f"SELECT paper_id, year FROM papers WHERE paper_id IN ({marks})", ids))
-        return found
+    def rows(self, table: str) -> Iterator[Row]:
+        return self._stream(f"SELECT {', '.join(COLUMNS[table])} FROM {table} ORDER BY {_KEYS[table]}")
 
-    def census(self) -> Iterator[CensusRow]:
-        rows = self.database.all(
-            "SELECT json_extract(fields_of_study, '$[0]'), year, citation_count, COUNT(*) FROM papers "
-            "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-        )
-        return map(CensusRow._make, rows)
-
-    def searchable_texts(self, after: str = "", only: Sequence[str] | None = None) -> Iterator[SearchableText]:
-        """As for `PaperStore`; with `only`, those of some papers, whose ids are given in order."""
-        return map(SearchableText._make, self._in_order(f"SELECT {_SEARCHABLE} FROM papers p", "paper_id", after, only))
-
-    def searchable_citances(self, after: str = "", only: Sequence[str] | None = None) -> Iterator[SearchableCitance]:
-        """As for `PaperStore`; with `only`, those of some papers, whose ids are given in order."""
-        papers = map(
-            SearchableText._make, self._in_order(f"SELECT {_FILTERABLE} FROM papers p", "paper_id", after, only)
-        )
-        cited = next(papers, None)
-        citations = f"SELECT cited_id, citing_id, citation_id, {_CITING_YEAR}, contexts FROM citations c"
-        rows = self._in_order(citations, "cited_id, citing_id, citation_id", after, only)
-        for (cited_id, citing_id), pair in itertools.groupby(rows, key=itemgetter(0, 1)):
-            while cited and cited.paper_id < cited_id:  # Python orders strings as their UTF-8 bytes are ordered
-                cited = next(papers, None)
-            if not cited or cited.paper_id != cited_id:
-                continue
-            years, contexts = zip(*(row[-2:] for row in pair), strict=True)
-            # If records give a paper several years, the latest counts.
-            citing_year = max((year for year in years if year is not None), default=None)
-            with self.database.reading():
-                texts = [text for listed in contexts for text in orjson.loads(listed)]
-            for position, text in enumerate(texts):
-                yield SearchableCitance(cited, citing_id, citing_year, position, text)
-
-    def _in_order(self, read: str, keys: str, after: str, only: Sequence[str] | None) -> Iterator[Any]:
-        """Rows in the order of their keys, those after a first key, or with some first keys."""
-        first = keys.partition(",")[0]
-        if only is None:
-            yield from self.database.stream(f"{read} WHERE {first} > ? ORDER BY {keys}", (after,))
-            return
-        for ids, marks in id_parts(only[bisect.bisect_right(only, after) :]):
-            yield from self.database.all(f"{read} WHERE {first} IN ({marks}) ORDER BY {keys}", ids)
-
-    def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
-        rows = self.database.all(
-            "SELECT contexts FROM citations WHERE cited_id = ? AND citing_id = ? ORDER BY citation_id",
-            (cited_id, citing_id),
-        )
-        with self.database.reading():
-            return tuple(text for row in rows for text in orjson.loads(row[0]))
-
-    def citations(self) -> Iterator[Citation]:
-        """All citations, in order of cited paper, citing paper and id."""
-        columns, keys = ", ".join(COLUMNS["citations"][:-1]), ", ".join(KEYS["citations"])
-        return map(citation_of, self.database.stream(f"SELECT {columns} FROM citations ORDER BY {keys}"))
-
-    def citing_papers(self, cited_ids: Iterable[str]) -> dict[str, list[CitingPaper]]:
-        found: dict[str, list[CitingPaper]] = {}
-        for ids, marks in id_parts(cited_ids):
-            rows = self.database.all(
-                f"SELECT cited_id, citing_id, MAX({_CITING_YEAR}), SUM(json_array_length(contexts)) AS sentences "
-                f"FROM citations c WHERE cited_id IN ({marks}) "
-                "GROUP BY cited_id, citing_id HAVING sentences > 0 ORDER BY cited_id, citing_id",
-                ids,
-            )
-            for cited_id, *citing in rows:
-                found.setdefault(cited_id, []).append(CitingPaper(*citing))
-        return found
-
-    def called(self, names: Sequence[str], most: int) -> list[str]:
+    def ids_called(self, names: Sequence[str], most: int) -> list[str]:
         # In the JSON of a list or an object, a text ends with a quotation mark.
         texts = [_LIKE.sub(r"!\g<0>", json_text(name)[1:]) for name in names]
         patterns = [(f'%"{text}%', f"% {text}%", f'%:"{text}%') for text in texts]
         condition = "authors LIKE ? ESCAPE '!' OR authors LIKE ? ESCAPE '!' OR external_ids LIKE ? ESCAPE '!'"
-        rows = self.database.all(
+        rows = self._all(
             f"SELECT paper_id FROM papers WHERE {' OR '.join([condition] * len(names)) or 0} "
             "ORDER BY COALESCE(citation_count, 0) DESC, paper_id LIMIT ?",
             (*itertools.chain(*patterns), most),
         )
         return [paper_id for (paper_id,) in rows]
 
-    def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
-        digests = {name_digest(name): name for name in names}
-        ids: set[str] = set()
-        for part, marks in id_parts(digests):
-            ids.update(
-                paper_id
-                for (paper_id,) in self.database.all(f"SELECT paper_id FROM names WHERE name IN ({marks})", part)
-            )
-        return by_name(digests.values(), self.papers(ids, texts=False))
+    def ids_named(self, digests: Iterable[int]) -> set[str]:
+        rows = self._in_parts("SELECT paper_id FROM names WHERE name IN ({})", digests)
+        return {paper_id for (paper_id,) in rows}
 
-    def counts(self, only: Sequence[str] | None = None) -> Counts:
-        """As for `PaperStore`; with `only`, of the records about some papers, whose ids are given."""
-        whole: list[tuple[Sequence[str], str]] = [((), "")]
-        parts = whole if only is None else [(ids, f"IN ({marks})") for ids, marks in id_parts(only)]
-        return sum_of(self._counts_where(ids, chosen) for ids, chosen in parts)
-
-    def _counts_where(self, ids: Sequence[str], chosen: str) -> Counts:
-        """The counts of the records whose papers are chosen by the end of a condition; of all if it is empty."""
-        of_paper = f"WHERE paper_id {chosen}" if chosen else ""
-        papers, with_year = self.database.all(f"SELECT COUNT(*), COUNT(year) FROM papers {of_paper}", ids)[0]
-        texts = [
-            self.database.all(
+    def counts(self) -> Counts:
+        papers, with_year = self._all("SELECT COUNT(*), COUNT(year) FROM papers")[0]
+        (abstracts, no_paper), (tldrs, nor_paper) = (
+            self._all(
                 "SELECT COALESCE(SUM(known AND has_text), 0), COALESCE(SUM(NOT known), 0) FROM "
-                f"(SELECT text IS NOT NULL AS has_text, {_IS_KNOWN} AS known FROM {table} x {of_paper})",
-                ids,
+                f"(SELECT text IS NOT NULL AS has_text, {_IS_KNOWN} AS known FROM {table} x)"
             )[0]
             for table in ("abstracts", "tldrs")
-        ]
-        citances, with_citances, unmatched = self.database.all(
+        )
+        citances, with_citances, unmatched = self._all(
             "SELECT COALESCE(SUM(known * sentences), 0), COALESCE(SUM(known), 0), "
             f"COALESCE(SUM((NOT known) * records), 0) FROM (SELECT {_IS_KNOWN} AS known, sentences, records FROM "
             "(SELECT cited_id AS paper_id, SUM(json_array_length(contexts)) AS sentences, COUNT(*) AS records "
-            f"FROM citations {f'WHERE cited_id {chosen}' if chosen else ''} GROUP BY cited_id) x)",
-            ids,
+            "FROM citations GROUP BY cited_id) x)"
         )[0]
-        return Counts(
-            papers=papers,
-            with_abstract=texts[0][0],
-            with_tldr=texts[1][0],
-            with_year=with_year,
-            citances=citances,
-            with_citances=with_citances,
-            unmatched=texts[0][1] + texts[1][1] + unmatched,
+        return Counts(papers, abstracts, tldrs, with_year, citances, with_citances, no_paper + nor_paper + unmatched)
+
+    def census(self) -> Iterator[CensusRow]:
+        rows = self._all(
+            "SELECT json_extract(fields_of_study, '$[0]'), year, citation_count, COUNT(*) FROM papers "
+            "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
         )
+        return map(CensusRow._make, rows)
 
     def histogram(self, attribute: str) -> dict[Any, int]:
-        if attribute == "fields_of_study":
-            query = "SELECT f.value, COUNT(*) FROM papers, json_each(fields_of_study) f GROUP BY 1 ORDER BY 2 DESC, 1"
-        elif attribute == "venue":
-            query = "SELECT venue, COUNT(*) FROM papers WHERE venue IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
-        elif attribute == "year":
-            query = "SELECT year, COUNT(*) FROM papers WHERE year IS NOT NULL GROUP BY 1 ORDER BY 1"
-        else:
+        queries = {
+            "fields_of_study": "SELECT f.value, COUNT(*) FROM papers, json_each(fields_of_study) f GROUP BY 1 "
+            "ORDER BY 2 DESC, 1",
+            "venue": "SELECT venue, COUNT(*) FROM papers WHERE venue IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1",
+            "year": "SELECT year, COUNT(*) FROM papers WHERE year IS NOT NULL GROUP BY 1 ORDER BY 1",
+        }
+        if attribute not in queries:
             raise ValueError(f"no histogram of {attribute}")
-        return dict(self.database.all(query))
-
-    def fingerprint(self) -> str:
-        return fingerprint_of(self.digest_sum())
-
-    def digest_sum(self, only: Sequence[str] | None = None) -> int:
-        """The sum of the digests of all records, or of those about some papers."""
-        return digest_sum(itertools.chain.from_iterable(self._keyed(table, only) for table in RECORDS))
-
-    def _keyed(self, table: str, only: Sequence[str] | None) -> Iterator[tuple[str, Row]]:
-        read = f"SELECT {', '.join(COLUMNS[table][:-1])} FROM {table}"
-        rows = self._in_order(read, ", ".join(KEYS[table]), "", only)
-        return zip(itertools.repeat(table), rows)
+        return dict(self._all(queries[attribute]))
 
     def check(self) -> None:
         """Raises an error if the store is clearly damaged, without reading its records, unlike `integrity_faults`."""
-        self.database.check(RECORDS)
+        pages, size = (self._all(f"PRAGMA {fact}")[0][0] for fact in ("page_count", "page_size"))
+        if self.path.stat().st_size < pages * size:
+            with self._failures():
+                raise sqlite3.DatabaseError("the file is cut off")
+        for table in COLUMNS:
+            self._all(f"SELECT * FROM {table} LIMIT 1")
 
     def integrity_faults(self) -> list[str]:
-        faults = [row[0] for row in self.database.all("PRAGMA integrity_check")]
+        faults = [row[0] for row in self._all("PRAGMA integrity_check")]
         return [] if faults == ["ok"] else faults
 
-    def close(self) -> None:
-        self.database.close()
+    def json(self, text: str) -> Any:
+        with self._failures():
+            return orjson.loads(text)
 
-    def interrupt(self) -> None:
-        """Ends what other threads are reading, with an error there."""
-        self.database.interrupt()
+    def _in_order(
+        self,
+        read: str,
+        keys: str,
+        after: str,
+        only: Sequence[str] | None,
+        condition: str = "",
+        parameters: Sequence[Any] = (),
+    ) -> Iterator[Any]:
+        """Rows in the order of their keys, those after a first key, or with some first keys."""
+        first = keys.partition(",")[0]
+        if only is None:
+            query = f"{read} WHERE {condition}{first} > ? ORDER BY {keys}"
+            return self._stream(query, (*parameters, after))
+        query = f"{read} WHERE {condition}{first} IN ({{}}) ORDER BY {keys}"
+        return self._in_parts(query, only[bisect.bisect_right(only, after) :], parameters)
 
-    def finish(self) -> None:
-        self.database.define(_INDEXES)
-        self.database.function("names", _names)
-        self.database.define(_NAMES)
-        self.database.finish()
+    def _in_parts(self, query: str, ids: Iterable[Any], parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        """The rows that a query finds for some ids, in parts that it can take; it has `{}` for question marks."""
+        remaining = iter(ids)
+        while part := list(itertools.islice(remaining, _IDS_PER_QUERY)):
+            yield from self._all(query.format(",".join("?" * len(part))), (*parameters, *part))
 
-    def merged(self, path: Path) -> None:
-        """Writes a store of the same records, without a base, into a new file."""
-        merged = SqliteStore(path)
+    def _all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:
+        with self._lock, self._failures():
+            return self._connection.execute(query, parameters).fetchall()
+
+    def _stream(self, query: str, parameters: Sequence[Any] = ()) -> Iterator[Any]:
+        with self._failures():
+            # In a chain: a generator that is left early would close the cursor, perhaps of a closed database.
+            yield from itertools.chain(self._connection.execute(query, parameters))
+
+    @contextlib.contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Turns a failure, also of parsing a row, into an IndexUnusableError if the file is only read."""
         try:
-            for table in RECORDS:
-                columns = ", ".join(COLUMNS[table])
-                rows = self._in_order(f"SELECT {columns} FROM {table}", ", ".join(KEYS[table]), "", None)
-                while part := list(itertools.islice(rows, _MERGED_ROWS)):
-                    merged.database.write((_UPSERTS[table], part))
-            merged.finish()
-        finally:
-            with contextlib.suppress(sqlite3.Error):
-                merged.close()
+            yield
+        except sqlite3.ProgrammingError:
+            raise  # a fault of ours, such as a closed database
+        except (sqlite3.Error, orjson.JSONDecodeError) as error:
+            if not self._read_only:
+                raise
+            index = self.path.parent
+            raise IndexUnusableError(
+                f"the paper store of {index} cannot be read ({error})",
+                f"Build it again: citerec index build … --out {index}",
+            ) from error
 
 
 def _names(title: str, external_ids: str) -> str:
     """The names of a paper, as digests in a JSON list."""
     return json_text(sorted(map(name_digest, look_up_names(title, orjson.loads(external_ids)))))
-
-
-def _upsert(table: str) -> str:
-    columns, keys = COLUMNS[table], KEYS[table]
-    updates = ", ".join(f"{name} = excluded.{name}" for name in columns if name not in keys)
-    return (
-        f"INSERT INTO main.{table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
-        f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {updates} WHERE excluded.place >= {table}.place"
-    )
-
-
-def _changed_table(table: str) -> str:
-    declared, keys = (", ".join(f"{key}{kind}" for key in KEYS[table]) for kind in (" TEXT NOT NULL", ""))
-    return (
-        f"CREATE TABLE IF NOT EXISTS main.changed_{table} "
-        f"({declared}, place INTEGER NOT NULL, PRIMARY KEY ({keys})) WITHOUT ROWID;\n"
-    )
-
-
-def _note_changed(table: str) -> str:
-    marks = ", ".join("?" * (len(KEYS[table]) + 1))
-    return f"INSERT INTO changed_{table} VALUES ({marks}) ON CONFLICT DO UPDATE SET place = MAX(place, excluded.place)"
-
-
-def _with_changes(table: str) -> str:
-    """The records of a base that did not change, and those that did."""
-    same = " AND ".join(f"h.{key} = b.{key}" for key in KEYS[table])
-    columns = ", ".join(COLUMNS[table])
-    return (
-        f"SELECT {columns} FROM base.{table} b WHERE NOT EXISTS (SELECT 1 FROM main.changed_{table} h WHERE {same}) "
-        f"UNION ALL SELECT {columns} FROM main.{table}"
-    )
-
-
-_UPSERTS = {table: _upsert(table) for table in COLUMNS}
-_CHANGED = {table: _note_changed(table) for table in RECORDS}

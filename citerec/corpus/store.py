@@ -1,30 +1,42 @@
-"""The paper store: id to full record. One interface for all databases."""
+"""The paper store: id to full record. One interface for SQLite and MongoDB, and the rows that both hold."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass
-from typing import Any, NamedTuple, Protocol
+import contextlib
+import hashlib
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
+import orjson
+
+from citerec.corpus.titles import by_name, name_digest
 from citerec.errors import CiterecError
-from citerec.records import Paper, Record
+from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 
-# The place of a record: shard, then line. 2^40 lines per shard, 2^22 shards.
-_LINE_BITS = 40
+Row = tuple[Any, ...]
+
+COLUMNS = {
+    "papers": ("paper_id", "title", "year", "venue", "authors", "fields_of_study", "citation_count",
+               "external_ids", "bibtex", "origins"),
+    "abstracts": ("paper_id", "text"),
+    "tldrs": ("paper_id", "text"),
+    "citations": ("cited_id", "citing_id", "citation_id", "contexts", "intents", "influential", "citing_year"),
+}  # fmt: skip
+"""The tables of records and their columns."""
+
+KEYS = {"papers": 1, "abstracts": 1, "tldrs": 1, "citations": 3}
+"""How many of the first columns of each table are the key of its rows."""
+
+JSON_COLUMNS = frozenset({"authors", "fields_of_study", "external_ids", "origins", "contexts", "intents"})
+"""Columns whose values are JSON, as text: equal values are equal texts."""
+
+_DIGEST_BYTES = 16
 
 
 class StoreError(CiterecError):
     """A store failed while in use."""
-
-
-def place_of(shard: int, line: int = 0) -> int:
-    """The place of a record among all that were ever read."""
-    return (shard << _LINE_BITS) + line
-
-
-class NumberedRecord(NamedTuple):
-    """A record and its place among all that were ever read; of two with one id the later place wins."""
-
-    place: int
-    record: Record
 
 
 class SearchableText(NamedTuple):
@@ -86,11 +98,6 @@ class Counts:
     unmatched: int
 
 
-def sum_of(counts: Iterable[Counts]) -> Counts:
-    """Several counts added up."""
-    return Counts(*map(sum, zip(*map(astuple, counts), strict=True))) if (counts := list(counts)) else Counts(*[0] * 7)
-
-
 class CitingPaper(NamedTuple):
     """A paper that cites another: its id, its year if known, and in how many sentences of the store it does."""
 
@@ -99,85 +106,289 @@ class CitingPaper(NamedTuple):
     sentences: int
 
 
-class PaperStore(Protocol):
-    """The interface of every store. Ids sort by their UTF-8 bytes; they have no white space (`corpus/values.py`)."""
+class CitationRow(NamedTuple):
+    """A citation with its sentences. The year is that of the citing paper's own record, else the citation's."""
 
-    @property
-    def database(self) -> Any:
-        """The database of the records; `ledger.py` and `documents.py` keep their data there too."""
+    cited_id: str
+    citing_id: str
+    citing_year: int | None
+    contexts: Sequence[str]
 
-    @staticmethod
-    def encode(records: Sequence[NumberedRecord]) -> Any:
-        """Records in the form that `write` takes: picklable, made in the processes that read."""
 
-    def write(self, *encoded: Any) -> None:
-        """Upserts encoded records by id; of two with one id the later place wins, at the same place the later one.
+@dataclass(frozen=True, slots=True)
+class ShardCounts:
+    """Counts of a shard that was read completely.
 
-        Many at once are faster than few.
-        """
+    Attributes:
+        read: Records that could be read; `papers` counts those of papers among them.
+        without_context: Citations left out: without a sentence or a cited paper.
+    """
 
-    def apply_deletions(self) -> None:
-        """Removes the records that a deletion with a later place names, then forgets the deletions.
+    path: str
+    format: str
+    bytes: int
+    read: int = 0
+    bad: int = 0
+    without_context: int = 0
+    papers: int = 0
 
-        Until then `write` only keeps them, because records may be written in another order than that of their places.
-        """
 
+class Quarantined(NamedTuple):
+    """A record that could not be read: its place, why, and how it begins."""
+
+    shard: int
+    line: int
+    reason: str
+    beginning: str
+
+
+class PaperStore(ABC):
+    """The interface of every store. Ids sort by their UTF-8 bytes; they have no white space (`corpus/values.py`).
+
+    Attributes:
+        name: Its name in messages.
+    """
+
+    name: str
+
+    # Writing: one process at a time.
+
+    def writing(self) -> contextlib.AbstractContextManager[None]:
+        """Keeps other processes from writing; StoreError if one is."""
+        return contextlib.nullcontext()
+
+    @abstractmethod
+    def write(self, rows: Sequence["Rows"], shard: int = 0) -> None:
+        """Writes rows, and applies deletions, in their order: of two rows of one key the later one stays."""
+
+    @abstractmethod
+    def shards(self) -> dict[int, ShardCounts]:
+        """Counts of the shards that were read completely, by number, in order."""
+
+    @abstractmethod
+    def finish_shard(self, number: int, counts: ShardCounts) -> None:
+        """Notes that a shard was read completely: it will not be read again."""
+
+    @abstractmethod
+    def quarantine(self, shard: int | None = None) -> Iterator[Quarantined]:
+        """The records set aside, of one shard or of all, in order of shard and line."""
+
+    @abstractmethod
+    def set_aside(self, bad: Sequence[Quarantined]) -> None:
+        """Puts bad records into the quarantine, in place of earlier ones of their lines."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Brings the data to its final form, then closes."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes the database."""
+
+    @abstractmethod
+    def interrupt(self) -> None:
+        """Ends what other threads are reading, with an error there."""
+
+    # Reading: from any number of threads.
+
+    @abstractmethod
     def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
         """Records, by id, without abstracts and TLDRs unless `texts`; unknown ids are left out."""
 
-    def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
-        """The id of each paper and whether it has an abstract, in order of id."""
+    @abstractmethod
+    def scan(self, *columns: str, after: str = "", only: Sequence[str] | None = None) -> Iterator[Row]:
+        """Some columns of papers, in order of id.
 
-    def facts(self) -> Iterator[PaperFacts]:
-        """What rankers read of each paper, in order of id."""
+        Args:
+            columns: Columns of `papers`, or `abstract`; those of `JSON_COLUMNS` are texts.
+            after: The papers with an id above this one.
+            only: Of some papers, whose ids are given in order; by default of all.
+        """
 
-    def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
-        """Years by id, without the rest of the record; unknown ids are left out."""
+    @abstractmethod
+    def citation_rows(
+        self, after: str = "", only: Sequence[str] | None = None, citing_id: str | None = None
+    ) -> Iterator[CitationRow]:
+        """Citations in order of cited paper, citing paper and id; cited papers as for `scan`."""
 
-    def census(self) -> Iterator[CensusRow]:
-        """Counts of papers by first field, year and citation count: one pass over all papers."""
+    @abstractmethod
+    def rows(self, table: str) -> Iterator[Row]:
+        """All rows of a table, in order of their keys."""
 
-    def searchable_texts(self, after: str = "") -> Iterator[SearchableText]:
-        """All papers with an id above `after`, in order of id."""
-
-    def searchable_citances(self, after: str = "") -> Iterator[SearchableCitance]:
-        """Citances of all papers with an id above `after`, in order of cited and citing id."""
-
-    def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
-        """The sentences in which one paper cites another."""
-
-    def citing_papers(self, cited_ids: Iterable[str]) -> dict[str, list[CitingPaper]]:
-        """The papers that cite each paper in a sentence, in order of id; papers that none cites are left out."""
-
-    def called(self, names: Sequence[str], most: int) -> list[str]:
+    @abstractmethod
+    def ids_called(self, names: Sequence[str], most: int) -> list[str]:
         """Ids of papers with one of the names as the last word of an author's name, or as an identifier elsewhere.
 
         Case is ignored, at least that of ASCII. The most cited come first, `most` at most. It reads all papers.
         """
+
+    @abstractmethod
+    def ids_named(self, digests: Iterable[int]) -> set[str]:
+        """Ids of papers that may have a name with one of some digests (`name_digest`); of a finished store only."""
+
+    @abstractmethod
+    def counts(self) -> Counts:
+        """The counts of the store."""
+
+    @abstractmethod
+    def census(self) -> Iterator[CensusRow]:
+        """Counts of papers by first field, year and citation count: one pass over all papers."""
+
+    @abstractmethod
+    def histogram(self, attribute: str) -> dict[Any, int]:
+        """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
+
+    @abstractmethod
+    def integrity_faults(self) -> list[str]:
+        """What the database finds wrong with itself; empty if nothing is."""
+
+    # What follows from these.
+
+    def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
+        """Years by id, without the rest of the record; unknown ids are left out."""
+        return dict(self.scan("paper_id", "year", only=sorted(set(paper_ids))))
+
+    def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
+        """The id of each paper and whether it has an abstract, in order of id."""
+        return ((paper_id, bool(abstract)) for paper_id, abstract in self.scan("paper_id", "abstract"))
+
+    def facts(self) -> Iterator[PaperFacts]:
+        """What rankers read of each paper, in order of id."""
+        for facts in map(PaperFacts._make, self.scan(*PaperFacts._fields)):
+            yield facts._replace(authors=self.json(str(facts.authors)))
+
+    def searchable_texts(self, after: str = "", only: Sequence[str] | None = None) -> Iterator[SearchableText]:
+        """Papers in order of id; `after` and `only` as for `scan`."""
+        for text in map(SearchableText._make, self.scan(*SearchableText._fields, after=after, only=only)):
+            yield text if text.abstract is not None else text._replace(abstract="")
+
+    def searchable_citances(self, after: str = "", only: Sequence[str] | None = None) -> Iterator[SearchableCitance]:
+        """Citances of papers that the store has, in order of cited and citing id; `after` and `only` as for `scan`."""
+        columns = ("paper_id", "year", "venue", "fields_of_study", "citation_count")
+        papers = (SearchableText(row[0], "", "", *row[1:]) for row in self.scan(*columns, after=after, only=only))
+        cited = next(papers, None)
+        for (cited_id, citing_id), pair in itertools.groupby(self.citation_rows(after, only), itemgetter(0, 1)):
+            while cited and cited.paper_id < cited_id:  # Python orders strings as their UTF-8 bytes are ordered
+                cited = next(papers, None)
+            if cited and cited.paper_id == cited_id:
+                rows = list(pair)
+                year, texts = _latest(rows), (text for row in rows for text in row.contexts)
+                for position, text in enumerate(texts):
+                    yield SearchableCitance(cited, citing_id, year, position, text)
+
+    def citances(self, cited_id: str, citing_id: str) -> tuple[str, ...]:
+        """The sentences in which one paper cites another."""
+        rows = self.citation_rows(only=[cited_id], citing_id=citing_id)
+        return tuple(text for row in rows for text in row.contexts)
+
+    def citing_papers(self, cited_ids: Iterable[str]) -> dict[str, list[CitingPaper]]:
+        """The papers that cite each paper in a sentence, in order of id; papers that none cites are left out."""
+        found: dict[str, list[CitingPaper]] = {}
+        rows = self.citation_rows(only=sorted(set(cited_ids)))
+        for (cited_id, citing_id), pair in itertools.groupby(rows, itemgetter(0, 1)):
+            citing = list(pair)
+            if sentences := sum(len(row.contexts) for row in citing):
+                found.setdefault(cited_id, []).append(CitingPaper(citing_id, _latest(citing), sentences))
+        return found
 
     def named(self, names: Iterable[str]) -> dict[str, list[Paper]]:
         """Records, without texts, by each of their names that is asked for (`look_up_names`); in order of id.
 
         Only a finished store knows the names. It looks them up and does not read all papers.
         """
-
-    def counts(self) -> Counts:
-        """The counts of the store."""
-
-    def histogram(self, attribute: str) -> dict[Any, int]:
-        """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
+        wanted = list(names)
+        return by_name(wanted, self.papers(self.ids_named(map(name_digest, wanted)), texts=False))
 
     def fingerprint(self) -> str:
-        """A digest of every paper, abstract, TLDR and citation: equal for equal contents, in every store."""
+        """A digest of every paper, abstract, TLDR and citation: equal for equal contents, in every store.
 
-    def integrity_faults(self) -> list[str]:
-        """What the database finds wrong with itself; empty if nothing is."""
+        It does not depend on the order of the records, and is not safe against records that are made up to have it.
+        """
+        total = 0
+        for table in COLUMNS:
+            key = hashlib.blake2b(digest_size=_DIGEST_BYTES, person=table.encode())
+            for row in self.rows(table):
+                whole = key.copy()
+                whole.update(repr(row).encode("utf-8", "surrogatepass"))
+                total += int.from_bytes(whole.digest(), "little")
+        return f"{total % (1 << 8 * _DIGEST_BYTES):0{2 * _DIGEST_BYTES}x}"
 
-    def finish(self) -> None:
-        """Brings the data to its final form, then closes."""
+    def json(self, text: str) -> Any:
+        """The value of a column of `JSON_COLUMNS`."""
+        return orjson.loads(text)
 
-    def interrupt(self) -> None:
-        """Ends what other threads are reading, with an error there."""
 
-    def close(self) -> None:
-        """Closes the database."""
+def _latest(pair: Sequence[CitationRow]) -> int | None:
+    """The year of a citing paper: if records give it several, the latest counts."""
+    return max((row.citing_year for row in pair if row.citing_year is not None), default=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows by table, and the records that are deleted after these are written: (table, key)."""
+
+    tables: Mapping[str, Sequence[Row]]
+    deleted: Sequence[tuple[str, str]] = ()
+
+
+def rows_of(records: Iterable[Record]) -> list[Rows]:
+    """Records as a store holds them, in their order; a citation without sentences or cited paper has no row."""
+    found: list[Rows] = []
+    for deletes, some in itertools.groupby(records, lambda record: isinstance(record, Deletion)):
+        if deletes:
+            deleted = [attrgetter("table", "key")(record) for record in some]
+            found[-1:] = [Rows(found[-1].tables if found else {}, deleted)]
+        else:
+            found.append(Rows(_tables(some)))
+    return found
+
+
+def _tables(records: Iterable[Record]) -> dict[str, list[Row]]:
+    rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
+    for record in records:
+        match record:
+            case Paper():
+                lists = json_text(record.authors), json_text(record.fields_of_study)
+                ids, origins = json_text(dict(record.external_ids)), json_text(dict(sorted(record.origins.items())))
+                head = (record.paper_id, record.title, record.year, record.venue, *lists)
+                rows["papers"].append((*head, record.citation_count, ids, record.bibtex, origins))
+                if record.abstract:
+                    rows["abstracts"].append((record.paper_id, record.abstract))
+                if record.tldr:
+                    rows["tldrs"].append((record.paper_id, record.tldr))
+            case Abstract(paper_id, text):
+                rows["abstracts"].append((paper_id, text))
+            case Tldr(paper_id, text):
+                rows["tldrs"].append((paper_id, text))
+            case Citation(citing_id, cited_id) if cited_id and record.contexts:
+                texts = json_text(record.contexts), json_text(record.intents)
+                key = (cited_id, citing_id, record.citation_id)
+                rows["citations"].append((*key, *texts, int(record.influential), record.citing_year))
+    return rows
+
+
+def paper_of(row: Sequence[Any], abstract: str | None, tldr: str | None) -> Paper:
+    """The paper of a row of `papers`, with its texts."""
+    values = dict(zip(COLUMNS["papers"], row, strict=True))
+    values |= {name: tuple(orjson.loads(values[name])) for name in ("authors", "fields_of_study")}
+    values |= {name: orjson.loads(values[name]) for name in ("external_ids", "origins")}
+    return Paper(abstract=abstract, tldr=tldr, **values)
+
+
+def citation_of(row: Row) -> Citation:
+    """The citation of a row of `citations`."""
+    cited_id, citing_id, citation_id, contexts, intents, influential, citing_year = row
+    return Citation(
+        citing_id=citing_id,
+        cited_id=cited_id,
+        contexts=tuple(orjson.loads(contexts)),
+        intents=tuple(tuple(each) for each in orjson.loads(intents)),
+        influential=bool(influential),
+        citation_id=citation_id,
+        citing_year=citing_year,
+    )
+
+
+def json_text(value: Any) -> str:
+    """A value as JSON."""
+    return orjson.dumps(value).decode()

@@ -20,7 +20,7 @@ from citerec.corpus.json_lines import (
 from citerec.corpus.plain import plain
 from citerec.corpus.values import read_count, read_id, read_plain, read_strings, read_text, read_year
 from citerec.errors import SourceError
-from citerec.groundwork.printable import printable
+from citerec.files.text import printable
 from citerec.records import Paper
 
 COLUMNS = tuple(Paper.__dataclass_fields__)

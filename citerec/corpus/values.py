@@ -9,7 +9,7 @@ from typing import Any
 
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.plain import plain
-from citerec.groundwork.printable import one_line, printable
+from citerec.files.text import one_line, printable
 
 LONGEST_ID = 512
 LAST_YEAR = 9999

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from citerec.corpus.json_lines import RecordError
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 
 ANCHOR = re.compile(r"\[(\d{1,9})\]")
 _AT = re.compile(r"@cite_(\d+)")

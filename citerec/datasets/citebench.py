@@ -14,8 +14,8 @@ from citerec.datasets import chen, published
 from citerec.datasets.anchors import positions, unified
 from citerec.datasets.json_records import REMEDY, JsonRecord, json_records
 from citerec.errors import SourceError
-from citerec.groundwork.limits import FULL_TEXT_BYTES
-from citerec.groundwork.printable import one_line
+from citerec.files.rejected import FULL_TEXT_BYTES
+from citerec.files.text import one_line
 from citerec.texts.tasks import Source, TextTask
 
 _MULTI_XSCIENCE = re.compile(r"@cite_\d+")

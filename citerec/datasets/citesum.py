@@ -17,7 +17,7 @@ from citerec.contexts.split import splitter_identity
 from citerec.contexts.usable import OUTCOMES
 from citerec.corpus.result_lines import writing_lines
 from citerec.datasets.pair_sets import Plan, full_texts, write_pair
-from citerec.groundwork.resume import Step
+from citerec.files.resume import Step
 from citerec.records import MARKER, Context, Paper
 from citerec.retrieve.index import open_store
 from citerec.texts.metrics.rouge import rouge

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from citerec.corpus.json_lines import BadRecord, parsed, raw_lines
 from citerec.corpus.json_lists import list_values
-from citerec.groundwork.limits import FULL_TEXT_BYTES
+from citerec.files.rejected import FULL_TEXT_BYTES
 
 REMEDY = "Give JSON Lines, or one list of objects."
 

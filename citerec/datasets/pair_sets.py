@@ -15,12 +15,11 @@ from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
 from citerec.corpus.json_lines import BadRecord, bad_record, raw_lines
 from citerec.corpus.result_lines import QUARANTINE, Write, quarantine_line, reading_lines
 from citerec.errors import BuildError, InputError
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.hashing import hash_sample
-from citerec.groundwork.limits import FULL_TEXT_BYTES
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.resume import Result, Step, alone_in
-from citerec.groundwork.writing import beside
+from citerec.files.hashing import hash_sample
+from citerec.files.progress import Progress, no_progress
+from citerec.files.rejected import FULL_TEXT_BYTES
+from citerec.files.resume import Result, Step, alone_in
+from citerec.files.writing import Kind, beside
 from citerec.retrieve.index import open_store
 from citerec.retrieve.manifest import Manifest
 from citerec.version import __version__

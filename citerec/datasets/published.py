@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from citerec.groundwork.hashing import hash_sample
+from citerec.files.hashing import hash_sample
 
 NAMES = {"aburaed": "aburaed_et_al", "chen": "chen_et_al", "lu": "lu_et_al", "xing": "xing_et_al"}
 """Names of the data sets in CiteBench's files; CHEN's is followed by its part."""

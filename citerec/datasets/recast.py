@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from citerec.errors import InputError
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.files.progress import Progress, no_progress
 from citerec.texts.published import discipline_of
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import PREFIX, PROMPT, Source, TextTask

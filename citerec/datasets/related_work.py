@@ -19,7 +19,7 @@ from citerec.corpus.store import PaperStore
 from citerec.datasets.anchors import OTHER
 from citerec.datasets.matching import linked
 from citerec.datasets.pair_sets import Plan, full_texts, write_pair
-from citerec.groundwork.resume import Step
+from citerec.files.resume import Step
 from citerec.records import Paper
 from citerec.retrieve.index import open_store
 from citerec.retrieve.titles import Search, title_search

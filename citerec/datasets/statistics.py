@@ -11,8 +11,8 @@ import numpy as np
 
 from citerec.datasets.overlap import Overlap, near_pairs, tfidf
 from citerec.errors import InputError
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.tables import Cell, Table, left, right
+from citerec.evaluation.rendering import Cell, Table, left, right
+from citerec.files.progress import Progress, no_progress
 from citerec.texts.metrics.length import Length
 from citerec.texts.metrics.novelty import NGRAMS, Novelty
 from citerec.texts.read import read_tasks

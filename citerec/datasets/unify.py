@@ -11,10 +11,10 @@ from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import quarantine_line, quarantine_of, writing_records
 from citerec.datasets.citebench import files_read, read_source
 from citerec.datasets.published import dataset_name
-from citerec.errors import BuildError, InputError, SourceError
-from citerec.groundwork.limits import too_many_bad
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.writing import write_failures
+from citerec.errors import InputError, SourceError
+from citerec.files.progress import Progress, no_progress
+from citerec.files.rejected import Rejected
+from citerec.files.writing import write_failures
 from citerec.texts.write import task_record
 
 _REPORTED_EVERY = 1000
@@ -86,10 +86,9 @@ def unify(
                 write(orjson.dumps(task_record(task)))
         if not seen:
             raise SourceError("the sources hold no record", "Give files with one record a line, or one list.")
-        if fault := too_many_bad("records", bad, seen, max_bad):
+        rejected = Rejected(max_bad)
+        if bad:
             shown = orjson.loads(first)
-            raise BuildError(
-                f"{fault}, such as {shown['shard']}, line {shown['line']}: {shown['reason']}",
-                "Is the format right? Allow more with --max-bad 0.5",
-            )
+            rejected.add(seen - bad, bad, f"{shown['shard']}, line {shown['line']}: {shown['reason']}")
+        rejected.check()
     return Unified(dict(counts), bad, quarantine if bad else None)

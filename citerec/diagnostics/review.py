@@ -23,8 +23,8 @@ from citerec.contexts.read import parse_context
 from citerec.corpus.json_lines import RecordError, raw_lines
 from citerec.diagnostics import sets
 from citerec.errors import InputError
-from citerec.groundwork.hashing import hash_sample
-from citerec.groundwork.places import shipped
+from citerec.files.hashing import hash_sample
+from citerec.files.places import shipped
 from citerec.records import Context
 
 Verdict = Literal["accept", "reject"]

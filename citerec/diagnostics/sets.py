@@ -22,9 +22,9 @@ from citerec.diagnostics.families import FAMILIES, title_of
 from citerec.diagnostics.label import Labelled
 from citerec.diagnostics.strata import Frozen, strata
 from citerec.errors import InputError, first_fault
-from citerec.groundwork import writing
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.places import DIAGNOSTICS, shipped
+from citerec.files import writing
+from citerec.files.places import DIAGNOSTICS, shipped
+from citerec.files.writing import Kind
 from citerec.records import Context
 from citerec.retrieve.manifest import Manifest as IndexManifest
 from citerec.version import __version__

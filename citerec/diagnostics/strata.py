@@ -7,7 +7,7 @@ import tomllib
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from citerec.groundwork.places import shipped
+from citerec.files.places import shipped
 
 
 class Frozen(BaseModel):

@@ -6,7 +6,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from citerec.groundwork.directories import Kind
+from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 
 TAGGER_DIRECTORY = Kind(

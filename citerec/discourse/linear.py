@@ -13,7 +13,7 @@ from citerec.discourse.features import BLOCKS, Tokens, describe
 from citerec.discourse.paragraphs import Paragraph
 from citerec.discourse.vectors import Vectors
 from citerec.errors import ModelError
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.files.progress import Progress, no_progress
 
 VOCABULARY = "vocabulary.json"
 WEIGHTS = "weights.safetensors"

@@ -9,7 +9,7 @@ from typing import Any
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import optional_id, read_list, read_text
 from citerec.errors import InputError, SourceError
-from citerec.groundwork.printable import printable
+from citerec.files.text import printable
 
 SCHEMES = {
     "scicite": frozenset({"background", "method", "result"}),

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from citerec.errors import InputError
-from citerec.groundwork.writing import write_together
+from citerec.files.writing import write_together
 
 _MARKS = {
     codecs.BOM_UTF8: "utf-8",

@@ -11,7 +11,7 @@ import numpy as np
 from citerec.evaluation.figures import ALL, OVERALL, Comparison, Flags, Group, Mean, Scores
 from citerec.evaluation.items import Ints
 from citerec.evaluation.statistics import RESAMPLES, Floats, Totals, holm, intervals, randomisation_test, total
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.files.progress import Progress, no_progress
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from citerec.errors import InputError
 from citerec.evaluation.figures import DATASET, Figures, Flags, Interval
 from citerec.evaluation.files import plain
 from citerec.evaluation.ratings import mean_ratings
+from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.evaluation.sheets import SCALES
 from citerec.evaluation.statistics import LEVEL, RESAMPLES, Floats, drawn_times
-from citerec.groundwork.tables import Cell, Table, left, right
 
 KIND = "citerec-rating-correlations"
 VERSION = 1

@@ -26,9 +26,8 @@ from citerec.evaluation.run import Years
 from citerec.evaluation.statistics import RESAMPLES, Floats
 from citerec.evaluation.systems import Answered, Conditions, System, answers, check, learnt_by, named, replaced
 from citerec.evaluation.topics import Topics, select_topics
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.progress_bar import progress_bar
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress, progress_bar
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.describe import size_of

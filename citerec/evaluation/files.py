@@ -30,11 +30,11 @@ from citerec.evaluation.page import write_page
 from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.rank import OUTCOMES, Ranking
 from citerec.evaluation.reliability import Bin, Reliability
+from citerec.evaluation.rendering import Table, from_csv_cell, left, to_csv
 from citerec.evaluation.seeds import over_seeds
 from citerec.evaluation.stated import RankedResults, TextResults
 from citerec.evaluation.tables import csv_rows, items_table
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.tables import Table, from_csv_cell, left, to_csv
+from citerec.files.writing import Kind
 from citerec.retrieve.index import open_store
 from citerec.retrieve.run import write_run
 from citerec.texts.metrics.base import Column

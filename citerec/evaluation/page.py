@@ -21,9 +21,10 @@ from citerec.evaluation.examples import TitlesOf, TopOf, cut, hardest, side_by_s
 from citerec.evaluation.figures import SIGNIFICANT, Figures
 from citerec.evaluation.predictions import ReadFile
 from citerec.evaluation.rank import OUTCOMES
+from citerec.evaluation.rendering import Table, left, marked, to_html
 from citerec.evaluation.seeds import by_seed, seeds_table
 from citerec.evaluation.tables import SYSTEM_COLOURS, name_cell, outcome_names, said, settings_text
-from citerec.groundwork.tables import Table, counted, left, marked, to_html
+from citerec.files.text import counted
 from citerec.records import MARKER
 from citerec.version import __version__
 

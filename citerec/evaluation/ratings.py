@@ -14,10 +14,10 @@ from citerec.errors import InputError
 from citerec.evaluation.compare import group_scores
 from citerec.evaluation.figures import ALL, DATASET, SystemResult
 from citerec.evaluation.files import plain
+from citerec.evaluation.rendering import Cell, Table, left, right
 from citerec.evaluation.sheets import ITEM, KEY_ENDING, SCALES, Item, Key, read_key
 from citerec.evaluation.statistics import RESAMPLES
 from citerec.evaluation.texts import group_system, grouping_of
-from citerec.groundwork.tables import Cell, Table, left, right
 from citerec.texts.metrics.base import Column
 
 KIND = "citerec-ratings"

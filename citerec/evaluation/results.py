@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from citerec.evaluation.figures import DATASET, Figures
 from citerec.evaluation.files import figures_json, read_fields, write_figures
+from citerec.evaluation.rendering import to_html
 from citerec.evaluation.tables import csv_rows, overall_table, title_of
-from citerec.groundwork.tables import to_html
 
 if TYPE_CHECKING:
     import pandas as pd

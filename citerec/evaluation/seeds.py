@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from citerec.evaluation.figures import Figures
-from citerec.groundwork.tables import Cell, Table, left, marked, right
+from citerec.evaluation.rendering import Cell, Table, left, marked, right
 from citerec.texts.metrics.base import Column
 
 _SEED = re.compile(r"(.+)/seed-(\d+)")

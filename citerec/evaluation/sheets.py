@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from citerec.errors import BuildError, InputError, first_fault
 from citerec.evaluation.predictions import Predictions
-from citerec.groundwork.tables import Table, left, to_csv
+from citerec.evaluation.rendering import Table, left, to_csv
 from citerec.texts.tasks import Prediction, TextTask
 
 SCALES: Mapping[str, tuple[str, ...]] = {

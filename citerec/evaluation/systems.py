@@ -17,8 +17,8 @@ from citerec.evaluation.cost import Cost, Meter
 from citerec.evaluation.rank import Rules
 from citerec.evaluation.run import PooledRun, Years, YearsOf, collect_run, read_run
 from citerec.evaluation.topics import Topics
-from citerec.groundwork.executors import HERE, Parallelism, outcomes_of
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.files.parallel import HERE, Parallelism, outcomes_of
+from citerec.files.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Confidence, Context
 from citerec.retrieve.candidates import Candidate
@@ -116,7 +116,7 @@ def answer(name: str, system: System, topics: Topics, conditions: Conditions) ->
         case Mapping():
             return Answered(_of_mapping(name, system, topics, conditions.years_of), "run")
         case str():
-            return next(_of_recipe(topics, conditions, (name, system)))
+            return _of_recipe(topics, conditions, (name, system))
         case Recommender():
             return _of_recommender(name, system, topics, conditions)
     if callable(system):
@@ -140,14 +140,14 @@ def learnt_by(system: System, index: Path) -> Learnt:
     return learnt if isinstance(learnt, Learnt) else NOTHING
 
 
-def _of_recipe(topics: Topics, conditions: Conditions, named: tuple[str, str]) -> Iterator[Answered]:
+def _of_recipe(topics: Topics, conditions: Conditions, named: tuple[str, str]) -> Answered:
     """The answers of a system that is named by a recipe: a task, which opens the index where it runs."""
     name, system = named
     with Recommender.open(conditions.index, system) as recommender:
         if recommender.manifest.fingerprint != conditions.fingerprint:
             raise replaced(conditions.index)
         here = replace(conditions, years_of=recommender.store.years)
-        yield _of_recommender(name, recommender, topics, here)
+        return _of_recommender(name, recommender, topics, here)
 
 
 def _of_recommender(name: str, recommender: Recommender, topics: Topics, conditions: Conditions) -> Answered:

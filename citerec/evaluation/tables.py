@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from citerec.evaluation.figures import ALL, DATASET, SIGNIFICANT, Comparison, Figures, Group, Mean
 from citerec.evaluation.rank import FOUND_UNTIL
-from citerec.groundwork.tables import Cell, Span, Table, counted, left, marked, right
+from citerec.evaluation.rendering import Cell, Span, Table, left, marked, right
+from citerec.files.text import counted
 from citerec.records import EVENTS
 from citerec.texts.metrics.base import Column
 

@@ -16,8 +16,8 @@ from citerec.evaluation.predictions import Predictions, citing_paper
 from citerec.evaluation.results import Results
 from citerec.evaluation.statistics import RESAMPLES, Floats
 from citerec.evaluation.tables import said
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.tables import counted
+from citerec.files.progress import Progress, no_progress
+from citerec.files.text import counted
 from citerec.texts.anchors import cited_in
 from citerec.texts.metrics.base import DEFAULT_METRICS, Column, CorpusMetric, TextMetric
 from citerec.texts.metrics.citations import Citations

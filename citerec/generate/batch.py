@@ -10,12 +10,12 @@ import orjson
 from citerec.contexts.s2orc import find_texts
 from citerec.corpus.json_lines import raw_lines, whole_lines
 from citerec.errors import InputError
+from citerec.files.hashing import identity
+from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import Journal
+from citerec.files.writing import alone, beside, remove, write_failures
 from citerec.generate.inputs import GivenTasks
 from citerec.generate.writers.base import Writer
-from citerec.groundwork.hashing import identity
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import alone, beside, remove, write_failures
 from citerec.texts.learnt import served_in_training
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import TextTask

@@ -6,8 +6,8 @@ sources that they cite.
 
 from collections.abc import Callable, Iterator, Sequence
 
+from citerec.files.text import printable
 from citerec.generate.mentions import Mention, as_unknown, mentions, rewritten
-from citerec.groundwork.printable import printable
 from citerec.texts.sentences import content_terms, said_by, sentences_of
 from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 

@@ -9,9 +9,9 @@ from citerec.corpus.bibliographies import entries_of
 from citerec.drafts.filling import Filling
 from citerec.drafts.inserting import as_source
 from citerec.errors import WriterError
+from citerec.files.text import one_line
 from citerec.generate.check import marked
 from citerec.generate.writers.base import Writer
-from citerec.groundwork.printable import one_line
 from citerec.records import MARKER, Context, Paper, json_id
 from citerec.texts.tasks import Prediction, Source, TextTask
 from citerec.texts.write import sentence_record, settings_record

@@ -15,10 +15,10 @@ from citerec.contexts.s2orc import FullText, find_texts, read_s2orc
 from citerec.contexts.sections import is_abstract, is_introduction, is_related_work
 from citerec.corpus.json_lines import BadRecord, raw_lines
 from citerec.errors import InputError, SourceError
+from citerec.files.progress import Note, no_note
+from citerec.files.rejected import FULL_TEXT_BYTES
 from citerec.generate.writers.extractive import source_sentences
 from citerec.generate.writers.oracles import greedy, targets_of
-from citerec.groundwork.limits import FULL_TEXT_BYTES
-from citerec.groundwork.progress import Note, no_note
 from citerec.texts.anchors import UNKNOWN
 from citerec.texts.inputs import INPUTS, WHOLE, Material, Part, needs_full_texts, sees_target, text_of
 from citerec.texts.read import read_materials

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
+from citerec.files.progress import Note, no_note
+from citerec.files.text import printable
 from citerec.generate.inputs import FullTexts, Parts, with_input
-from citerec.groundwork.printable import printable
-from citerec.groundwork.progress import Note, no_note
 from citerec.records import Paper
 from citerec.texts.inputs import INPUTS, WHOLE, Material, needs_full_texts, sees_target
 from citerec.texts.tasks import Source, TextTask

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, Protocol
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from citerec.errors import ModelError
-from citerec.groundwork.registry import Registry
+from citerec.files.registry import Registry
 
 if TYPE_CHECKING:
     import numpy as np

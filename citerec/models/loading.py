@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError, first_fault
-from citerec.groundwork.writing import recover
+from citerec.files.writing import recover
 from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
 
 MANIFEST = "manifest.json"

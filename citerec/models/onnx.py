@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from citerec.errors import CiterecError, ModelError
-from citerec.groundwork.processes import available_processors
+from citerec.files.parallel import available_processors
 from citerec.models.find import first_line
 from citerec.version import __version__
 

@@ -7,7 +7,7 @@ import orjson
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import ModelError
-from citerec.groundwork.directories import Kind
+from citerec.files.writing import Kind
 from citerec.models.base import Opened, Reading
 from citerec.models.find import find_model, first_line, model_identity
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from citerec.errors import InputError, first_fault
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.registry import Registry
+from citerec.files.progress import Progress, no_progress
+from citerec.files.registry import Registry
 from citerec.settings import read_toml
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from citerec.errors import InputError, SourceError
-from citerec.groundwork.hashing import file_digest
+from citerec.files.hashing import file_digest
 from citerec.reproduce.base import Data, Missing, Recipe, Row
 
 DATA = "CITEREC_DATA"

@@ -9,8 +9,8 @@ import orjson
 
 from citerec.evaluation.files import plain
 from citerec.evaluation.page import write_tables_page
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.tables import Cell, Table, left, right, to_csv
+from citerec.evaluation.rendering import Cell, Table, left, right, to_csv
+from citerec.files.writing import Kind
 from citerec.reproduce.base import MEAN, Figure, Measure, Measured, Outcome, Recipe, mean_of
 from citerec.version import __version__
 

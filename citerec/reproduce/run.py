@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from citerec.errors import InputError
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.tables import counted
-from citerec.groundwork.writing import beside
+from citerec.files.progress import Progress, no_progress
+from citerec.files.text import counted
+from citerec.files.writing import beside
 from citerec.reproduce.base import RUNNERS, Recipe, Request, grouped, read_recipe, recipe_names
 from citerec.reproduce.here import data_folder, is_here, model_of
 from citerec.reproduce.result import REPRODUCTION, Reproduction

@@ -8,7 +8,7 @@ from pathlib import Path
 from citerec.contexts.read import read_contexts
 from citerec.corpus.sources import READERS, find_shards
 from citerec.errors import InputError
-from citerec.groundwork.places import shipped
+from citerec.files.places import shipped
 from citerec.records import MARKER, Abstract, Context, Paper
 from citerec.reproduce.base import Recipe, Sample
 from citerec.reproduce.here import DATA, find

@@ -23,7 +23,7 @@ from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, SettingsError
-from citerec.groundwork.registry import Registry
+from citerec.files.registry import Registry
 from citerec.records import Paper, Reason
 from citerec.retrieve.candidates import Candidate, Candidates, CitanceKey
 from citerec.settings import PartSettings

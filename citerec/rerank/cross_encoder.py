@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import ModelError
-from citerec.groundwork.directories import Kind
+from citerec.files.writing import Kind
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_failures, model_identity
 from citerec.models.loading import (

@@ -12,7 +12,7 @@ from pydantic import Field
 from citerec.contexts.learnt import Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
-from citerec.groundwork.places import shipped
+from citerec.files.places import shipped
 from citerec.models.loading import ModelManifest, read_model_manifest
 from citerec.records import Paper, Reason
 from citerec.rerank.base import MANIFEST, Reranker, reranked, trained_folder

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, QueryError, SettingsError
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.registry import Registry
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress
+from citerec.files.registry import Registry
 from citerec.records import NO_FILTERS, Filters, Match
 from citerec.retrieve.candidates import Candidate
 from citerec.settings import PartSettings

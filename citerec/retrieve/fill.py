@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from citerec.corpus.ingest import write_quarantine
-from citerec.corpus.ledger import ledger_of
-from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import Counts, PaperStore, SearchableCitance, SearchableText
 from citerec.errors import IndexUnusableError
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.writing import remove
+from citerec.files.progress import Progress
+from citerec.files.writing import remove
 from citerec.retrieve.lucene.fields import ANALYZER, ID, CitanceDocument, PaperDocument
 from citerec.retrieve.lucene.jvm import java_class
 from citerec.retrieve.lucene.writer import LuceneWriter, Mark, count_documents
@@ -66,20 +64,13 @@ def write_lucene(store: PaperStore, path: Path, run: Run, counts: Counts, on_pro
 
 
 def _texts(store: PaperStore, only: Sequence[str] | None, after: str) -> Iterator[tuple[str, SearchableText | None]]:
-    found = store.searchable_texts(after) if only is None else _file(store).searchable_texts(after, only)
-    return _replaced(only, after, ((one.paper_id, one) for one in found))
+    return _replaced(only, after, ((one.paper_id, one) for one in store.searchable_texts(after, only)))
 
 
 def _citances(
     store: PaperStore, only: Sequence[str] | None, after: str
 ) -> Iterator[tuple[str, SearchableCitance | None]]:
-    found = store.searchable_citances(after) if only is None else _file(store).searchable_citances(after, only)
-    return _replaced(only, after, ((one.cited.paper_id, one) for one in found))
-
-
-def _file(store: PaperStore) -> SqliteStore:
-    assert isinstance(store, SqliteStore), "only an index that keeps its records itself is brought up to date"
-    return store
+    return _replaced(only, after, ((one.cited.paper_id, one) for one in store.searchable_citances(after, only)))
 
 
 def _advance(on_progress: Progress, doing: str, whole: int, done: int) -> None:
@@ -140,8 +131,7 @@ def manifest_of(
     address: str | None = None,
 ) -> Manifest:
     """The manifest of an index whose parts are written; it writes the quarantine, too."""
-    ledger = ledger_of(store)
-    sources = list(ledger.finished_shards().values())
+    sources = list(store.shards().values())
     return Manifest(
         citerec=__version__,
         lucene=str(java_class("org.apache.lucene.util.Version").LATEST.toString()),
@@ -152,7 +142,7 @@ def manifest_of(
         counts=IndexCounts(
             **asdict(counts),
             duplicates=sum(source.papers for source in sources) - counts.papers,
-            bad=write_quarantine(ledger, staging / QUARANTINE),
+            bad=write_quarantine(store, staging / QUARANTINE),
         ),
         sources=sources,
     )

@@ -15,12 +15,12 @@ from citerec.corpus import stores
 from citerec.corpus.ids_file import read_removed
 from citerec.corpus.ingest import ingest
 from citerec.corpus.sources import REMOVED, Shard, find_shards
-from citerec.corpus.store import Counts, PaperStore, place_of
+from citerec.corpus.store import Counts, PaperStore
 from citerec.corpus.stores import address_of, is_mongodb, name_of
 from citerec.errors import InputError, SourceError
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.resume import Journal
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import Journal
 from citerec.records import Deletion
 from citerec.retrieve.columns import write_columns
 from citerec.retrieve.dense.build import build_dense, encode_changed, renewal
@@ -36,7 +36,7 @@ from citerec.retrieve.staging import LUCENE as LUCENE
 from citerec.retrieve.staging import followed, making_folder, open_file, plan_of, staging_of, working_store
 from citerec.retrieve.staging import open_store as open_store
 from citerec.retrieve.staging import recover as recover
-from citerec.retrieve.update import Changes, begin, changed_counts, changed_fingerprint, unread_shards
+from citerec.retrieve.update import Changes, begin, unread_shards
 
 Store = TypeVar("Store", bound=PaperStore)
 
@@ -295,11 +295,10 @@ def _bring_up_to_date(
 ) -> Manifest:
     """Adds shards to the copy of an index in a folder: only what they change is written."""
     staging, first, old = journal.folder, int(journal.get("first_shard")), Manifest.read(index)
-    with _working(working_store(staging)) as store, contextlib.closing(open_file(index)) as before:
+    with _working(working_store(staging)) as store:
         ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
-        changes = Changes.between(before, store, place_of(first))
-        counts = _checked(changed_counts(old, before, store, changes.all))
-        fingerprint = changed_fingerprint(old, before, store, changes.all)
+        changes = Changes.since(store, first)
+        counts, fingerprint = _checked(store.counts()), store.fingerprint()
         with java_failures("writing the Lucene index"):
             run = Run(first, old.abstract_field, changes.texts, changes.cited)
             write_lucene(store, staging / LUCENE, run, counts, on_progress)

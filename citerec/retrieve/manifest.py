@@ -6,9 +6,9 @@ from typing import Any, ClassVar, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from citerec.corpus.ledger import ShardCounts
+from citerec.corpus.store import ShardCounts
 from citerec.errors import IndexUnusableError, first_fault
-from citerec.groundwork.places import INDEXES
+from citerec.files.places import INDEXES
 
 KIND = "citerec-index"
 VERSION = 5

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from citerec.contexts.leaks import LeakRules
 from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError
-from citerec.groundwork.writing import write_failures, writing_file
+from citerec.files.writing import write_failures, writing_file
 
 if TYPE_CHECKING:
     import pandas as pd

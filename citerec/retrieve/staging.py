@@ -13,15 +13,13 @@ from citerec.corpus.sources import Shard
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore
 from citerec.errors import BuildError
-from citerec.groundwork import writing
-from citerec.groundwork.hashing import identity
-from citerec.groundwork.resume import Journal, forget
-from citerec.groundwork.writing import alone, beside, exchange, link, remove
+from citerec.files import writing
+from citerec.files.hashing import identity
+from citerec.files.resume import Journal, forget
+from citerec.files.writing import alone, beside, exchange, link, remove
 from citerec.retrieve.manifest import store_address
 
 STORE = "papers.sqlite"
-CHANGES = "changes.sqlite"
-"""What changed after `STORE` was built, if an index was brought up to date (docs/storage.md)."""
 LUCENE = "lucene"
 DENSE = "dense"
 
@@ -65,18 +63,12 @@ def open_store(index: Path) -> PaperStore:
 
 def open_file(index: Path) -> SqliteStore:
     """The paper store of an index directory that keeps its records itself, to read; errors as for `open_store`."""
-    return _store(index, read_only=True)
+    return SqliteStore(index / STORE, read_only=True)
 
 
 def working_store(staging: Path) -> SqliteStore:
-    """The paper store of an index that is being made, to write to; only its changes are written if it has some."""
-    return _store(staging, read_only=False)
-
-
-def _store(index: Path, *, read_only: bool) -> SqliteStore:
-    if (index / CHANGES).exists():
-        return SqliteStore(index / CHANGES, read_only=read_only, base=index / STORE)
-    return SqliteStore(index / STORE, read_only=read_only)
+    """The paper store of an index that is being made, to write to."""
+    return SqliteStore(staging / STORE)
 
 
 def followed(path: Path) -> Path:

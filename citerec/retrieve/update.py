@@ -3,22 +3,17 @@
 import contextlib
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.ledger import ShardCounts, ledger_of
-from citerec.corpus.rows import RECORDS, fingerprint_of
 from citerec.corpus.sources import Shard, corpus_of, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import Counts
+from citerec.corpus.store import COLUMNS, ShardCounts
 from citerec.errors import IndexUnusableError, InputError, SourceError
-from citerec.groundwork.addresses import path_of
-from citerec.groundwork.writing import link, remove
+from citerec.files.addresses import path_of
+from citerec.files.writing import link, remove
 from citerec.retrieve.manifest import Manifest
-from citerec.retrieve.staging import CHANGES, LUCENE, STORE, open_file, working_store
-
-_MOST_CHANGES = 0.1  # of the bytes of the store: more are merged with it, which costs as much as copying it
+from citerec.retrieve.staging import LUCENE, STORE, open_file, working_store
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +31,18 @@ class Changes:
     cited: list[str]
 
     @classmethod
-    def between(cls, before: SqliteStore, after: SqliteStore, since: int) -> "Changes":
-        """What changed from one store to another, whose changes since a place are known."""
-        papers = after.changed("papers", since)
-        old, new = before.years(papers), after.years(papers)
-        # The year of a citing paper is with its sentences, and so is that it is in the index.
-        citing = [one for one in papers if (one in old, old.get(one)) != (one in new, new.get(one))]
-        return cls._of(after, since, before.cited_by(citing), after.cited_by(citing))
-
-    @classmethod
     def since(cls, store: SqliteStore, since: int) -> "Changes":
-        """What changed in a store since a place, where the store before is no longer there: `cited` may have more.
+        """What the shards from a number on changed; `cited` may have more.
 
-        A sentence that is gone is a record that changed, so the store of now knows all others.
+        A sentence that is gone is a record that changed, so the store of now knows all others: the year of a citing
+        paper is with its sentences, and so is that it is in the index.
         """
-        return cls._of(store, since, store.cited_by(store.changed("papers", since)))
-
-    @classmethod
-    def _of(cls, store: SqliteStore, since: int, *cited: set[str]) -> "Changes":
-        of_table = {table: store.changed(table, since) for table in RECORDS}
+        of_table = {table: store.changes(table, since) for table in COLUMNS}
         papers = of_table["papers"]
         return cls(
             all=_union(*of_table.values()),
             texts=_union(papers, of_table["abstracts"]),
-            cited=_union(papers, of_table["citations"], *cited),
+            cited=_union(papers, of_table["citations"], store.cited_by(papers)),
         )
 
 
@@ -76,44 +59,22 @@ def begin(index: Path, staging: Path) -> int:
     Raises:
         IndexUnusableError: The store cannot be read.
     """
-    for path in (staging / STORE, *staging.glob(f"{CHANGES}*")):  # of an interrupted call
-        path.unlink(missing_ok=True)
     try:
-        changes = index / CHANGES
-        if changes.exists() and changes.stat().st_size > _MOST_CHANGES * (index / STORE).stat().st_size:
-            _merge(index, staging / STORE)
-        else:
-            with contextlib.closing(open_file(index)) as store:
-                store.check()
-            link(index / STORE, staging / STORE)
-            if changes.exists():
-                shutil.copy2(changes, staging / CHANGES)
+        with contextlib.closing(open_file(index)) as store:
+            store.check()
+            store.copy(staging / STORE)
     except IndexUnusableError as error:
         remove(staging)
         raise IndexUnusableError(
             f"{index} is damaged, and nothing was added to it: {error.message}",
             "Build it again from its sources; the existing index was not changed.",
         ) from error
-    (staging / CHANGES).touch()
     # Lucene never changes a file that it has written, so links are enough.
     shutil.rmtree(staging / LUCENE, ignore_errors=True)
     shutil.copytree(index / LUCENE, staging / LUCENE, copy_function=link)
-    with contextlib.closing(working_store(staging)) as store:
-        return ledger_of(store).next_shard()
-
-
-def _merge(index: Path, path: Path) -> None:
-    """Writes the store of an index with its changes as one file."""
-    with contextlib.closing(open_file(index)) as store:
-        store.merged(path)
-        old = ledger_of(store)
-        with contextlib.closing(SqliteStore(path)) as merged:
-            new = ledger_of(merged)
-            for number, counts in old.finished_shards().items():
-                new.finish_shard(number, counts)
-            for shard, line, reason, beginning in old.quarantine():
-                new.set_aside(shard, [(line, BadRecord(reason, beginning))])
-            merged.finish()
+    with contextlib.closing(working_store(staging)) as copied:
+        copied.note_changes()
+        return max(copied.shards(), default=0) + 1
 
 
 def unread_shards(
@@ -154,15 +115,3 @@ def _unread_in(folder: Path, read: Mapping[Path, ShardCounts], index: Path, form
     if any(known[unread:]):
         raise SourceError(f"{found[unread].path} is new, but comes before what {index} has read", again)
     return found[unread:]
-
-
-def changed_counts(manifest: Manifest, before: SqliteStore, after: SqliteStore, ids: list[str]) -> Counts:
-    """The counts of a store, from those before and what some papers add to both."""
-    whole = (getattr(manifest.counts, name) for name in Counts.__dataclass_fields__)
-    old, new = (astuple(store.counts(ids)) for store in (before, after))
-    return Counts(*(count - gone + come for count, gone, come in zip(whole, old, new, strict=True)))
-
-
-def changed_fingerprint(manifest: Manifest, before: SqliteStore, after: SqliteStore, ids: list[str]) -> str:
-    """The fingerprint of a store, in the same way."""
-    return fingerprint_of(int(manifest.fingerprint, 16) - before.digest_sum(ids) + after.digest_sum(ids))

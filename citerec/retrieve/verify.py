@@ -8,8 +8,8 @@ from typing import Any
 
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.resume import read_json
+from citerec.files.progress import Progress, no_progress
+from citerec.files.resume import read_json
 from citerec.retrieve.bm25s.build import NAME as BM25S
 from citerec.retrieve.columns import COLUMNS, first_wrong
 from citerec.retrieve.dense.build import checksum

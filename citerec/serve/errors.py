@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from citerec.errors import CiterecError, FilterError, InputError, QueryError, SettingsError, WriterError
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 
 log = logging.getLogger("citerec.serve")
 

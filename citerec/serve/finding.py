@@ -54,7 +54,7 @@ class PaperFinder:
         except QueryError:  # it has no word, or more than a title
             found = []
         surnames = [word.strip(".,;:") for word in words[:_MOST_WORDS]]
-        called = self._store.called([name for name in surnames if len(name) >= _LEAST_NAME], _MOST_NAMED)
+        called = self._store.ids_called([name for name in surnames if len(name) >= _LEAST_NAME], _MOST_NAMED)
         # Only titles need a word in common, so that of authors' papers the filters are checked here.
         titled = self._store.papers(found, texts=False)
         others = self._store.papers(set(called) - titled.keys(), texts=False)
@@ -71,7 +71,7 @@ class PaperFinder:
         identifier = arxiv_in(query) or doi_in(query)
         if not any(letter.isdigit() for letter in identifier):
             return []
-        found = self._store.papers(self._store.called([identifier], _CANDIDATES))
+        found = self._store.papers(self._store.ids_called([identifier], _CANDIDATES))
         return [paper for paper in found.values() if _has(paper, identifier)]
 
 

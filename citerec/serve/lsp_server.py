@@ -16,7 +16,7 @@ from pygls.uris import from_fs_path, to_fs_path
 from citerec.drafts.check import Severity
 from citerec.drafts.read import is_draft
 from citerec.errors import CiterecError, InputError
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 from citerec.records import Paper
 from citerec.serve.lsp_drafts import Offer, Options, View, Workbench
 from citerec.serve.lsp_findings import Finding, findings

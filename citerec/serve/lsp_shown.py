@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from citerec.drafts.filling import support
+from citerec.files.text import one_line
 from citerec.generate.tldr import tldrs
 from citerec.generate.writers.base import Writer, default_writer, open_writer
-from citerec.groundwork.printable import one_line
 from citerec.records import Answer, Hit, Paper
 from citerec.serve.lsp_drafts import Offer
 

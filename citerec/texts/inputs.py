@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from citerec.contexts.sections import is_abstract
 from citerec.corpus.json_lines import RecordError
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 from citerec.texts.anchors import UNKNOWN, anchors_of
 from citerec.texts.tasks import Source, TextTask
 

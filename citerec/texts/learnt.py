@@ -1,7 +1,7 @@
 """How a task is known again among those that a writer learned from."""
 
 from citerec.contexts.learnt import Learnt, digest, folded
-from citerec.groundwork.hashing import hash_sample
+from citerec.files.hashing import hash_sample
 from citerec.texts.tasks import TextTask
 
 

@@ -16,7 +16,7 @@ import orjson
 from citerec.contexts.sections import is_abstract
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.values import optional_id, read_list, read_strings, read_text
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 from citerec.texts.anchors import UNKNOWN
 from citerec.texts.inputs import Material, text_of
 from citerec.texts.tasks import Source, TextTask

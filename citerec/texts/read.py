@@ -13,8 +13,8 @@ from citerec.corpus.json_lists import list_values
 from citerec.corpus.parquet import is_parquet, parquet_rows
 from citerec.corpus.values import optional_id, read_list, read_strings, read_text
 from citerec.errors import InputError, SourceError
-from citerec.groundwork.limits import FULL_TEXT_BYTES
-from citerec.groundwork.printable import printable
+from citerec.files.rejected import FULL_TEXT_BYTES
+from citerec.files.text import printable
 from citerec.texts.inputs import INPUTS, Material, material_of, sees_target
 from citerec.texts.oarelatedwork import is_published, parse_published
 from citerec.texts.published import as_task_record

@@ -6,8 +6,8 @@ from typing import Any
 
 import orjson
 
-from citerec.groundwork.progress import Progress, no_progress
-from citerec.groundwork.writing import write_failures, writing_file
+from citerec.files.progress import Progress, no_progress
+from citerec.files.writing import write_failures, writing_file
 from citerec.texts.inputs import sees_target
 from citerec.texts.tasks import Prediction, Sentence, TextTask
 

@@ -15,9 +15,9 @@ import orjson
 from pydantic import TypeAdapter
 
 from citerec.errors import BuildError, SourceError
-from citerec.groundwork.hashing import file_digest
-from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import alone, beside, exchange, remove, sync_entry
+from citerec.files.hashing import file_digest
+from citerec.files.resume import Journal
+from citerec.files.writing import alone, beside, exchange, remove, sync_entry
 from citerec.models.find import first_line
 from citerec.retrieve.manifest import is_index
 

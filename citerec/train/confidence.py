@@ -22,8 +22,8 @@ from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.evaluation.overlap import find_overlap
 from citerec.evaluation.reliability import reliability
-from citerec.groundwork.hashing import hash_sample
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.files.hashing import hash_sample
+from citerec.files.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import EVENTS, FIRST, Context, citing_name
 from citerec.retrieve.candidates import Candidates

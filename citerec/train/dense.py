@@ -13,8 +13,8 @@ from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import topic_of
 from citerec.corpus.store import PaperStore
 from citerec.evaluation.metrics import measure, parse_metrics
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.writing import Kind
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import MANIFEST, MODEL_FILES
 from citerec.models.sentence_transformer import open_sentence_transformer

@@ -14,8 +14,8 @@ from citerec.contexts.read import read_contexts
 from citerec.errors import SettingsError
 from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.evaluation.rank import NOT_FOUND
-from citerec.groundwork.hashing import hash_sample
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.files.hashing import hash_sample
+from citerec.files.progress import Progress, no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.candidates import Candidates

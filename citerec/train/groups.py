@@ -16,8 +16,8 @@ from citerec.contexts.read import read_contexts
 from citerec.corpus.json_lines import whole_lines
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
-from citerec.groundwork.hashing import hash_sample
-from citerec.groundwork.progress import Progress
+from citerec.files.hashing import hash_sample
+from citerec.files.progress import Progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.retrieve.candidates import Candidate, CitanceKey

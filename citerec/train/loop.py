@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from citerec.errors import BuildError
-from citerec.groundwork.progress import Note, Progress
+from citerec.files.progress import Note, Progress
 from citerec.train.checkpoint import Checkpoints, State
 
 Optimizer = Literal["adamw", "lion"]

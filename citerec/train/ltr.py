@@ -10,9 +10,9 @@ import numpy as np
 
 from citerec.contexts.learnt import LEARNT, NOTHING, Learnt
 from citerec.errors import InputError
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress, no_progress
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress, no_progress
+from citerec.files.writing import Kind
 from citerec.recommend import Recommender
 from citerec.rerank.base import MANIFEST
 from citerec.rerank.features import FEATURES, GROUPS, PORTABLE, Floats

@@ -2,9 +2,8 @@
 
 import contextlib
 import functools
-import itertools
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import numpy as np
 
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError
-from citerec.groundwork.executors import HERE, Parallelism, outcomes_of
+from citerec.files.parallel import HERE, Parallelism, outcomes_of
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, Floats, features_of
@@ -22,7 +21,6 @@ from citerec.retrieve.candidates import Candidates
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.run import SearchOptions
 from citerec.systems import Recipe
-from citerec.train.groups import PROGRESS_EVERY
 from citerec.train.own_contexts import drafted
 from citerec.train.withheld import WithheldCitances, hidden
 
@@ -111,14 +109,14 @@ def look(
         known = [context for context in seen if context is not None]
         tasks += [(view, known[begin : begin + _TASK]) for begin in range(0, len(known), _TASK)]
     done, whole = 0, sum(len(some) for _, some in tasks)
-    tables: dict[int, list[Table]] = {number: [] for number in range(len(tasks))}
-    work = functools.partial(_tables, _Searching(recommender), looks)
+    tables: dict[int, Table] = {}
+    work = functools.partial(_table_of, _Searching(recommender), looks)
     with contextlib.closing(outcomes_of(work, tasks, parallelism)) as outcomes:
-        for number, (searched, table) in outcomes:
-            tables[number].append(table)
-            done += searched
+        for number, table in outcomes:
+            tables[number] = table
+            done += len(tasks[number][1])
             advance(done * len(contexts) // whole)
-    return Table.joined(table for number in sorted(tables) for table in tables[number])
+    return Table.joined(tables[number] for number in sorted(tables))
 
 
 class _Searching:
@@ -158,18 +156,15 @@ class _Elsewhere(NamedTuple):
 _open: list[tuple[_Elsewhere, Recommender]] = []  # one at most
 
 
-def _tables(
-    searching: _Searching | _Elsewhere, looks: Looks, task: tuple[View, Sequence[Context]]
-) -> Iterator[tuple[int, Table]]:
-    """The tables of some contexts in one view, some at a time, each with the number of contexts it is about."""
+def _table_of(searching: _Searching | _Elsewhere, looks: Looks, task: tuple[View, Sequence[Context]]) -> Table:
+    """The table of some contexts in one view."""
     view, contexts = task
     recommender = searching.recommender
     system = recommender.with_retrievers(functools.partial(_withholding, view, looks.seed))
     k, options = min(looks.depth, recommender.manifest.counts.papers), SearchOptions(threads=looks.threads)
     found = system.candidates(system.topics(contexts), k, options=options)
-    while some := list(itertools.islice(found, PROGRESS_EVERY)):
-        made = [_table(topic, candidates, view, looks.seed) for topic, candidates in some]
-        yield len(some), Table.joined(table for table in made if table)
+    made = (_table(topic, candidates, view, looks.seed) for topic, candidates in found)
+    return Table.joined(table for table in made if table)
 
 
 def _withholding(view: View, seed: int, retriever: Retriever) -> Retriever:

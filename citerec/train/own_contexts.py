@@ -14,7 +14,7 @@ from citerec.contexts.learnt import digest, folded
 from citerec.contexts.write import as_record
 from citerec.corpus.store import PaperStore
 from citerec.errors import InputError
-from citerec.groundwork.hashing import hash_sample
+from citerec.files.hashing import hash_sample
 from citerec.records import MARKER, Context
 from citerec.retrieve.staging import open_store
 from citerec.train.groups import citing_paper

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from citerec.contexts.learnt import LEARNT
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.recommend import Recommender
 from citerec.rerank.base import citance_texts

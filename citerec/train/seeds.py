@@ -5,10 +5,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from citerec.errors import InputError
+from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.resume import Journal
+from citerec.files.writing import alone, beside
 from citerec.generate.writers.seq2seq import WriterManifest
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
-from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import alone, beside
 from citerec.models.find import find_model, model_identity
 from citerec.models.loading import MANIFEST
 from citerec.train.groups import Choice

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import InputError
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import load_tokenizer, torch_device
 from citerec.models.static import STATIC_DIRECTORY, StaticManifest, without_special_tokens

@@ -12,7 +12,7 @@ from citerec.discourse.linear import LinearTagger
 from citerec.discourse.paragraphs import Paragraph, read_paragraphs, scheme_of
 from citerec.discourse.scores import TagScores, score_labels
 from citerec.errors import InputError
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model, model_identity
 from citerec.train.checkpoint import checkpoint_directory, source_digest

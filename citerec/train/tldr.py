@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.errors import InputError
+from citerec.files.hashing import file_digest, hash_sample
+from citerec.files.progress import Progress, no_progress
 from citerec.generate.writers.extractive import source_sentences
 from citerec.generate.writers.tldr_forms import FORM_FEATURES, AbstractForms
 from citerec.generate.writers.tldr_words import WORD_FEATURES, AbstractWords, Vocabulary, stems_of
@@ -23,8 +25,6 @@ from citerec.generate.writers.trained import (
     SentenceModel,
     SentencesManifest,
 )
-from citerec.groundwork.hashing import file_digest, hash_sample
-from citerec.groundwork.progress import Progress, no_progress
 from citerec.texts.learnt import subjects, task_digests
 from citerec.texts.metrics.rouge import GreedyRouge
 from citerec.texts.read import read_tasks

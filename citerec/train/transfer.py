@@ -9,15 +9,15 @@ import numpy as np
 
 from citerec.errors import InputError
 from citerec.evaluation.predictions import read_predictions
+from citerec.evaluation.rendering import Table
 from citerec.evaluation.seeds import OverSeeds, by_seed, matrix_table, seed_name
+from citerec.files.hashing import file_digest
+from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.resume import Journal
+from citerec.files.writing import alone, beside
 from citerec.generate.batch import write_batch
 from citerec.generate.writers import Kind
 from citerec.generate.writers.seq2seq import Seq2seqWriter
-from citerec.groundwork.hashing import file_digest
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
-from citerec.groundwork.resume import Journal
-from citerec.groundwork.tables import Table
-from citerec.groundwork.writing import alone, beside
 from citerec.texts.metrics.base import Column, TextMetric
 from citerec.train.groups import Choice
 from citerec.train.loop import Schedule

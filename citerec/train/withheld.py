@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 from citerec.contexts.topic import Topic
-from citerec.groundwork.hashing import hash_sample
+from citerec.files.hashing import hash_sample
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever
 from citerec.retrieve.candidates import Candidates

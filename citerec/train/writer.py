@@ -9,6 +9,7 @@ import numpy as np
 
 from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
 from citerec.errors import InputError, ModelError
+from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.generate.writers import Kind
 from citerec.generate.writers.generation import Generation, as_citation, recipe
 from citerec.generate.writers.seq2seq import (
@@ -21,7 +22,6 @@ from citerec.generate.writers.seq2seq import (
     open_model,
     write_texts,
 )
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
 from citerec.models.causal_text import CausalTextModel
 from citerec.models.seq2seq import Encoded, Seq2seqModel
 from citerec.texts.learnt import subjects, task_digests

@@ -15,7 +15,7 @@ from citerec import Context, Filters, Recipe, Recommender
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import clean
 from citerec.errors import IndexUnusableError, QueryError, SettingsError
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.records import NO_FILTERS
 from citerec.retrieve.bm25s import Bm25sRetriever
 from citerec.retrieve.bm25s.analysis import stem, terms

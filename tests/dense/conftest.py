@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import NumberedRecord
-from citerec.groundwork.progress import no_progress
+from citerec.corpus.store import rows_of
+from citerec.files.progress import no_progress
 from citerec.records import Paper
 from citerec.retrieve.dense.build import DenseOptions, build_dense
 from citerec.retrieve.dense.vectors import Vectors
@@ -46,7 +46,7 @@ def store_of(tmp_path: Path) -> StoreOf:
 
     def make(papers: Sequence[Paper]) -> SqliteStore:
         store = SqliteStore(tmp_path / f"store-{len(made)}.sqlite")
-        store.write(store.encode([NumberedRecord(place, paper) for place, paper in enumerate(papers, 1)]))
+        store.write(rows_of(papers))
         made.append(store)
         return store
 

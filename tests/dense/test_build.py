@@ -63,22 +63,21 @@ def test_a_stopped_build_goes_on_with_equal_bytes(
     tmp_path: Path, store_of: StoreOf, model: str, encoded: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encode_module, "_PART", 16)
-    monkeypatch.setattr(encode_module, "_PIECE", 8)
     store, options = store_of(papers_of(90)), DenseOptions(model)
     build(tmp_path / "whole", store, options)
     assert len(encoded) == 90
     encoded.clear()
 
     def stop(doing: str, done: float, _whole: float) -> None:
-        if doing == "encoding" and done >= 56:
+        if doing == "encoding" and done >= 48:
             raise StoppedError
 
     with pytest.raises(StoppedError):
         build_dense(tmp_path / "dense", store, store.fingerprint(), 90, options, on_progress=stop)
-    assert len(encoded) == 56
+    assert len(encoded) == 48
     assert not (tmp_path / "dense" / "manifest.json").exists()
     build(tmp_path / "dense", store, options)
-    assert len(encoded) == 56 + 90 - 48, "three parts of 16 were kept"
+    assert len(encoded) == 48 + 90 - 48, "three parts of 16 were kept"
     assert files(tmp_path / "dense") == files(tmp_path / "whole")
 
 

@@ -1,6 +1,5 @@
 """Contexts as citances (`--citances`): every sentence kept, years known, nothing read unasked."""
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from citerec.corpus.contexts_file import parse_citances
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import NumberedRecord
+from citerec.corpus.store import rows_of
 from citerec.errors import SourceError
 from citerec.recommend import Recommender
 from citerec.records import Citation, Context, Paper
@@ -116,7 +115,7 @@ def test_sentences_without_an_id_are_told_apart() -> None:
 def store_with(path: Path, *records: Citation) -> SqliteStore:
     store = SqliteStore(path)
     numbered = [Paper("a", "alpha"), *records]
-    store.write(store.encode([NumberedRecord(place, record) for place, record in enumerate(numbered, 1)]))
+    store.write(rows_of(numbered))
     return store
 
 
@@ -125,16 +124,3 @@ def test_a_year_changes_the_fingerprint_and_none_does_not(tmp_path: Path) -> Non
     dated = store_with(tmp_path / "dated", Citation("x", "a", ("s",), citing_year=2001))
     assert plain.fingerprint() == BEFORE
     assert dated.fingerprint() != BEFORE
-
-
-def test_stores_of_before_are_read_and_added_to(tmp_path: Path) -> None:
-    path = tmp_path / "store"
-    store = store_with(path, Citation("x", "a", ("s",)))
-    store.finish()
-    database = sqlite3.connect(path)
-    database.execute("ALTER TABLE citations DROP COLUMN citing_year")
-    database.close()
-    writing = SqliteStore(path)
-    writing.write(writing.encode([NumberedRecord(9, Citation("y", "a", ("t",), citing_year=2001))]))
-    assert [(row.citing_id, row.citing_year) for row in writing.searchable_citances()] == [("x", None), ("y", 2001)]
-    writing.close()

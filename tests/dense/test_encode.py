@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,8 @@ import pytest
 
 from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError
-from citerec.groundwork.executors import HERE, Executor, Parallelism, Work
-from citerec.groundwork.progress import no_progress
+from citerec.files.parallel import HERE, Parallelism, Ray
+from citerec.files.progress import no_progress
 from citerec.retrieve.dense import encode as encode_module
 from citerec.retrieve.dense.build import build_dense
 from citerec.retrieve.dense.encode import DenseOptions, PaperEncoder, TextEncoder
@@ -58,19 +58,12 @@ def open_another(options: DenseOptions) -> PaperEncoder:
     return encoder
 
 
-class Backwards:
-    """An executor whose items end in reverse order, and which stops after some outcomes."""
-
-    def __init__(self, outcomes: int = PAPERS) -> None:
-        self._outcomes = outcomes
-
-    def outcomes(self, work: Work[Any, Any], items: Sequence[Any], *, gpus: float = 0) -> Any:
-        assert gpus == 1, "torch asks for a GPU"
-        read = list(items)
-        made = [(number, outcome) for number in reversed(range(len(read))) for outcome in work(read[number])]
-        yield from made[: self._outcomes]
-        if self._outcomes < len(made):
-            raise StoppedError
+def backwards(work: Callable[[Any], Any], items: Sequence[Any], _workers: Parallelism, *, gpus: float = 0) -> Any:
+    """In place of `outcomes_of`: items end in reverse order."""
+    assert gpus == 1, "torch asks for a GPU"
+    read = list(items)
+    for number in reversed(range(len(read))):
+        yield number, work(read[number])
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +86,7 @@ def build_on(folder: Path, store: Any, options: DenseOptions, parallelism: Paral
     build_dense(folder, store, store.fingerprint(), PAPERS, options, parallelism=parallelism, **given)
 
 
-def test_all_executors_write_the_same_bytes(tmp_path: Path, store_of: StoreOf, static: str, on_ray: Executor) -> None:
+def test_all_executors_write_the_same_bytes(tmp_path: Path, store_of: StoreOf, static: str, on_ray: Ray) -> None:
     store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
     build(tmp_path / "here", store, options)
     places: dict[str, Parallelism] = {"processes": 2, "ray": on_ray}
@@ -102,15 +95,18 @@ def test_all_executors_write_the_same_bytes(tmp_path: Path, store_of: StoreOf, s
         assert files(tmp_path / name) == files(tmp_path / "here"), name
 
 
-def test_the_order_of_parts_makes_no_difference(tmp_path: Path, store_of: StoreOf, model: str) -> None:
+def test_the_order_of_parts_makes_no_difference(
+    tmp_path: Path, store_of: StoreOf, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store, options = store_of(papers_of(PAPERS)), DenseOptions(model)
     build(tmp_path / "here", store, options)
-    build_on(tmp_path / "backwards", store, options, Backwards())
+    monkeypatch.setattr(encode_module, "outcomes_of", backwards)
+    build(tmp_path / "backwards", store, options)
     assert files(tmp_path / "backwards") == files(tmp_path / "here")
 
 
 def test_what_was_begun_in_one_place_goes_on_in_another(
-    tmp_path: Path, store_of: StoreOf, static: str, on_ray: Executor
+    tmp_path: Path, store_of: StoreOf, static: str, on_ray: Ray
 ) -> None:
     store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
     build(tmp_path / "whole", store, options)
@@ -125,7 +121,7 @@ def test_what_was_begun_in_one_place_goes_on_in_another(
         if doing == "encoding":
             told.append(done)
 
-    for name, first, second in (("local", HERE, on_ray), ("ray", on_ray, HERE), ("last", Backwards(3), HERE)):
+    for name, first, second in (("local", HERE, on_ray), ("ray", on_ray, HERE), ("two", 2, HERE)):
         with pytest.raises(StoppedError):
             build_on(tmp_path / name, store, options, first, on_progress=stop)
         told.clear()
@@ -134,17 +130,20 @@ def test_what_was_begun_in_one_place_goes_on_in_another(
         assert files(tmp_path / name) == files(tmp_path / "whole"), name
 
 
-def test_a_part_is_read_once_and_what_is_known_is_taken_over(tmp_path: Path, store_of: StoreOf, model: str) -> None:
+def test_a_part_is_read_once_and_what_is_known_is_taken_over(
+    tmp_path: Path, store_of: StoreOf, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     papers = papers_of(PAPERS)
     old = build(tmp_path / "old", store_of(papers[:70]), DenseOptions(model))
     whole = build(tmp_path / "whole", store_of(papers), DenseOptions(model), previous=tmp_path / "old")
-    build_on(tmp_path / "new", store_of(papers), DenseOptions(model), Backwards(), previous=tmp_path / "old")
+    monkeypatch.setattr(encode_module, "outcomes_of", backwards)
+    build(tmp_path / "new", store_of(papers), DenseOptions(model), previous=tmp_path / "old")
     assert files(tmp_path / "new") == files(tmp_path / "whole")
     ids = [paper.paper_id for paper in papers[:70]]
     np.testing.assert_array_equal(whole.values[whole.rows(ids)], old.values[old.rows(ids)])
 
 
-def test_a_killed_worker_of_ray_is_replaced(tmp_path: Path, store_of: StoreOf, static: str, on_ray: Executor) -> None:
+def test_a_killed_worker_of_ray_is_replaced(tmp_path: Path, store_of: StoreOf, static: str, on_ray: Ray) -> None:
     slow = Path(static).parent / "slow"
     slow.mkdir(exist_ok=True)
     store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
@@ -176,7 +175,7 @@ def test_a_killed_worker_of_ray_is_replaced(tmp_path: Path, store_of: StoreOf, s
 
 
 def test_another_model_on_another_machine_is_refused(
-    tmp_path: Path, store_of: StoreOf, static: str, on_ray: Executor
+    tmp_path: Path, store_of: StoreOf, static: str, on_ray: Ray
 ) -> None:
     store, options = store_of(papers_of(PAPERS)), DenseOptions(static)
     for place in (2, on_ray):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from citerec.errors import BuildError, CiterecError, SourceError
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.records import Paper
 from citerec.retrieve.dense import given as given_module
 from citerec.retrieve.dense.build import DenseOptions, build_dense, renewal
@@ -92,7 +92,7 @@ def test_unusable_vectors_are_counted(tmp_path: Path, store_of: StoreOf) -> None
     vectors = build(tmp_path / "dense", store_of(PAPERS), options(path, max_bad=0.1))
     assert vectors.manifest.faults == {"not finite": 2, "zero": 1}
     assert vectors.manifest.without_vector == 3
-    with pytest.raises(BuildError, match=r"3 of 60 vectors are bad, more than 0%.*2 not finite, 1 zero"):
+    with pytest.raises(BuildError, match=r"3 of 60 vectors of .* \(2 not finite, 1 zero\) are bad, more than 0%"):
         build(tmp_path / "strict", store_of(PAPERS), options(path, max_bad=0))
 
 
@@ -190,7 +190,7 @@ import sys
 from pathlib import Path
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.errors import BuildError
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.retrieve.dense.build import DenseOptions, build_dense
 
 store, folder, given = SqliteStore(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.retrieve.dense.files import ArrayWriter
 from citerec.retrieve.dense.kinds import (
     RECALL,

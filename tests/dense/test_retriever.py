@@ -48,11 +48,11 @@ VECTORS[-60:] = VECTORS[0]  # papers of one text
 @pytest.fixture(scope="module")
 def retrievers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, DenseRetriever]]:
     from citerec.corpus.sqlite_store import SqliteStore
-    from citerec.corpus.store import NumberedRecord
+    from citerec.corpus.store import rows_of
 
     folder = tmp_path_factory.mktemp("retrievers")
     store = SqliteStore(folder / "store.sqlite")
-    store.write(store.encode([NumberedRecord(place, paper) for place, paper in enumerate(CORPUS, 1)]))
+    store.write(rows_of(CORPUS))
     path = write_arrays(folder / "given", np.array([paper.paper_id for paper in CORPUS]), VECTORS)
     found = {}
     for kind in KINDS:

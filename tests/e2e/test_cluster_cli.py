@@ -5,13 +5,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
-from citerec.groundwork.addresses import path_of
+from citerec.files.addresses import path_of
 from citerec.retrieve.manifest import Manifest
 from tests.conftest import Citerec
 from tests.e2e.test_build_cli import wait_for
@@ -144,17 +144,15 @@ def test_a_command_that_is_stopped_leaves_no_ray_and_goes_on(
     ) as process:
         work = tmp_path / ".contexts.jsonl.work"
         wait_for(process, lambda: work.exists() and len(times(work)) >= 1)
-        assert rays_of(process.pid)
+        rays = psutil.Process(process.pid).children(recursive=True)
+        assert rays
         os.killpg(process.pid, sent)
         out, said = process.communicate(timeout=60)
     assert out == ""
     if sent == signal.SIGINT:
         assert process.returncode == 1
         assert said.strip() == "citerec: stopped. Nothing is lost: repeat the command to resume or restart."
-    until = time.monotonic() + 30
-    while rays_of(process.pid) and time.monotonic() < until:
-        time.sleep(0.1)
-    assert not rays_of(process.pid)
+    assert not [one for one in psutil.wait_procs(rays, timeout=30)[1] if one.status() != psutil.STATUS_ZOMBIE]
     assert not (tmp_path / "contexts.jsonl").exists()
     done = times(work)
     assert citerec_here(*command).returncode == 0
@@ -182,16 +180,3 @@ def files(release: Path) -> list[Path]:
 def answers(port: int) -> bool:
     with socket.socket() as asking:
         return asking.connect_ex(("127.0.0.1", port)) == 0
-
-
-def rays_of(pid: int) -> list[bytes]:
-    """The processes of the Ray that a process started."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = path.read_bytes()
-        except OSError:
-            continue
-        if f"citerec-ray-{pid}-".encode() in line:
-            found.append(line)
-    return found

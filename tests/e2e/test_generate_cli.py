@@ -9,10 +9,10 @@ import pytest
 from filelock import FileLock
 
 from citerec.errors import BuildError, WriterError
+from citerec.files.progress import no_progress
+from citerec.files.resume import Journal
 from citerec.generate.batch import write_batch
 from citerec.generate.writers.extractive import ExtractiveWriter, lead
-from citerec.groundwork.progress import no_progress
-from citerec.groundwork.resume import Journal
 from citerec.texts.read import read_prediction_file
 from citerec.texts.sentences import terms_of
 from citerec.texts.tasks import Prediction, TextTask

@@ -16,7 +16,7 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
 from citerec.corpus.bibtex_writer import bibtex_entries
 from citerec.evaluation.files import write_figures
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.retrieve.bm25s.build import build_scores
 from citerec.retrieve.dense.build import DenseOptions

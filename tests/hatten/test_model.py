@@ -9,7 +9,7 @@ import pytest
 from citerec import Context, Paper
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError, ModelError, SourceError
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
 from citerec.papers.diagnostic.hatten.network import positions
 from citerec.papers.diagnostic.hatten.paragraphs import paper_paragraphs, topic_paragraphs

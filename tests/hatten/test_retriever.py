@@ -10,7 +10,7 @@ from citerec import Context, Recipe, Recommender
 from citerec.contexts.learnt import NOTHING
 from citerec.contexts.topic import topics_of
 from citerec.errors import IndexUnusableError, ModelError, SettingsError
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.papers.diagnostic.hatten.encoder import Hatten
 from citerec.papers.diagnostic.hatten.retriever import HattenRetriever
 from citerec.retrieve.dense.build import DenseOptions

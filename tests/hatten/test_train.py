@@ -11,7 +11,7 @@ from citerec.contexts.learnt import learnt_by_part
 from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topics_of
 from citerec.errors import InputError, SourceError
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.papers.diagnostic.hatten.encoder import Hatten, HattenManifest
 from citerec.papers.diagnostic.hatten.pool import Pool
 from citerec.papers.diagnostic.hatten.train import METRIC, HattenOptions, relevances, train_hatten, triplet_loss

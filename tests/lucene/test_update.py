@@ -17,7 +17,6 @@ from citerec import Index
 from citerec.errors import InputError
 from citerec.recommend import Recommender
 from citerec.records import Paper
-from citerec.retrieve import update as update_module
 from citerec.retrieve.bm25s.build import build_scores
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.dense.kinds import open_faiss, to_search
@@ -148,14 +147,12 @@ def scores(index: Path) -> dict[str, Any]:
 @given(
     start=st.lists(records, max_size=25),
     sequence=st.lists(st.tuples(updates, st.integers(1, 3), st.booleans()), min_size=1, max_size=4),
-    merges=st.booleans(),
 )
 def test_updates_give_what_a_build_gives(
     tmp_path_factory: pytest.TempPathFactory,
     model: str,
     start: list[tuple[str, Record]],
     sequence: list[tuple[Update, int, bool]],
-    merges: bool,
 ) -> None:
     folder = tmp_path_factory.mktemp("corpus")
     corpus = Corpus()
@@ -163,14 +160,12 @@ def test_updates_give_what_a_build_gives(
     grown, index = corpus.write(folder / "grown"), folder / "index"
     dense = DenseOptions(model, max_tokens=16)
     build_index([grown], index, BuildOptions(dense=dense))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(update_module, "_MOST_CHANGES", 0 if merges else 1e9)
-        for number, (update, shards, applied) in enumerate(sequence):
-            update.write(grown / "updates" / f"2024-01-0{number}_2024-01-0{number + 1}", shards)
-            corpus.apply(update)
-            if applied:
-                update_index([grown], index)
-        update_index([], index)
+    for number, (update, shards, applied) in enumerate(sequence):
+        update.write(grown / "updates" / f"2024-01-0{number}_2024-01-0{number + 1}", shards)
+        corpus.apply(update)
+        if applied:
+            update_index([grown], index)
+    update_index([], index)
     assert verify(index) == []
     found = contents(index)
     for name, source in (("again", grown), ("fresh", corpus.write(folder / "final"))):
@@ -279,24 +274,6 @@ def test_a_citation_that_changes_replaces_that_of_its_id(grown: Path, tmp_path: 
     store.close()
     update(grown, "b_c", ("citations", {**moved, "contexts": None}))
     assert update_index([], tmp_path / "index").counts.citances == 0
-
-
-def test_the_store_is_linked_and_merged_when_much_has_changed(
-    grown: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index = tmp_path / "index"
-    before = (index / "papers.sqlite").stat().st_ino
-    monkeypatch.setattr(update_module, "_MOST_CHANGES", 1e9)
-    update(grown, "a_b", ("papers", s2ag_paper(4, "Fourth")), deletes=[("papers", 3)])
-    update_index([], index)
-    assert (index / "papers.sqlite").stat().st_ino == before
-    read, contained = Manifest.read(index).sources, contents(index)
-    monkeypatch.setattr(update_module, "_MOST_CHANGES", 0)
-    update(grown, "b_c", deletes=[("papers", 77)])
-    update_index([], index)
-    assert (index / "papers.sqlite").stat().st_ino != before
-    assert Manifest.read(index).sources[:-1] == read
-    assert contents(index) == contained
 
 
 def test_vectors_in_lists_are_kept_where_texts_stay(tmp_path: Path) -> None:

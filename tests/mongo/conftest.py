@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.documents import Documents, documents_beside
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
-from citerec.diagnostics.build.documents import COLLECTIONS
 
 REAL = "CITEREC_TEST_MONGODB_URI"
 KINDS = ("sqlite", "nx-27017", "mongodb")
@@ -59,11 +57,6 @@ def new_store(where: Callable[[], str | Path]) -> Iterator[NewStore]:
     yield new
     for store in stores:
         store.close()
-
-
-def kept_by(store: PaperStore) -> Documents:
-    """The collections of a diagnostic set's builder beside the papers of a store."""
-    return documents_beside(store, COLLECTIONS)
 
 
 @pytest.fixture

@@ -1,9 +1,6 @@
 """What every paper store does, whatever database stands behind it."""
 
-import itertools
-import multiprocessing
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -13,26 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from citerec.corpus import ingest as ingest_module
-from citerec.corpus.documents import Documents
 from citerec.corpus.ingest import ingest, write_quarantine
-from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.ledger import Quarantined, ShardCounts, ledger_of
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import (
     CensusRow,
     Counts,
-    NumberedRecord,
     PaperFacts,
     PaperStore,
-    place_of,
+    Quarantined,
+    ShardCounts,
+    rows_of,
 )
 from citerec.corpus.stores import open_store
-from citerec.diagnostics.build.documents import COLLECTIONS
 from citerec.errors import BuildError
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 from tests.conftest import DEMO, s2ag_paper, write_lines
-from tests.mongo.conftest import NewStore, kept_by
+from tests.mongo.conftest import NewStore
 
 FULL = Paper(
     paper_id="p1",
@@ -51,12 +45,8 @@ FULL = Paper(
 BARE = Paper(paper_id="p2", title="Bare")
 
 
-def fill(store: PaperStore, *records: Record | tuple[int, Record], start: int = 1) -> None:
-    numbered = [
-        NumberedRecord(*record) if isinstance(record, tuple) else NumberedRecord(place, record)
-        for place, record in enumerate(records, start)
-    ]
-    store.write(store.encode(numbered))
+def fill(store: PaperStore, *records: Record) -> None:
+    store.write(rows_of(records))
 
 
 def nothing(*_: object) -> None:
@@ -89,42 +79,29 @@ def test_more_ids_than_one_query_takes(store: PaperStore) -> None:
 
 
 @pytest.mark.parametrize("apart", [True, False], ids=["two batches", "one batch"])
-@pytest.mark.parametrize("order", [(1, 2), (2, 1), (1, 1)], ids=str)
-def test_the_later_place_wins(store: PaperStore, order: tuple[int, int], apart: bool) -> None:
-    first, second = order
-    records: list[tuple[int, Record]] = []
-    for place, name in ((first, "a"), (second, "b")):
-        records += [
-            (place, Paper("p", title=name, year=place)),
-            (place, Abstract("p", f"abstract {name}")),
-            (place, Tldr("p", f"tldr {name}")),
-            (place, Citation("q", "p", (f"context {name}",), ((name,),), name == "b", "c")),
-        ]
+def test_the_later_one_wins(store: PaperStore, apart: bool) -> None:
+    records = [
+        record
+        for name in "ab"
+        for record in (
+            Paper("p", title=name, year=ord(name)),
+            Abstract("p", f"abstract {name}"),
+            Tldr("p", f"tldr {name}"),
+            Citation("q", "p", (f"context {name}",), ((name,),), name == "b", "c"),
+        )
+    ]
     for batch in (records[:4], records[4:]) if apart else (records,):
         fill(store, *batch)
-    won = "b" if second >= first else "a"
     paper = store.papers(["p"])["p"]
-    assert (paper.title, paper.abstract, paper.tldr) == (won, f"abstract {won}", f"tldr {won}")
-    assert store.citances("p", "q") == (f"context {won}",)
+    assert (paper.title, paper.year, paper.abstract, paper.tldr) == ("b", ord("b"), "abstract b", "tldr b")
+    assert store.citances("p", "q") == ("context b",)
     assert store.counts().papers == store.counts().citances == 1
-
-
-def test_of_batches_written_together_the_later_place_wins(store: PaperStore) -> None:
-    records = [(place, Paper("p", title=str(number))) for number, place in enumerate((3, 9, 9, 1))]
-    store.write(*(store.encode([NumberedRecord(*record)]) for record in records))
-    assert store.papers(["p"])["p"].title == "2"
-
-
-def test_an_earlier_record_in_a_batch_of_others_does_no_harm(store: PaperStore) -> None:
-    fill(store, (9, Paper("p", title="new")))
-    fill(store, (1, Paper("a", title="a")), (2, Paper("p", title="old")), (3, Paper("z", title="z")))
-    assert {key: paper.title for key, paper in store.papers("apz").items()} == {"a": "a", "p": "new", "z": "z"}
 
 
 def test_a_later_paper_without_abstract_keeps_the_earlier_one(store: PaperStore) -> None:
     fill(store, Abstract("p", "kept"), Paper("p", title="t"))
     assert store.papers(["p"])["p"].abstract == "kept"
-    fill(store, Abstract("p", None), start=3)
+    fill(store, Abstract("p", None))
     assert store.papers(["p"])["p"].abstract is None
 
 
@@ -169,16 +146,12 @@ def test_a_deletion_counts_for_what_was_there_before_it(store: PaperStore) -> No
         Deletion("papers", "p2"),
         Deletion("papers", "nobody"),
         Paper("p2", title="Again"),
-        start=100,
     )
-    assert store.papers(["p1"]) == {"p1": FULL}  # nothing is applied before all is read
-    store.apply_deletions()
     assert store.papers(["p1", "p2"]) == {"p2": Paper("p2", title="Again")}
     assert store.citances("p1", "x") == ()
     assert store.citances("p1", "y") == ("b",)
     assert store.counts() == Counts(1, 0, 0, 0, 0, 0, unmatched=2)
-    fill(store, Paper("p1", title="back"), start=50)  # deletions are forgotten
-    store.apply_deletions()
+    fill(store, Paper("p1", title="back"))
     assert store.papers(["p1"])["p1"] == Paper("p1", title="back", abstract="An abstract.")
 
 
@@ -210,13 +183,13 @@ def test_citances_in_order_with_positions(store: PaperStore) -> None:
 
 def test_papers_are_found_by_surname_and_identifier(store: PaperStore) -> None:
     fill(store, FULL, BARE, Paper("p3", authors=("Lovelace",), citation_count=9, external_ids={"DOI": "10.1/A_b"}))
-    assert store.called(["lovelace"], 10) == ["p3", "p1"]
-    assert store.called(["lovelace"], 1) == ["p3"]
-    assert store.called(["10.1/X", "nobody"], 10) == ["p1"]
-    assert store.called(["10.1/a_B"], 10) == ["p3"]
+    assert store.ids_called(["lovelace"], 10) == ["p3", "p1"]
+    assert store.ids_called(["lovelace"], 1) == ["p3"]
+    assert store.ids_called(["10.1/X", "nobody"], 10) == ["p1"]
+    assert store.ids_called(["10.1/a_B"], 10) == ["p3"]
     for nobody in ("ada", "ovelace", "10.1", "l%", "10.1/a.b", "10.1/aXb", "DOI", '"', ""):
-        assert store.called([nobody], 10) == [], nobody
-    assert store.called([], 10) == []
+        assert store.ids_called([nobody], 10) == [], nobody
+    assert store.ids_called([], 10) == []
 
 
 def test_papers_are_looked_up_by_identifier_and_title(new_store: NewStore, tmp_path: Path) -> None:
@@ -247,12 +220,17 @@ def test_papers_are_looked_up_by_identifier_and_title(new_store: NewStore, tmp_p
 
 
 def finished(folder: Path, papers: Sequence[Paper]) -> SqliteStore:
-    """A finished store with changes: the first paper had another title, and the last one is new."""
-    for name, base, part in (("base", None, [replace(papers[0], title="Other"), papers[1]]), ("more", "base", papers)):
-        store = SqliteStore(folder / name, base=base and folder / base)
-        fill(store, *((place, paper) for place, paper in enumerate(part, 10 * len(name))))
-        store.finish()
-    return SqliteStore(folder / "more", base=folder / "base", read_only=True)
+    """A finished copy of a store: the first paper had another title there, and the last one is new."""
+    store = SqliteStore(folder / "before")
+    fill(store, replace(papers[0], title="Other"), papers[1])
+    store.copy(folder / "after")
+    store.finish()
+    after = SqliteStore(folder / "after")
+    after.note_changes()
+    after.write(rows_of(papers), 2)
+    assert after.changes("papers", 2) == ["1", "2", "3"] and after.changes("papers", 3) == []
+    after.finish()
+    return SqliteStore(folder / "after", read_only=True)
 
 
 def test_the_year_of_a_citing_paper_is_its_own_or_else_the_latest_given(store: PaperStore) -> None:
@@ -319,8 +297,8 @@ def test_fingerprint_tells_contents_and_not_how_they_came(new_store: NewStore) -
     records: list[Record] = [FULL, BARE, Citation("x", "p1", ("a", "é"), (("method",), ()), True, "7"), Tldr("x", None)]
     first, second, other = new_store(), new_store(), new_store()
     fill(first, *records)
-    for place, record in reversed(list(enumerate(records))):
-        fill(second, (place + 500, record))
+    for record in reversed(records):
+        fill(second, record)
     fill(other, *records[:-1], Tldr("x", "text"))
     with_sqlite = SqliteStore(Path(":memory:"))
     fill(with_sqlite, *records)
@@ -363,8 +341,7 @@ records = (
     | st.builds(Tldr, ids, st.none() | texts)
     | deletions
 )
-places = st.integers(0, 5) | st.integers(0, 2**62)
-batches = st.lists(st.lists(st.tuples(places, records), max_size=8), max_size=4)
+batches = st.lists(st.lists(records, max_size=8), max_size=4)
 
 
 @settings(max_examples=30)
@@ -378,7 +355,6 @@ def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, after: st
         for store in (mongodb, sqlite):
             for batch in batches:
                 fill(store, *batch)
-            store.apply_deletions()
         assert mongodb.fingerprint() == sqlite.fingerprint()
         assert mongodb.counts() == sqlite.counts()
         assert list(mongodb.searchable_texts(after)) == list(sqlite.searchable_texts(after))
@@ -396,27 +372,23 @@ def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, after: st
         next(database, None)
 
 
-def test_ledger_of_shards(store: PaperStore) -> None:
+def test_shards_in_order(store: PaperStore) -> None:
     counts = ShardCounts("a.jsonl", "jsonl", 10, 3, 1, 0)
-    assert ledger_of(store).next_shard() == 1
-    assert ledger_of(store).finished_shards() == {}
-    ledger_of(store).finish_shard(2, counts)
-    ledger_of(store).finish_shard(1, replace(counts, path="b.jsonl"))
-    assert ledger_of(store).next_shard() == 3
-    assert list(ledger_of(store).finished_shards().items()) == [(1, replace(counts, path="b.jsonl")), (2, counts)]
-    assert ledger_of(store).finished_shards(2) == {2: counts}
+    assert store.shards() == {}
+    store.finish_shard(2, counts)
+    store.finish_shard(1, replace(counts, path="b.jsonl"))
+    assert list(store.shards().items()) == [(1, replace(counts, path="b.jsonl")), (2, counts)]
 
 
 def test_quarantine_in_order(store: PaperStore) -> None:
-    assert list(ledger_of(store).quarantine()) == []
-    assert ledger_of(store).first_bad(1) is None
-    ledger_of(store).set_aside(2, [(1, BadRecord("r", "{"))])
-    ledger_of(store).set_aside(1, [(10, BadRecord("ten", "x\x00y")), (9, BadRecord("nine", "é"))])
-    ledger_of(store).set_aside(1, [(10, BadRecord("again", "x"))])
-    expected = [(1, 9, "nine", "é"), (1, 10, "again", "x"), (2, 1, "r", "{")]
-    assert list(ledger_of(store).quarantine()) == [Quarantined(*row) for row in expected]
-    assert ledger_of(store).first_bad(1) == expected[0]
-    assert ledger_of(store).first_bad(3) is None
+    assert list(store.quarantine()) == []
+    store.set_aside([Quarantined(2, 1, "r", "{")])
+    store.set_aside([Quarantined(1, 10, "ten", "x\x00y"), Quarantined(1, 9, "nine", "é")])
+    store.set_aside([Quarantined(1, 10, "again", "x")])
+    expected = [Quarantined(1, 9, "nine", "é"), Quarantined(1, 10, "again", "x"), Quarantined(2, 1, "r", "{")]
+    assert list(store.quarantine()) == expected
+    assert list(store.quarantine(1)) == expected[:2]
+    assert list(store.quarantine(3)) == []
 
 
 @pytest.fixture
@@ -439,22 +411,20 @@ def test_ingest_of_a_release(store: PaperStore, release: Path, tmp_path: Path) -
     run(store, find_shards([release]))
     assert store.counts() == Counts(700, 350, 0, 699, 600, 50, 0)
     assert store.papers(["5"])["5"].title == "later"
-    assert [counts.read for counts in ledger_of(store).finished_shards().values()] == [400, 401, 350, 600]
-    assert write_quarantine(ledger_of(store), tmp_path / "quarantine.jsonl") == 1
+    assert [counts.read for counts in store.shards().values()] == [400, 401, 350, 600]
+    assert write_quarantine(store, tmp_path / "quarantine.jsonl") == 1
     assert '"line":351,"reason":"corpusid is missing"' in (tmp_path / "quarantine.jsonl").read_text()
 
 
 def test_two_processes_make_the_same_store(new_store: NewStore, release: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone, together = new_store(), new_store()
-    others = set(multiprocessing.active_children())  # tests before this one may keep some
     run(alone, find_shards([release]))
     monkeypatch.setattr(ingest_module, "_SMALL_BYTES", 0)
     run(together, find_shards([release]), workers=2)
     assert together.fingerprint() == alone.fingerprint()
     assert together.counts() == alone.counts()
-    assert ledger_of(together).finished_shards() == ledger_of(alone).finished_shards()
-    assert list(ledger_of(together).quarantine()) == list(ledger_of(alone).quarantine())
-    assert set(multiprocessing.active_children()) <= others
+    assert together.shards() == alone.shards()
+    assert list(together.quarantine()) == list(alone.quarantine())
 
 
 def test_ingest_goes_on_after_the_last_finished_shard(
@@ -472,7 +442,7 @@ def test_ingest_goes_on_after_the_last_finished_shard(
     monkeypatch.setattr(ingest_module, "_BATCH", 100)
     with pytest.raises(StoppedError):
         run(store, shards, on_progress=stop)
-    done = ledger_of(store).finished_shards()
+    done = store.shards()
     assert 0 < len(done) < len(shards)
     read: list[Path] = []
     for name, reader in ingest_module.READERS.items():
@@ -484,7 +454,7 @@ def test_ingest_goes_on_after_the_last_finished_shard(
     run(store, shards)
     assert read == [shard.path for shard in shards[len(done) :]]
     assert store.fingerprint() == whole.fingerprint()
-    assert ledger_of(store).finished_shards() == ledger_of(whole).finished_shards()
+    assert store.shards() == whole.shards()
 
 
 def test_a_corpus_that_is_mostly_bad_is_refused(store: PaperStore, tmp_path: Path) -> None:
@@ -507,169 +477,15 @@ def test_a_finished_store_opens_again(where: Callable[[], str | Path]) -> None:
     address = where()
     store = open_store(address)
     fill(store, FULL)
-    kept_by(store).put("texts", [{"id": "1"}])
     store.finish()
     again = open_store(address)
     assert again.papers(["p1"]) == {"p1": FULL}
-    assert kept_by(again).count("texts") == 1
     again.close()
 
 
-def test_encoded_records_travel_between_processes(store: PaperStore) -> None:
-    encode = pickle.loads(pickle.dumps(store.encode))
-    store.write(pickle.loads(pickle.dumps(encode([NumberedRecord(place_of(3, 1), FULL)]))))
-    assert store.papers(["p1"]) == {"p1": FULL}
-
-
-def test_documents_come_back_in_order(store: PaperStore) -> None:
-    document = {
-        "id": "é",
-        "cited_id": "7",
-        "nested": {"a": [1, 2.5, None, True, {"b": "😀\u2028"}], "big": 2**53 + 1, "dots.in.it": 1},
-        "empty": {},
-    }
-    assert (
-        kept_by(store).put(
-            "contexts", [{"id": "z"}, document, {"id": "a", "cited_id": "7"}, {"id": "b", "cited_id": None}]
-        )
-        == 4
-    )
-    assert list(kept_by(store).documents("contexts")) == [
-        {"id": "a", "cited_id": "7"},
-        {"id": "b", "cited_id": None},
-        {"id": "z"},
-        document,
-    ]
-    assert [found["id"] for found in kept_by(store).documents("contexts", cited_id="7")] == [
-        "a",
-        "é",
-    ]
-    assert list(kept_by(store).documents("contexts", cited_id="8")) == []
-    assert kept_by(store).documents_of("contexts", ["é", "nobody"]) == {"é": document}
-    assert kept_by(store).documents_of("texts", ["é"]) == {}
-    assert list(next(kept_by(store).documents("contexts", cited_id="7"))) == ["id", "cited_id"]
-
-
-def test_a_document_replaces_the_whole_of_another(store: PaperStore) -> None:
-    kept_by(store).put("texts", [{"id": "1", "a": 1, "cited_id": "x"}, {"id": "2", "a": 1}, {"id": "2", "b": 2}])
-    kept_by(store).put("texts", [{"id": "1", "b": 2}])
-    assert list(kept_by(store).documents("texts")) == [{"id": "1", "b": 2}, {"id": "2", "b": 2}]
-    assert list(kept_by(store).documents("texts", cited_id="x")) == []
-    assert kept_by(store).count("texts") == 2
-
-
-@pytest.mark.parametrize("collection", COLLECTIONS)
-def test_every_collection_is_its_own(store: PaperStore, collection: str) -> None:
-    kept_by(store).put(collection, [{"id": "1"}])
-    assert {name: kept_by(store).count(name) for name in COLLECTIONS} == {
-        **dict.fromkeys(COLLECTIONS, 0),
-        collection: 1,
-    }
-    kept_by(store).clear(collection)
-    assert kept_by(store).count(collection) == 0
-    assert kept_by(store).put(collection, []) == 0
-    kept_by(store).put(collection, [{"id": "2"}])
-    assert list(kept_by(store).documents(collection)) == [{"id": "2"}]
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda documents, name: documents.put(name, []),
-        lambda documents, name: documents.documents(name),
-        lambda documents, name: documents.documents_of(name, []),
-        lambda documents, name: documents.count(name),
-        lambda documents, name: documents.clear(name),
-    ],
-)
-def test_unknown_collections_are_refused(store: PaperStore, call: Callable[[Documents, str], object]) -> None:
-    for name in ("papers", "texts; DROP TABLE papers", ""):
-        with pytest.raises(ValueError, match="no collection"):
-            call(kept_by(store), name)
-
-
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        ({"cited_id": "1"}, "needs an id"),
-        ({"id": ""}, "needs an id"),
-        ({"id": 7}, "needs an id"),
-        ({"id": "1", "cited_id": ["2"]}, "cited_id of document '1'"),
-        ({"id": "1", "_id": "2"}, "_id"),
-        ({"id": "1", "set": {1}}, "not JSON"),
-        ({"id": "1", "x": "\ud800"}, "not JSON"),
-        ({"id": "1", "x": 2**70}, "not JSON"),
-    ],
-)
-def test_documents_that_are_none_are_refused(store: PaperStore, document: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        kept_by(store).put("texts", [document])
-    assert kept_by(store).count("texts") == 0
-
-
-def test_thousands_of_documents_stream(store: PaperStore) -> None:
-    """What is put may come from what is read, of the same store, without either in memory as a whole."""
-    ahead: list[int] = []
-
-    def source() -> Iterator[dict[str, Any]]:
-        for number in range(3000):
-            ahead.append(number)
-            yield {"id": f"{number:05}", "cited_id": str(number % 3), "text": "word " * 20}
-
-    kept_by(store).put("texts", source())
-    assert kept_by(store).count("texts") == len(ahead) == 3000
-    found = kept_by(store).documents("texts")
-    kept_by(store).put("contexts", ({**document, "id": "c" + document["id"]} for document in found))
-    assert [document["id"] for document in kept_by(store).documents("contexts")] == [
-        f"c{number:05}" for number in range(3000)
-    ]
-    assert sum(1 for _ in kept_by(store).documents("contexts", cited_id="1")) == 1000
-    wanted = [f"{number:05}" for number in range(1500)]
-    assert list(kept_by(store).documents_of("texts", iter(wanted))["00007"]) == [
-        "id",
-        "cited_id",
-        "text",
-    ]
-    assert len(kept_by(store).documents_of("texts", wanted)) == 1500
-    assert next(itertools.islice(kept_by(store).documents("texts"), 5, 6))["id"] == "00005"
-
-
-json_values = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**63 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | texts,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc", min_size=1), inner, max_size=3),
-    max_leaves=6,
-)
-documents = st.lists(
-    st.builds(
-        lambda document_id, cited_id, fields: {**fields, "id": document_id, "cited_id": cited_id},
-        ids,
-        st.none() | st.sampled_from(["1", "2"]),
-        st.dictionaries(st.text("xyz", min_size=1), json_values, max_size=3),
-    ),
-    max_size=6,
-)
-
-
-@settings(max_examples=25)
-@given(documents=documents)
-def test_any_documents(store: PaperStore, documents: list[dict[str, Any]]) -> None:
-    kept_by(store).clear("texts")
-    kept_by(store).put("texts", documents)
-    expected = {document["id"]: document for document in documents}
-    assert list(kept_by(store).documents("texts")) == [expected[key] for key in sorted(expected, key=str.encode)]
-    assert list(kept_by(store).documents("texts", cited_id="1")) == [
-        expected[key] for key in sorted(expected, key=str.encode) if expected[key]["cited_id"] == "1"
-    ]
-    assert kept_by(store).documents_of("texts", expected) == expected
-
-
 def test_counts_of_a_shard_are_plain_numbers(store: PaperStore) -> None:
-    ledger_of(store).finish_shard(1, ShardCounts("a", "jsonl", 2**40, 2, 3, 4, 5))
-    assert asdict(ledger_of(store).finished_shards()[1]) == {
+    store.finish_shard(1, ShardCounts("a", "jsonl", 2**40, 2, 3, 4, 5))
+    assert asdict(store.shards()[1]) == {
         "path": "a",
         "format": "jsonl",
         "bytes": 2**40,

@@ -95,7 +95,7 @@ def test_a_store_that_is_no_database(tmp_path: Path, citerec_here: Citerec) -> N
 def test_a_database_that_is_gone(
     indexes: tuple[Index, Index], citerec_here: Citerec, silent_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.corpus.mongo_database._PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("citerec.corpus.mongo_store._PATIENCE_SECONDS", 0.5)
     _, index = indexes
     manifest = index.path / "manifest.json"
     stated = json.loads(manifest.read_text())

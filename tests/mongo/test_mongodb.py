@@ -19,22 +19,20 @@ from pymongo.errors import (
     ServerSelectionTimeoutError,
 )
 
-from citerec.corpus import mongo_database
-from citerec.corpus.leases import leases_of
-from citerec.corpus.store import NumberedRecord, StoreError
+from citerec.corpus import mongo_store
+from citerec.corpus.store import StoreError, rows_of
 from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
 from citerec.corpus.titles import name_digest
 from citerec.errors import CiterecError, InputError
 from citerec.records import Abstract, Deletion, Paper
 from tests.conftest import write_lines
-from tests.mongo.conftest import kept_by
 
 SECRET = "hunter2"
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mongo_database, "_PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr(mongo_store, "_PATIENCE_SECONDS", 0.5)
     monkeypatch.delenv(USERNAME, raising=False)
     monkeypatch.delenv(PASSWORD, raising=False)
 
@@ -87,7 +85,7 @@ def test_who_writes_reads_from_the_primary(mongodb: str) -> None:
     uri = f"{mongodb}?readPreference=secondaryPreferred"
     for read_only, preference in ((False, ReadPreference.PRIMARY), (True, ReadPreference.SECONDARY_PREFERRED)):
         store = open_store(uri, read_only=read_only)
-        assert store.database._database.read_preference == preference
+        assert store._database.read_preference == preference
         store.close()
 
 
@@ -113,13 +111,10 @@ def test_writes_wait_for_the_majority_unless_the_address_says_else(
         store = open_store(mongodb + options)
     finally:
         listeners.command_listeners.pop()
-    store.write(store.encode([NumberedRecord(1, Paper("1", title="t")), NumberedRecord(2, Deletion("papers", "1"))]))
-    store.apply_deletions()
-    with leases_of(store) as leases:
-        leases.offer({"a": "1"})
-        leases.take("a")
+    with store.writing():
+        store.write(rows_of([Paper("1", title="t"), Deletion("papers", "1")]))
     store.close()
-    assert {name for name, _ in sent} == {"insert", "update", "delete", "findAndModify"}
+    assert {name for name, _ in sent} == {"update", "delete"}
     assert [written for _, written in sent] == [concern] * len(sent)
 
 
@@ -208,7 +203,7 @@ def credentials_of(uri: str, monkeypatch: pytest.MonkeyPatch) -> object:
     def client(uri: str, **credentials: str) -> None:
         raise Called(uri, credentials)
 
-    monkeypatch.setattr(mongo_database, "MongoClient", client)
+    monkeypatch.setattr(mongo_store, "MongoClient", client)
     with pytest.raises(Called) as called:
         open_store(uri)
     return called.value.args[1]
@@ -269,19 +264,15 @@ def test_failures_at_work_have_a_remedy(
         raise failure
 
     store = open_store(mongodb)
-    documents = kept_by(store)
-    for method in ("find", "bulk_write", "aggregate", "count_documents", "delete_many"):
+    for method in ("find", "bulk_write", "aggregate", "count_documents"):
         monkeypatch.setattr(Collection, method, fail)
     calls: list[Callable[[], object]] = [
         lambda: store.papers(["1"]),
-        lambda: documents.put("texts", [{"id": "1"}]),
         lambda: list(store.census()),
-        lambda: documents.count("texts"),
-        lambda: documents.clear("texts"),
         lambda: list(store.searchable_texts()),
         store.counts,
         store.fingerprint,
-        lambda: store.write(store.encode([NumberedRecord(1, Paper("1", title="t"))])),
+        lambda: store.write(rows_of([Paper("1", title="t")])),
     ]
     for call in calls:
         assert message in str(told(call, kind))
@@ -299,19 +290,16 @@ def test_a_write_that_failed_among_duplicates_is_told(mongodb: str, monkeypatch:
     store = open_store(mongodb)
     monkeypatch.setattr(Collection, "bulk_write", fail)
     with pytest.raises(StoreError, match="failed"):
-        store.write(store.encode([NumberedRecord(1, Paper("1", title="t"))]))
+        store.write(rows_of([Paper("1", title="t")]))
     store.close()
 
 
 def test_documents_over_the_limit(mongodb: str) -> None:
     store = open_store(mongodb)
     long = "x" * (16 * 1024 * 1024)
-    assert "the record 'long' takes 16,777," in str(
-        told(lambda: store.encode([NumberedRecord(1, Abstract("long", long))]))
-    )
-    assert "up to 16,777,216" in str(told(lambda: kept_by(store).put("texts", [{"id": "long", "text": long}])))
-    kept_by(store).put("texts", [{"id": "fits", "text": long[:-100]}])
-    assert kept_by(store).count("texts") == 1
+    message = str(told(lambda: store.write(rows_of([Abstract("long", long)]))))
+    assert "the record 'long' takes 16,777," in message and "up to 16,777,216" in message
+    store.write(rows_of([Abstract("fits", long[:-100])]))
     store.close()
 
 
@@ -329,27 +317,12 @@ def test_a_record_over_the_limit_stops_an_ingest_with_its_reason(
     store.close()
 
 
-@pytest.mark.parametrize(
-    ("document", "message"),
-    [
-        ({"id": "1", "$set": 1}, "begins with $"),
-        ({"id": "1", "a": 2**64 - 1}, "cannot keep the record '1'"),
-        ({"id": "1", "a": {"b\x00c": 1}}, "cannot keep the record '1'"),
-    ],
-)
-def test_documents_that_mongodb_cannot_keep(mongodb: str, document: dict[str, object], message: str) -> None:
-    store = open_store(mongodb)
-    assert message in str(told(lambda: kept_by(store).put("texts", [document])))
-    store.close()
-
-
 def test_what_lies_in_the_database_is_what_the_docs_say(mongodb: str) -> None:
     from pymongo import MongoClient
 
     store = open_store(mongodb)
     paper = Paper("p", title="t", authors=("A",), fields_of_study=("Art",), external_ids={"DOI": "10.1/x"})
-    store.write(store.encode([NumberedRecord(5, paper)]))
-    kept_by(store).put("contexts", [{"id": "c", "cited_id": "p"}])
+    store.write(rows_of([paper]))
     store.close()
     with MongoClient(mongodb) as client:
         database = client.get_default_database()
@@ -365,11 +338,7 @@ def test_what_lies_in_the_database_is_what_the_docs_say(mongodb: str) -> None:
             "external_ids": [{"scheme": "DOI", "id": "10.1/x"}],
             "bibtex": None,
             "origins": [],
-            "place": 5,
         }
-        assert database["contexts"].find_one() == {"_id": "c", "cited_id": "p"}
-        indexes = database["contexts"].index_information().values()
-        assert [("cited_id", 1)] in [index["key"] for index in indexes]
 
 
 def test_sqlite_needs_no_driver() -> None:

@@ -1,7 +1,7 @@
-"""A process that reads shards into a database: `python -m tests.mongo.writer ADDRESS SHARDS LEASE_SECONDS PAUSE`.
+"""A process that reads shards into a database: `python -m tests.mongo.writer ADDRESS SHARDS LOCK_SECONDS PAUSE`.
 
 SHARDS is a JSON file with a list of paths and formats. It prints the name of each shard that it begins, and waits for
-some seconds before each batch, so that others get their part.
+some seconds before each batch.
 """
 
 import json
@@ -12,23 +12,23 @@ from pathlib import Path
 from typing import Any
 
 from citerec.corpus import ingest as ingest_module
-from citerec.corpus import leases
+from citerec.corpus import mongo_store
 from citerec.corpus.sources import Shard
 from citerec.corpus.stores import open_store
 
 
 def main(address: str, shards: str, seconds: str, pause: str) -> None:
-    leases.SECONDS = float(seconds)
+    mongo_store.LOCK_SECONDS = float(seconds)
     ingest_module._BATCH = 20
-    read = ingest_module._batches
+    read = ingest_module.batches_of
 
-    def slowly(task: tuple[int, Shard], **options: Any) -> Iterator[Any]:
+    def slowly(task: tuple[int, Shard]) -> Iterator[Any]:
         print(task[1].path.name, flush=True)
-        for batch in read(task, **options):
+        for batch in read(task):
             time.sleep(float(pause))
             yield batch
 
-    ingest_module._batches = slowly
+    ingest_module.batches_of = slowly
     store = open_store(address)
     given = [Shard(Path(path), name) for path, name in json.loads(Path(shards).read_text())]
     ingest_module.ingest(given, store, first=1, max_bad=0.05, workers=1, on_progress=lambda *_: None)

@@ -14,8 +14,8 @@ from citerec import Context, Recipe, Recommender
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.topic import Topic, clean, topics_of
 from citerec.errors import IndexUnusableError, SettingsError
-from citerec.groundwork.places import shipped
-from citerec.groundwork.progress import no_progress
+from citerec.files.places import shipped
+from citerec.files.progress import no_progress
 from citerec.models.encoder import Encoder
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.index import BuildOptions, add_to_index, build_index, open_store

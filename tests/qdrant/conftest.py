@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.retrieve.index import BuildOptions, add_to_index
 from citerec.retrieve.qdrant.push import PushOptions, push_index
 from tests.conftest import DEMO, made_once, write_lines

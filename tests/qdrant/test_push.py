@@ -1,6 +1,5 @@
 """Pushes are whole, resumed, brought up to date, and never seen half done."""
 
-import contextlib
 import json
 import shutil
 from collections.abc import Iterator
@@ -9,18 +8,15 @@ from pathlib import Path
 import pytest
 
 from citerec import Index, Recommender
-from citerec.corpus.ledger import ledger_of
-from citerec.corpus.store import place_of
 from citerec.errors import BuildError, CiterecError, IndexUnusableError, InputError, ServiceError
-from citerec.groundwork.progress import no_progress
-from citerec.retrieve.index import BuildOptions, add_to_index, open_store, remove_papers
+from citerec.files.progress import no_progress
+from citerec.retrieve.index import BuildOptions, add_to_index, remove_papers
 from citerec.retrieve.lucene.queries import Bm25
 from citerec.retrieve.qdrant.address import KEY, Address, Connection
 from citerec.retrieve.qdrant.edge import EdgeClient
 from citerec.retrieve.qdrant.manifest import NAME, QdrantManifest, aliases, stated_at
 from citerec.retrieve.qdrant.push import Pushed, PushOptions, push_index
 from citerec.retrieve.qdrant.upload import Upload
-from citerec.retrieve.update import Changes
 from citerec.retrieve.verify import verify
 from citerec.systems import Recipe
 from tests.conftest import DEMO, s2ag_paper, write_lines
@@ -156,7 +152,6 @@ def updated(index: Path, folder: Path, how: str) -> None:
 def test_what_changed_is_pushed_and_the_result_is_that_of_a_whole_push(
     index: Path, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    monkeypatch.setattr("citerec.retrieve.update._MOST_CHANGES", 100)  # a small store is merged with its changes early
     push(index, address)
     updated(index, tmp_path, how)
     with pytest.raises(IndexUnusableError, match="holds other papers than") as raised:
@@ -182,17 +177,6 @@ def test_what_changed_is_pushed_and_the_result_is_that_of_a_whole_push(
         lists, [found(index, system) for system in ("qdrant-hybrid", "qdrant-citances")], strict=True
     ):
         assert [paper_id for paper_id, _ in one][:5] == [paper_id for paper_id, _ in other][:5]
-
-
-def test_changes_are_those_that_two_stores_tell(index: Path, tmp_path: Path) -> None:
-    """Without the store before, no paper is missed."""
-    shutil.copytree(index, old := tmp_path / "old")
-    updated(index, tmp_path, "add")
-    with contextlib.closing(open_store(old)) as before, contextlib.closing(open_store(index)) as after:
-        since = place_of(ledger_of(before).next_shard())
-        both, alone = Changes.between(before, after, since), Changes.since(after, since)
-    assert both.texts == alone.texts == ["7", "900000002"]
-    assert {*both.cited} <= {*alone.cited}
 
 
 def test_after_a_push_from_elsewhere_everything_is_pushed(index: Path, address: str, tmp_path: Path) -> None:

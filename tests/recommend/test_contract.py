@@ -11,7 +11,7 @@ import pytest
 
 from citerec import RERANKERS, RETRIEVERS, Context, Filters, LeakRules, Recipe, Recommender
 from citerec.errors import FilterError, QueryError, SettingsError
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.papers.citebart.citation import citation_of
 from citerec.rerank.cross_encoder import CrossEncoder
 from citerec.rerank.cross_encoder_text import TextOptions

@@ -10,7 +10,7 @@ from citerec.errors import IndexUnusableError
 from citerec.evaluation.evaluate import evaluate
 from citerec.evaluation.results import Results
 from citerec.evaluation.systems import Conditions, System
-from citerec.groundwork.executors import Executor
+from citerec.files.parallel import Ray
 from citerec.records import Context
 
 pytestmark = pytest.mark.slow
@@ -31,7 +31,7 @@ def files(results: Results, out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-def test_systems_on_an_executor_have_the_same_figures(tmp_path: Path, demo_index: Path, on_ray: Executor) -> None:
+def test_systems_on_an_executor_have_the_same_figures(tmp_path: Path, demo_index: Path, on_ray: Ray) -> None:
     recipe = tmp_path / "few-words.toml"
     recipe.write_text("[lucene.bm25]\nk1 = 2.0\n", encoding="utf-8")
     systems: dict[str, System] = {"bm25": "bm25", "function": few, "other": str(recipe)}
@@ -51,7 +51,7 @@ def test_systems_on_an_executor_have_the_same_figures(tmp_path: Path, demo_index
 
 
 def test_an_index_that_a_worker_finds_replaced_is_refused(
-    demo_index: Path, on_ray: Executor, monkeypatch: pytest.MonkeyPatch
+    demo_index: Path, on_ray: Ray, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = Conditions.elsewhere
     monkeypatch.setattr(Conditions, "elsewhere", lambda self: replace(elsewhere(self), fingerprint="another"))

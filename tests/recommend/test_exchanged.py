@@ -12,8 +12,8 @@ import pytest
 
 from citerec.errors import IndexUnusableError
 from citerec.evaluation.evaluate import evaluate
-from citerec.groundwork import writing
-from citerec.groundwork.writing import exchange
+from citerec.files import writing
+from citerec.files.writing import exchange
 from citerec.recommend import Recommender
 from citerec.records import NO_FILTERS, Context
 from citerec.retrieve.dense.build import DenseOptions
@@ -30,7 +30,7 @@ from tests.dense.conftest import unit_vectors, write_arrays
 _WRITER = """
 import itertools, os, shutil, sys, time
 from pathlib import Path
-from citerec.groundwork import writing
+from citerec.files import writing
 
 place, steps = Path(sys.argv[1]), sys.argv[2]
 if steps == "2":

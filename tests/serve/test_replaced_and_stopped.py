@@ -12,7 +12,7 @@ import httpx
 import psutil
 import pytest
 
-from citerec.groundwork.writing import beside, exchange
+from citerec.files.writing import beside, exchange
 from citerec.retrieve.index import build_index
 from tests.conftest import write_lines
 from tests.serve.conftest import SENTENCE, Running, Start

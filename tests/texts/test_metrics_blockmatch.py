@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.optimize import linear_sum_assignment
 
-from citerec.groundwork.progress import Progress
+from citerec.files.progress import Progress
 from citerec.texts.metrics.base import Floats
 from citerec.texts.metrics.blockmatch import BlockMatch, blocks_of, match
 from citerec.texts.metrics.rouge import RougePairs, rouge

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from citerec.diagnostics.review import read_reviews, record_verdict
 from citerec.diagnostics.sets import read_set
-from citerec.groundwork.hashing import file_digest
+from citerec.files.hashing import file_digest
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.verify import verify
 from tests.conftest import DEMO, s2ag_paper, write_lines

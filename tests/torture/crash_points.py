@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.groundwork import writing
+from citerec.files import writing
 
 Work = Callable[[], object]
 

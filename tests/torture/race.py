@@ -9,7 +9,7 @@ import time
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from citerec.groundwork.writing import exchange
+from citerec.files.writing import exchange
 from citerec.recommend import Recommender
 from tests.conftest import write_lines
 from tests.torture.commands import call

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from citerec.errors import InputError, SettingsError
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.systems import Recipe
@@ -22,7 +22,7 @@ def mrr_at_10(index: Path, settings: Recipe, limit: int) -> float:
     import heapq
 
     from citerec.contexts.read import read_contexts
-    from citerec.groundwork.hashing import hash_sample
+    from citerec.files.hashing import hash_sample
 
     drawn = heapq.nsmallest(limit, read_contexts(CONTEXTS, cited=True), key=lambda one: hash_sample(0, one.context_id))
     with Recommender.open(index, settings) as recommender:

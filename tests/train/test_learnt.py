@@ -13,7 +13,7 @@ from citerec.contexts.read import read_contexts
 from citerec.errors import InputError
 from citerec.evaluation.overlap import find_overlap
 from citerec.evaluation.results import Results
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.ltr import LtrReranker

@@ -10,8 +10,8 @@ import pytest
 
 from citerec.contexts.read import read_contexts
 from citerec.errors import InputError, ModelError, SourceError
-from citerec.groundwork.executors import HERE
-from citerec.groundwork.progress import no_progress
+from citerec.files.parallel import HERE
+from citerec.files.progress import no_progress
 from citerec.recommend import Recommender
 from citerec.records import Context
 from citerec.rerank.features import FEATURES, features_of

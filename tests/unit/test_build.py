@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import shutil
+import sqlite3
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,7 +31,6 @@ from citerec.diagnostics.families import sampled_families
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
 from tests.conftest import s2ag_paper, write_lines
-from tests.mongo.conftest import kept_by
 
 Record = dict[str, Any]
 Cell = tuple[str, str, str]
@@ -521,9 +521,7 @@ def test_the_funnel_counts_what_is_there(built: Built, world: World, bench: Benc
     )
     assert funnel["texts"] == world.traps["texts"]["records"] - world.traps["texts"]["doubled_text"]
     assert funnel["usable"] == len(truth)
-    store = bench.store_of(built)
-    drawn = {int(document["id"]) for document in kept_by(store).documents("cited_papers")}
-    store.close()
+    drawn = {int(paper_id) for paper_id in kept(bench.folder)["cited_papers"]}
     assert {one["cited_id"] for one in truth.values()} <= drawn
     assert all(world.cell(number) for number in drawn)
     assert funnel["drawn"] == funnel["eligible"] == len(drawn)
@@ -536,6 +534,15 @@ def test_the_funnel_counts_what_is_there(built: Built, world: World, bench: Benc
         "chosen",
     ]  # fmt: skip
     assert sum(int(count) for count in {cell_of(row): row["papers"] for row in built.cells}.values()) == len(drawn)
+
+
+def kept(folder: Path) -> dict[str, dict[str, Any]]:
+    """The documents that a build has kept, by collection and id."""
+    with contextlib.closing(sqlite3.connect(folder / ".mine.work" / "collections.sqlite")) as database:
+        return {
+            name: {key: orjson.loads(text) for key, _, text in database.execute(f"SELECT * FROM {name}")}
+            for name in COLLECTIONS
+        }
 
 
 def cell_of(row: Mapping[str, str]) -> Cell:
@@ -553,9 +560,7 @@ def test_what_could_not_be_read_is_set_aside_once(built: Built, world: World) ->
 
 
 def test_the_collections_hold_what_was_read(built: Built, bench: Bench, world: World) -> None:
-    store = bench.store_of(built)
-    documents = {name: {one["id"]: one for one in kept_by(store).documents(name)} for name in COLLECTIONS}
-    store.close()
+    documents = kept(bench.folder)
     assert all(documents.values())
     assert {key_of(one["context"]) for one in documents["contexts"].values()} == set(
         world.eligible(world.large, world.small)
@@ -628,9 +633,7 @@ def test_mongodb_gives_the_same_bytes(built: Built, bench: Bench, nx_server: str
     address = f"{nx_server}/citerec_build"
     made = bench.build(store=address, workers=2)
     assert digests(made.path) == digests(built.path)
-    store = open_store(address)
-    counts = {name: kept_by(store).count(name) for name in COLLECTIONS}
-    store.close()
+    counts = {name: len(documents) for name, documents in kept(bench.folder).items()}
     funnel = made.manifest.sampling.funnel
     assert counts == {
         "cited_papers": funnel["drawn"], "citing_papers": funnel["citing"], "texts": funnel["citing_texts"],
@@ -659,7 +662,7 @@ def test_a_second_build_on_mongodb_agrees_and_no_file_tells_more_of_the_address(
         assert made.manifest.corpus_papers == built.manifest.corpus_papers
         with contextlib.closing(open_store(address)) as store:
             assert store.counts().papers == made.manifest.corpus_papers
-            counts.append((store.counts(), {name: kept_by(store).count(name) for name in COLLECTIONS}))
+            counts.append((store.counts(), {name: len(one) for name, one in kept(bench.folder).items()}))
     assert counts[0] == counts[1]
     told = [path for path in bench.folder.rglob("*") if path.is_file() and b"swordfish" in path.read_bytes()]
     assert not told
@@ -667,7 +670,7 @@ def test_a_second_build_on_mongodb_agrees_and_no_file_tells_more_of_the_address(
 
 @pytest.mark.slow
 def test_two_builds_at_once_in_one_database(built: Built, bench: Bench, nx_server: str, tmp_path: Path) -> None:
-    """They read the papers together, and take turns with the collections of the builder."""
+    """The second one finds the papers that the first one has read."""
     address, given = f"{nx_server}/citerec_at_once", sources(bench.release, "s2orc_v2")
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(bench.build, store=address), pool.submit(build, tmp_path / "mine", given, store=address)]
@@ -804,9 +807,7 @@ def test_contexts_that_are_not_usable_are_left_out(s2_release: Path, tmp_path: P
     write_lines(tmp_path / "contexts.jsonl", [*spoilt, *lines])
     made = build(tmp_path / "mine", Sources([s2_release / "papers"], [tmp_path / "contexts.jsonl"], are_contexts=True))
     check_against_truth(made, world)
-    store = open_store(tmp_path / ".mine.work" / "papers" / "papers.sqlite")
-    assert not [one["id"] for one in kept_by(store).documents("contexts") if one["id"].startswith("x-")]
-    store.close()
+    assert not [name for name in kept(tmp_path)["contexts"] if name.startswith("x-")]
 
 
 @pytest.mark.parametrize("rounds", [1, 3])
@@ -892,7 +893,7 @@ def test_the_quota_of_an_unknown_family_is_refused(s2_release: Path, tmp_path: P
 def test_too_many_bad_texts_stop_the_work_and_the_first_is_named(
     s2_release: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("citerec.groundwork.limits.ALWAYS_ALLOWED", 0)  # the corpus is small
+    monkeypatch.setattr("citerec.files.rejected.ALWAYS_ALLOWED", 0)  # the corpus is small
     with pytest.raises(BuildError, match=r"\d+ of \d+ texts are bad, more than 1%") as caught:
         build(tmp_path / "mine", sources(s2_release), max_bad=0.01)
     # The line named is a bad one, not one of which merely an annotation does not fit.

@@ -11,8 +11,8 @@ from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
 from citerec.diagnostics import sets
 from citerec.diagnostics.review import read_reviews
 from citerec.errors import CiterecError
-from citerec.groundwork.hashing import file_digest
-from citerec.groundwork.resume import JOURNAL, Journal, Step, run_stage
+from citerec.files.hashing import file_digest
+from citerec.files.resume import JOURNAL, Journal, Step, run_stage
 from citerec.models.loading import MANIFEST
 from citerec.records import Context
 from citerec.rerank.base import trained_at

@@ -74,12 +74,3 @@ def test_every_dependency_earns_its_line() -> None:
         re.findall(r"^\| `([\w-]+)`", (ROOT / "docs" / "dependencies.md").read_text(encoding="utf-8"), re.MULTILINE)
     )
     assert told == names
-
-
-def test_modules_stay_short() -> None:
-    long = {
-        str(path.relative_to(ROOT)): lines
-        for path in (ROOT / "citerec").rglob("*.py")
-        if (lines := len(path.read_text(encoding="utf-8").splitlines())) > 420
-    }
-    assert long == {}

@@ -15,7 +15,7 @@ from citerec.corpus.releases.base import Corpus, RawRecord
 from citerec.corpus.sources import papers_in
 from citerec.corpus.titles import alike, plain_title
 from citerec.errors import InputError, SourceError
-from citerec.groundwork.hashing import file_digest, identity
+from citerec.files.hashing import file_digest, identity
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper
 
 

@@ -14,7 +14,7 @@ from citerec.corpus.fetch.part import BrokenError, Listing, Stream
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.releases.base import RawRecord, RemoteFile
 from citerec.errors import CiterecError
-from citerec.groundwork.processes import available_processors
+from citerec.files.parallel import available_processors
 
 _SAMPLE = 4_000_000  # bytes
 _ROOM = 1.1  # for what an estimate misses

@@ -11,8 +11,7 @@ from citerec.corpus.fetch.ids import Ids
 from citerec.corpus.fetch.part import Part
 from citerec.corpus.sources import CORPUS, UPDATES
 from citerec.errors import InputError
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.writing import writing_file
+from citerec.files.writing import Kind, writing_file
 from citerec.version import __version__
 
 MANIFEST, QUARANTINE = CORPUS, "quarantine.jsonl"

@@ -36,8 +36,8 @@ from citerec.corpus.fetch.part import Job, Listing, Part, Place
 from citerec.corpus.fetch.stage import Manner, fetch_files
 from citerec.corpus.releases.base import CORPORA, Release, RemoteFile
 from citerec.errors import InputError
-from citerec.groundwork.resume import JOURNAL, Journal, forget, read_json
-from citerec.groundwork.writing import alone, beside, exchange, recover, remove, write_failures
+from citerec.files.resume import JOURNAL, Journal, forget, read_json
+from citerec.files.writing import alone, beside, exchange, recover, remove, write_failures
 from citerec.version import __version__
 
 _NOTES = "notes"

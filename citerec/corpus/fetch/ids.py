@@ -9,8 +9,8 @@ from typing import Self
 import orjson
 from pyroaring import BitMap64
 
-from citerec.groundwork.hashing import identity
-from citerec.groundwork.writing import writing_file
+from citerec.files.hashing import identity
+from citerec.files.writing import writing_file
 
 # A number as few as possible would write otherwise, such as 007, is a text.
 _NUMBERED = re.compile(r"([A-Za-z]{0,8})(0|[1-9][0-9]{0,17})")

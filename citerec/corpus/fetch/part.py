@@ -20,12 +20,11 @@ from citerec.corpus.fetch.cut import Found, PaperSieve, Sieve
 from citerec.corpus.json_lines import BadRecord, bounded_lines
 from citerec.corpus.releases.base import CORPORA, Corpus, RawRecord, RemoteFile
 from citerec.corpus.releases.web import ChangedError, Pace, Web, WebError
-from citerec.groundwork.hashing import file_digest
-from citerec.groundwork.limits import line_bytes
-from citerec.groundwork.writing import writing_file
+from citerec.files.hashing import file_digest
+from citerec.files.rejected import line_bytes
+from citerec.files.writing import writing_file
 
 _TRIES = 6
-_TOLD_EVERY = 2000  # records
 _FRESH = 600  # seconds for which a link is taken to hold
 _BUFFER = 1 << 20
 # Level 1 takes a third of the time of 6, for files some fifth larger.
@@ -106,17 +105,6 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a file is: bytes as they come, and its size, if known; records and bad ones, and what is wrong."""
-
-    bytes: int
-    size: int | None
-    read: int
-    bad: int
-    first_bad: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Part:
     """A file that was read.
 
@@ -161,7 +149,7 @@ class Part:
         return cls(**{**stated, "found": tuple(stated["found"])})
 
 
-def read_part(job: Job, file: RemoteFile) -> Iterator[Progress | Part]:
+def read_part(job: Job, file: RemoteFile) -> Part:
     """Fetches a file and keeps what its job says. What came broken is fetched again, a few times.
 
     Raises:
@@ -169,19 +157,17 @@ def read_part(job: Job, file: RemoteFile) -> Iterator[Progress | Part]:
     """
     for failed in range(_TRIES):
         try:
-            yield from _read_once(job, file)
+            return _read_once(job, file)
         except (BrokenError, ChangedError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             reason = str(error)
             time.sleep(job.listing.place.open().web.patience * 2**failed)
-        else:
-            return
     raise WebError(
         f"{file.dataset}/{file.name} came broken {_TRIES} times ({reason})",
         "Try again later: it goes on with this file.",
     )
 
 
-def _read_once(job: Job, file: RemoteFile) -> Iterator[Progress | Part]:
+def _read_once(job: Job, file: RemoteFile) -> Part:
     corpus, found = job.listing.place.open(), Found()
     keeps = job.sieve.start()
     read = kept = bad = 0
@@ -202,8 +188,6 @@ def _read_once(job: Job, file: RemoteFile) -> Iterator[Progress | Part]:
                 if keeps(record, found):
                     kept += 1
                     write(record.raw if record.raw.endswith(b"\n") else record.raw + b"\n")
-            if (read + bad) % _TOLD_EVERY == 0:
-                yield Progress(stream.bytes, stream.size, read, bad, first_bad)
         stream.check(file)
     for label, ids in found.items():
         ids.save(job.notes / f"{file.name}.{label}")
@@ -211,7 +195,7 @@ def _read_once(job: Job, file: RemoteFile) -> Iterator[Progress | Part]:
     if job.out and kept:
         path = job.out / _zipped(file.name)
         size, checksum = path.stat().st_size, f"sha256:{file_digest(path)}"
-    yield Part(
+    return Part(
         file.dataset, file.name, file.format, stream.bytes, read, kept, bad, size, checksum, tuple(found), first_bad
     )
 

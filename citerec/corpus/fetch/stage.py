@@ -2,19 +2,16 @@
 
 import contextlib
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from citerec.corpus.fetch.part import Job, Part, read_part
 from citerec.corpus.releases.base import RemoteFile
-from citerec.errors import BuildError
-from citerec.groundwork import progress
-from citerec.groundwork.executors import outcomes_of
-from citerec.groundwork.limits import REMEDY, too_many_bad
-from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import sync_entry
-
-_SOON = 1000  # records after which a mostly bad corpus stops the work early
+from citerec.files.parallel import outcomes_of
+from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.rejected import Rejected
+from citerec.files.resume import Journal
+from citerec.files.writing import sync_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +27,8 @@ class Manner:
 
     workers: int | None = None
     max_bad: float = 0.05
-    on_progress: progress.Progress = progress.no_progress
-    on_note: progress.Note = progress.no_note
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Bytes and records of the files of a stage."""
-
-    bytes: int = 0
-    size: int | None = None
-    read: int = 0
-    bad: int = 0
-    first_bad: str = field(default="")
+    on_progress: Progress = no_progress
+    on_note: Note = no_note
 
 
 def fetch_files(journal: Journal, stage: str, files: Sequence[RemoteFile], job: Job, manner: Manner) -> list[Part]:
@@ -62,42 +48,27 @@ def fetch_files(journal: Journal, stage: str, files: Sequence[RemoteFile], job: 
     known = {entry["part"]["name"]: Part.of_json(entry["part"]) for entry in journal.done if entry["stage"] == stage}
     place = job.listing.place
     workers = min(manner.workers or place.open().workers, place.open().workers)
-    tally = {file.name: _Tally(size=file.bytes) for file in files}
-    for name, part in known.items():
-        tally[name] = _Tally(part.bytes, part.bytes, part.read, part.bad, part.first_bad)
+    rejected = Rejected(manner.max_bad)
+    for part in known.values():
+        rejected.add(part.read, part.bad, part.first_bad)
     todo = [file for file in files if file.name not in known]
     with contextlib.closing(outcomes_of(functools.partial(read_part, job), todo, workers)) as outcomes:
-        for number, outcome in outcomes:
-            name = todo[number].name
-            if isinstance(outcome, Part):
-                tally[name] = _Tally(outcome.bytes, outcome.bytes, outcome.read, outcome.bad, outcome.first_bad)
-                if job.out and outcome.kept:
-                    sync_entry(job.out / outcome.file_name)
-                journal.finish({"stage": stage, "part": outcome.to_json()})
-                known[name] = outcome
-            else:
-                tally[name] = _Tally(outcome.bytes, outcome.size, outcome.read, outcome.bad, outcome.first_bad)
-            done, whole = _bytes(list(tally.values()))
+        for number, part in outcomes:
+            if job.out and part.kept:
+                sync_entry(job.out / part.file_name)
+            journal.finish({"stage": stage, "part": part.to_json()})
+            known[todo[number].name] = part
+            rejected.add(part.read, part.bad, part.first_bad)
+            done, whole = _bytes(files, known)
             manner.on_progress(f"fetching {stage}", done, whole)
-            _check_bad(
-                list(tally.values()), manner.max_bad, done / whole if whole and len(known) < len(files) else None
-            )
+            rejected.check(done / whole if whole and len(known) < len(files) else None)
+    rejected.check()
     return [known[file.name] for file in files]
 
 
-def _bytes(tallies: list[_Tally]) -> tuple[float, float]:
+def _bytes(files: Sequence[RemoteFile], known: Mapping[str, Part]) -> tuple[float, float]:
     """How many bytes came, and how many there are; files of unknown size count as the mean of the others."""
-    sizes = [one.size for one in tallies if one.size is not None]
-    mean = sum(sizes) / len(sizes) if sizes else 0
-    return sum(one.bytes for one in tallies), sum(mean if one.size is None else one.size for one in tallies)
-
-
-def _check_bad(tallies: list[_Tally], max_bad: float, share_read: float | None) -> None:
-    """Raises an error as soon as more records are bad than a corpus of this size may have."""
-    bad = sum(one.bad for one in tallies)
-    total = bad + sum(one.read for one in tallies)
-    if share_read is not None and (not share_read or total < _SOON):
-        return
-    if fault := too_many_bad("records", bad, total, max_bad, whole=total / share_read if share_read else None):
-        first = next((one.first_bad for one in tallies if one.first_bad), "")
-        raise BuildError(f"{fault}{f'; the first is {first}' * bool(first)}", REMEDY)
+    sizes = [known[file.name].bytes if file.name in known else file.bytes for file in files]
+    told = [size for size in sizes if size is not None]
+    mean = sum(told) / len(told) if told else 0
+    return sum(part.bytes for part in known.values()), sum(mean if size is None else size for size in sizes)

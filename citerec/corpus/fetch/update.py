@@ -24,9 +24,9 @@ from citerec.corpus.fetch.stage import Manner, fetch_files
 from citerec.corpus.json_lines import raw_lines
 from citerec.corpus.releases.base import RawRecord, RemoteFile, Update
 from citerec.errors import InputError
-from citerec.groundwork.hashing import file_digest
-from citerec.groundwork.resume import Journal, forget
-from citerec.groundwork.writing import alone, beside, exchange, remove, sync_entry, write_failures
+from citerec.files.hashing import file_digest
+from citerec.files.resume import Journal, forget
+from citerec.files.writing import alone, beside, exchange, remove, sync_entry, write_failures
 from citerec.records import Paper
 
 _WORK, _NOTES = ".updating", "notes"

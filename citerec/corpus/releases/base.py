@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from citerec.corpus.json_lines import BadRecord, json_object, parsed
 from citerec.corpus.releases.web import Link, Web
-from citerec.groundwork.registry import Registry
+from citerec.files.registry import Registry
 from citerec.records import Filters, Record
 
 

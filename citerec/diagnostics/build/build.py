@@ -4,7 +4,6 @@ Each step keeps its results beside the set, shard by shard, so that a stopped bu
 """
 
 import contextlib
-import functools
 import math
 import sqlite3
 from collections import Counter
@@ -20,8 +19,6 @@ from citerec.contexts.s2orc import find_texts
 from citerec.contexts.split import splitter_identity
 from citerec.contexts.write import as_record
 from citerec.corpus.ingest import ingest
-from citerec.corpus.leases import leases_of
-from citerec.corpus.ledger import ledger_of
 from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.sources import Shard, find_shards
 from citerec.corpus.store import PaperStore
@@ -38,11 +35,11 @@ from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.sentences import model_identity
 from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifest, write_set
 from citerec.errors import BuildError, InputError, SourceError
-from citerec.groundwork.hashing import digest_of, identity
-from citerec.groundwork.limits import REMEDY, too_many_bad
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal, Result, Step, alone_in, run_stage
-from citerec.groundwork.writing import beside, writing_file
+from citerec.files.hashing import digest_of, identity
+from citerec.files.progress import Progress
+from citerec.files.rejected import Rejected
+from citerec.files.resume import Journal, Result, Step, alone_in, run_stage
+from citerec.files.writing import beside, writing_file
 from citerec.records import Context
 
 
@@ -118,11 +115,7 @@ class _Build:
                 )
             self._record.take_census(census, bounds)
             draw = self._draw(store, bounds)
-            # Another build of a set in the same database uses the same collections: one after the other.
-            waiting = functools.partial(self._progress, "waiting for another build in this database", 0, 1)
-            with leases_of(store) as leases, leases.alone("sets", waiting):
-                kept = Collections(store)
-                kept.clear()
+            with contextlib.closing(Collections(store, self._work / "collections.sqlite")) as kept:
                 choices, bounds = self._rounds(kept, bounds, draw)
                 return self._write(kept, choices, bounds)
 
@@ -296,7 +289,7 @@ class _Build:
             self._out,
             chosen,
             facts,
-            lambda folder: self._record.write(folder, reserves, survey.aside(ledger_of(kept.papers), self._quarantine)),
+            lambda folder: self._record.write(folder, reserves, survey.aside(kept.papers, self._quarantine)),
         )
 
     def _families(self, chosen: Sequence[tuple[dict[str, Any], Context]], bounds: Bounds) -> dict[str, FamilyOfSet]:
@@ -345,11 +338,13 @@ class _Build:
         )
 
     def _stop_if_mostly_bad(self, results: Sequence[Result], what: str) -> None:
-        bad = sum(result.counts["bad"] for result in results)
-        total = bad + sum(result.counts.get("texts", 0) + result.counts.get("rows", 0) for result in results)
-        if fault := too_many_bad(what, bad, total, self._options.max_bad):
+        rejected = Rejected(self._options.max_bad, what)
+        for result in results:
+            rejected.add(result.counts.get("texts", 0) + result.counts.get("rows", 0), result.counts["bad"])
+        if rejected.bad:
             first = orjson.loads(next(survey.quarantine([result for result in results if result.counts["bad"]])))
-            raise BuildError(f"{fault}; the first is {first['shard']}, line {first['line']}: {first['reason']}", REMEDY)
+            rejected.first = f"{first['shard']}, line {first['line']}: {first['reason']}"
+        rejected.check()
 
 
 def _fields(bounds: Bounds) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from citerec.diagnostics.build.draw import Cell, cell_of
 from citerec.diagnostics.families import FAMILIES
 from citerec.diagnostics.families.base import Facts
 from citerec.diagnostics.sentences import Sentence
-from citerec.groundwork.hashing import hash_sample
+from citerec.files.hashing import hash_sample
 from citerec.records import Context, Paper
 
 RESERVES = 5

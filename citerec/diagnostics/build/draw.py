@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.strata import strata
-from citerec.groundwork.hashing import hash_sample
+from citerec.files.hashing import hash_sample
 from citerec.records import Paper
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ import orjson
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
 from citerec.corpus.sources import READERS
-from citerec.groundwork.addresses import path_of
-from citerec.groundwork.resume import Result, Step
+from citerec.files.addresses import path_of
+from citerec.files.resume import Result, Step
 from citerec.records import Citation
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from citerec.diagnostics.bounds import FieldShares
 from citerec.diagnostics.families import sampled_families
 from citerec.errors import InputError
-from citerec.groundwork.executors import Parallelism
+from citerec.files.parallel import Parallelism
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,9 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.repeats import TEXT, write_texts
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.json_lines import BadRecord, bad_record
-from citerec.corpus.ledger import Ledger
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
-from citerec.groundwork.resume import Result, Step
+from citerec.corpus.store import PaperStore
+from citerec.files.resume import Result, Step
 
 
 def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -70,11 +70,11 @@ def quarantine(results: Sequence[Result]) -> Iterator[bytes]:
                 yield line.removeprefix(QUARANTINE)
 
 
-def aside(ledger: Ledger, results: Sequence[Result]) -> Iterator[bytes]:
-    """The bad records of papers (in the ledger), citations and texts, once each, in order of shard and line."""
+def aside(papers: PaperStore, results: Sequence[Result]) -> Iterator[bytes]:
+    """The bad records of papers (in the store), citations and texts, once each, in order of shard and line."""
     lines: dict[str, list[bytes]] = {}
-    shards = {number: Path(counts.path) for number, counts in ledger.finished_shards().items()}
-    for bad in ledger.quarantine():
+    shards = {number: Path(counts.path) for number, counts in papers.shards().items()}
+    for bad in papers.quarantine():
         if path := shards.get(bad.shard):
             line = quarantine_line(path, bad.line, BadRecord(bad.reason, bad.beginning))
             lines.setdefault(path.name, []).append(line)

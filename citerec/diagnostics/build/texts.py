@@ -17,7 +17,7 @@ from citerec.contexts.write import as_record
 from citerec.corpus.result_lines import Write, reading_lines, writing_lines
 from citerec.diagnostics.build.intents import drawn_papers
 from citerec.diagnostics.sentences import read_sentences
-from citerec.groundwork.resume import Step
+from citerec.files.resume import Step
 from citerec.records import Context
 
 TEXT = b"\x01"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.sentences import Sentence
-from citerec.groundwork.registry import Registry
+from citerec.files.registry import Registry
 from citerec.records import Context, Paper
 
 

@@ -12,7 +12,7 @@ from citerec.drafts.base import Draft, Source
 from citerec.drafts.checks.matches import Match
 from citerec.drafts.entries import Entries, Entry
 from citerec.drafts.files import Files
-from citerec.groundwork.registry import Registry
+from citerec.files.registry import Registry
 
 
 class Severity(StrEnum):

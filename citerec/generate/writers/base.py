@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from citerec.contexts.learnt import NOTHING, Learnt
 from citerec.errors import InputError, first_fault
-from citerec.groundwork.registry import Registry
+from citerec.files.registry import Registry
 from citerec.texts.tasks import Prediction, TextTask
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from urllib.request import getproxies, proxy_bypass
 import orjson
 
 from citerec.errors import InputError, WriterError
+from citerec.files.text import one_line
 from citerec.generate.check import traced
 from citerec.generate.parallel import in_order
 from citerec.generate.writers.base import Kind, Writer, WriterPart, check_names, checked
 from citerec.generate.writers.prompts import answer_of, messages, prompt_digest
-from citerec.groundwork.printable import one_line
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Prediction, TextTask
 

@@ -9,12 +9,12 @@ from typing import Any, Literal, Self
 
 from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import InputError, ModelError, WriterError
+from citerec.files.writing import Kind as DirectoryKind
 from citerec.generate.check import traced
 from citerec.generate.writers.base import SEQ2SEQ, Kind, Writer, WriterPart, check_names
 from citerec.generate.writers.generation import Generation, processed, recipe
 from citerec.generate.writers.oracles import targets_of
 from citerec.generate.writers.prompts import plain_prompt, prompt_digest
-from citerec.groundwork.directories import Kind as DirectoryKind
 from citerec.models.batches import batches_by_length
 from citerec.models.causal import CausalModel
 from citerec.models.causal_text import CausalTextModel

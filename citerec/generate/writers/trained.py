@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from citerec.contexts.learnt import LEARNT, Learnt, learnt_by_part
 from citerec.errors import ModelError
+from citerec.files import writing
+from citerec.files.hashing import digest_of, file_digest
 from citerec.generate.writers.attributed import attributed
 from citerec.generate.writers.base import Kind, WriterPart, check_names
 from citerec.generate.writers.extractive import ExtractiveWriter, Picked, as_it_is, source_sentences
 from citerec.generate.writers.tldr_forms import FORM_FEATURES, AbstractForms
 from citerec.generate.writers.tldr_words import WORD_FEATURES, AbstractWords, Vocabulary
-from citerec.groundwork import directories
-from citerec.groundwork.hashing import digest_of, file_digest
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 from citerec.texts.tasks import TextTask
 
@@ -24,7 +24,7 @@ VOCABULARY = "vocabulary.json"
 DATASHEET = "datasheet.md"
 SHIPPED = Path(__file__).parent / "tldr"
 """The model that comes with citerec."""
-SENTENCES_DIRECTORY = directories.Kind(
+SENTENCES_DIRECTORY = writing.Kind(
     "trained writer of TLDRs",
     KIND,
     MANIFEST,

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
 from citerec.models.seq2seq import Seq2seqModel
 from citerec.papers.citebart.citation import citation_of, input_of, normalised

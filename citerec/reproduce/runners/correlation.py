@@ -10,7 +10,7 @@ from citerec.errors import InputError
 from citerec.evaluation.correlation import coefficients
 from citerec.evaluation.predictions import citing_paper
 from citerec.evaluation.statistics import LEVEL, Floats, drawn_times
-from citerec.groundwork.tables import counted
+from citerec.files.text import counted
 from citerec.reproduce.base import Measured, Outcome, Recipe, Request, Runner
 from citerec.reproduce.here import checked, is_here, metrics_here, missing_data
 from citerec.texts.metrics.base import open_metrics

@@ -3,7 +3,7 @@
 from citerec.evaluation.figures import DATASET
 from citerec.evaluation.ratings import Rated, read_ratings
 from citerec.evaluation.sheets import SCALES
-from citerec.groundwork.tables import counted
+from citerec.files.text import counted
 from citerec.reproduce.base import Measured, Outcome, Recipe, Request, Runner
 from citerec.reproduce.here import find, is_here, missing_data
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from citerec.groundwork.tables import counted
+from citerec.files.text import counted
 from citerec.reproduce.base import Data, Measured, Missing, Outcome, Recipe, Request, Row, Runner
 from citerec.reproduce.here import find, missing_data
 from citerec.reproduce.samples import sample_tasks

@@ -7,8 +7,8 @@ from citerec.errors import CiterecError, InputError
 from citerec.evaluation.evaluate import evaluate
 from citerec.evaluation.figures import OVERALL
 from citerec.evaluation.results import Results
-from citerec.groundwork.places import shipped
-from citerec.groundwork.tables import counted
+from citerec.files.places import shipped
+from citerec.files.text import counted
 from citerec.recommend import Recommender
 from citerec.reproduce.base import Measured, Missing, Outcome, Recipe, Request, Row, Runner
 from citerec.reproduce.here import find, missing_data

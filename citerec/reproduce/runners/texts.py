@@ -15,12 +15,12 @@ from citerec.evaluation.predictions import read_predictions
 from citerec.evaluation.results import Results
 from citerec.evaluation.seeds import OverSeeds
 from citerec.evaluation.texts import evaluate_texts
+from citerec.files.hashing import digest_of, identity
+from citerec.files.text import counted
+from citerec.files.writing import writing_file
 from citerec.generate.batch import write_batch
 from citerec.generate.inputs import GivenTasks
 from citerec.generate.writers.base import WRITERS, Kind, open_writer
-from citerec.groundwork.hashing import digest_of, identity
-from citerec.groundwork.tables import counted
-from citerec.groundwork.writing import writing_file
 from citerec.reproduce.base import MEAN, Measure, Measured, Missing, Outcome, Recipe, Request, Row, Runner
 from citerec.reproduce.here import checked, checkpoints, is_here, metrics_here, missing_data, missing_row
 from citerec.reproduce.samples import sample_tasks

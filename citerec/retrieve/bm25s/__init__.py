@@ -13,8 +13,8 @@ import orjson
 
 from citerec.contexts.topic import Topic
 from citerec.errors import FilterError, IndexUnusableError, SettingsError
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever
 from citerec.retrieve.bm25s.analysis import term_weights

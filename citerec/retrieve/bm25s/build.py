@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import remove, write_json
+from citerec.files.progress import Progress
+from citerec.files.resume import Journal
+from citerec.files.writing import remove, write_json
 from citerec.retrieve.dense.build import checksum
 from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.listing import list_papers, paper_text

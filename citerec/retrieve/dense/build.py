@@ -9,11 +9,11 @@ from typing import Any
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, SearchableText
 from citerec.errors import BuildError, IndexUnusableError, InputError, ModelError, SourceError
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.hashing import file_digest, identity
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import link
+from citerec.files.hashing import file_digest, identity
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress
+from citerec.files.resume import Journal
+from citerec.files.writing import link
 from citerec.retrieve.dense.encode import DenseOptions as DenseOptions
 from citerec.retrieve.dense.encode import Encoding, OpenEncoder, PaperEncoder, TextEncoder, encode_papers, has_text
 from citerec.retrieve.dense.given import arrange_given, find_given

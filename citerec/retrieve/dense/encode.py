@@ -6,16 +6,15 @@ import itertools
 import os
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError
-from citerec.groundwork.executors import HERE, Parallelism, outcomes_of
-from citerec.groundwork.processes import available_processors
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal
+from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of
+from citerec.files.progress import Progress
+from citerec.files.resume import Journal
 from citerec.models.base import ENCODERS
 from citerec.models.encoder import Encoder
 from citerec.retrieve.dense.files import ArrayWriter, mapped
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 # Rows of a part. A kill costs each worker half a minute on a slow processor; in smaller parts, fewer texts have similar
 # lengths: of abstracts, torch reads 0.4 % more padding than in parts of 4,096.
 _PART = 1024
-_PIECE = 512  # texts encoded between two reports of progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +178,12 @@ def encode_papers(
         work = functools.partial(_vectors, encoding)
         made = outcomes_of(work, parts, encoding.parallelism, gpus=encoding.gpus)
         with contextlib.closing(made):
-            for place, piece in made:
-                part = parts.take(place, piece)
+            for place, found in made:
+                part = parts.take(place, found)
+                vectors.put(part.begin, part.vectors)
+                vectors.commit()
+                parts.finish(part)
                 on_progress("encoding", parts.done, parts.rows)
-                if part is not None:
-                    vectors.put(part.begin, part.vectors)
-                    vectors.commit()
-                    parts.finish(part)
     return int(journal.get("left_out"))
 
 
@@ -195,24 +192,20 @@ def has_text(paper: SearchableText) -> bool:
     return bool(paper.title or paper.abstract)
 
 
-def _vectors(encoding: Encoding | _Elsewhere, papers: Sequence[SearchableText]) -> "Iterator[NDArray[np.float16]]":
-    """The vectors of the papers of a part, in pieces: at least one, which may be empty."""
+def _vectors(encoding: Encoding | _Elsewhere, papers: Sequence[SearchableText]) -> "NDArray[np.float16]":
+    """The vectors of the papers of a part, (papers, dimension)."""
     import numpy as np
 
-    if not papers:
-        yield np.empty((0, 0), np.float16)
-    for begin in range(0, len(papers), _PIECE):
-        yield encoding.encoder.encode_papers(papers[begin : begin + _PIECE]).astype(np.float16)
+    return encoding.encoder.encode_papers(papers).astype(np.float16) if papers else np.empty((0, 0), np.float16)
 
 
 @dataclass(slots=True)
 class _Part:
-    """A part that is being encoded: `todo` are the positions of the papers to encode, of which `made` are done."""
+    """A part that is being encoded: `todo` are the positions of the papers to encode."""
 
     begin: int
     vectors: "NDArray[np.float16]"
     todo: list[int]
-    made: int = field(default=0, init=False)
 
 
 class _Parts(Sequence[list[SearchableText]]):
@@ -259,14 +252,13 @@ class _Parts(Sequence[list[SearchableText]]):
         self.done += len(papers) - len(part.todo)
         return [papers[position] for position in part.todo]
 
-    def take(self, place: int, piece: "NDArray[np.float16]") -> _Part | None:
-        """Takes the next vectors of a part; returns the part if they are its last."""
-        part = self._begun[place]
-        if len(piece):
-            part.vectors[part.todo[part.made : part.made + len(piece)]] = piece
-        part.made += len(piece)
-        self.done += len(piece)
-        return self._begun.pop(place) if part.made == len(part.todo) else None
+    def take(self, place: int, made: "NDArray[np.float16]") -> _Part:
+        """Takes the vectors of a part; returns the part."""
+        part = self._begun.pop(place)
+        if len(made):
+            part.vectors[part.todo] = made
+        self.done += len(made)
+        return part
 
     def finish(self, part: _Part) -> None:
         """Notes in the journal that a part is on the disk: the first that is not, and those after it that are."""

@@ -20,9 +20,9 @@ import orjson
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import read_id
 from citerec.errors import BuildError, SourceError
-from citerec.groundwork.limits import REMEDY, too_many_bad
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal
+from citerec.files.progress import Progress
+from citerec.files.rejected import Rejected
+from citerec.files.resume import Journal
 from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of
 from citerec.retrieve.dense.listing import COLUMNS, Texts, list_papers
 
@@ -212,11 +212,10 @@ def _reserve(path: Path) -> None:
 def _stop_if_mostly_bad(source: Path, tally: Counter[str], used: int, max_bad: float, *, at_end: bool) -> None:
     bad = sum(count for reason, count in tally.items() if reason != "of papers not in the index")
     whole = used + tally.total()
-    if not at_end and whole < _SOON:
-        return
-    if fault := too_many_bad("vectors", bad, whole, max_bad, whole=None if at_end else whole):
-        listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(tally.items()) if count)
-        raise BuildError(f"{fault} ({listed}); the last read is {source}", REMEDY)
+    listed = ", ".join(f"{count:,} {reason}" for reason, count in sorted(tally.items()) if count)
+    rejected = Rejected(max_bad, f"vectors of {source} ({listed})")
+    rejected.add(whole - bad, bad)
+    rejected.check(None if at_end else 1.0)
 
 
 def _dimension(sources: Sequence[Path]) -> int:

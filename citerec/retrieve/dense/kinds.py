@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from citerec.errors import BuildError
-from citerec.groundwork.progress import Progress
+from citerec.files.progress import Progress
 from citerec.retrieve.dense.files import Splice, mapped
 from citerec.retrieve.dense.manifest import FaissSettings, IndexKind
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from citerec.corpus.store import SearchableText
-from citerec.groundwork.progress import Progress
+from citerec.files.progress import Progress
 from citerec.records import Paper
 from citerec.retrieve.dense.files import ArrayWriter, write_ids
 

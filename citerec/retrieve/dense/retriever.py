@@ -9,8 +9,8 @@ from pydantic import Field
 from citerec.contexts.learnt import NOTHING, Learnt, learnt_by_part
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError, SettingsError
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import check_asked
 from citerec.retrieve.candidates import Candidates

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.errors import SourceError
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.hashing import digest_of
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal
+from citerec.files.hashing import digest_of
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress
+from citerec.files.resume import Journal
 from citerec.retrieve.dense.build import (
     INPUTS,
     build_dense,

@@ -1,6 +1,5 @@
 """What takes the place of an index where systems ask web services only."""
 
-import itertools
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -9,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from citerec.corpus.filters import passes
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import NumberedRecord
+from citerec.corpus.store import rows_of
 from citerec.errors import SettingsError
 from citerec.records import Filters, Paper
 from citerec.retrieve.candidates import Candidate, Candidates
@@ -45,7 +44,6 @@ class LiveIndex(OpenIndex):
         self.store = SqliteStore(Path(":memory:"))
         self.rows = _rows({})
         self._records = {}
-        self._places = itertools.count()
         self._lock = threading.Lock()
 
     @property
@@ -70,7 +68,7 @@ class LiveIndex(OpenIndex):
     def ids_of(self, papers: Sequence[Paper]) -> Mapping[str, str]:
         """Takes in papers from elsewhere; their ids stay."""
         with self._lock:
-            self.store.write(self.store.encode([NumberedRecord(next(self._places), paper) for paper in papers]))
+            self.store.write(rows_of(papers))
         return {paper.paper_id: paper.paper_id for paper in papers}
 
     def matches_nothing(self, _filters: Filters) -> bool:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from citerec.corpus.releases.web import AGENT, Pace
 from citerec.errors import ServiceError
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 
 if TYPE_CHECKING:
     import requests

@@ -12,8 +12,8 @@ from pydantic import Field
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress
 from citerec.records import NO_FILTERS, Filters
 from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.candidates import Candidates, CitanceKey, Citances

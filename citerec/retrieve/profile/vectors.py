@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from citerec.contexts.topic import clean
 from citerec.corpus.store import PaperStore, SearchableCitance, SearchableText
 from citerec.errors import IndexUnusableError, SettingsError
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress
+from citerec.files.resume import Journal
 from citerec.retrieve.dense.build import checksum
 from citerec.retrieve.dense.encode import DenseOptions, Encoding, PaperEncoder, encode_papers
 from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of

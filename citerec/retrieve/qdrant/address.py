@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from citerec.errors import InputError, ServiceError, SettingsError
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient

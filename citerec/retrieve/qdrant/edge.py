@@ -10,8 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from citerec.groundwork.resume import read_json
-from citerec.groundwork.writing import alone, remove, write_json
+from citerec.files.resume import read_json
+from citerec.files.writing import alone, remove, write_json
 from citerec.retrieve.qdrant.address import missing
 
 _STATE = "collections.json"

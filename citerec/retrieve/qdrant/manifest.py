@@ -65,7 +65,7 @@ class QdrantManifest(MadeManifest):
     kind: str = KIND
     version: int = VERSION
     url: str
-    base: tuple[int, int]
+    base: int
     shards: int
     stated: Stated
 

@@ -4,12 +4,12 @@ import contextlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from citerec.corpus.ledger import ledger_of
-from citerec.corpus.store import place_of
+from citerec.corpus.sqlite_store import SqliteStore
+from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError, InputError
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal
-from citerec.groundwork.writing import remove
+from citerec.files.progress import Progress
+from citerec.files.resume import Journal
+from citerec.files.writing import remove
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.lucene.fields import ANALYZER
 from citerec.retrieve.lucene.queries import Bm25
@@ -18,8 +18,8 @@ from citerec.retrieve.qdrant.address import FORM, Address, Connection
 from citerec.retrieve.qdrant.manifest import NAME, QdrantManifest, Quantization, Stated, stated_at
 from citerec.retrieve.qdrant.statistics import word_statistics
 from citerec.retrieve.qdrant.upload import Layout, Upload
-from citerec.retrieve.staging import CHANGES, STORE, followed, making_folder, open_store, recover
 from citerec.retrieve.staging import DENSE as VECTORS
+from citerec.retrieve.staging import followed, making_folder, open_store, recover
 from citerec.version import __version__
 
 _MOST_DRIFT = 0.01
@@ -93,10 +93,10 @@ def push_index(index: Path, to: str | None, options: PushOptions, on_progress: P
         known = None if before is None or options.anew else _known(before, connection)
         stated = _stated(index, manifest, options, known)
         changed: int | None = None
-        if before is not None and known is not None and _fits(before, stated, index):
+        if before is not None and known is not None and _fits(before, stated, _identity(store)):
             remove(folder)  # of an interrupted push of everything
             folder.mkdir(parents=True)
-            since = place_of(before.shards)
+            since = before.shards
             upload = Upload(connection, store, stated, options.layout, on_progress, _vectors(index))
             changed = upload.changes(since) if stated.fingerprint != before.store else 0
         else:
@@ -107,8 +107,8 @@ def push_index(index: Path, to: str | None, options: PushOptions, on_progress: P
         QdrantManifest(
             citerec=__version__,
             url=str(address),
-            base=_base(index),
-            shards=ledger_of(store).next_shard(),
+            base=_identity(store),
+            shards=max(store.shards(), default=0) + 1,
             stated=stated,
             store=stated.fingerprint,
             checksums={},
@@ -157,7 +157,7 @@ def _stated(index: Path, manifest: Manifest, options: PushOptions, known: Stated
     )
 
 
-def _fits(before: QdrantManifest, now: Stated, index: Path) -> bool:
+def _fits(before: QdrantManifest, now: Stated, base: int) -> bool:
     """Whether the collections of the last push become those of now by writing what changed since."""
     of_points = {"citerec", "analyzer", "k1", "b", "means", "quantization"}
     if before.stated.model_dump(include=of_points) != now.model_dump(include=of_points):
@@ -166,7 +166,7 @@ def _fits(before: QdrantManifest, now: Stated, index: Path) -> bool:
         return False
     if before.store == now.fingerprint:
         return _vector_files(before.stated.dense) == _vector_files(now.dense)
-    return before.base == _base(index) and (index / CHANGES).exists()
+    return before.base == base
 
 
 def _same_model(before: DenseManifest | None, now: DenseManifest | None) -> bool:
@@ -189,9 +189,6 @@ def _vectors(index: Path) -> Path | None:
     return folder if DenseManifest.read(folder).store == Manifest.read(index).fingerprint else None
 
 
-def _base(index: Path) -> tuple[int, int]:
-    """Size and time of the paper store without its changes; 0 where the records are in MongoDB."""
-    if not (index / STORE).exists():
-        return 0, 0  # such an index is never brought up to date
-    status = (index / STORE).stat()
-    return status.st_size, status.st_mtime_ns
+def _identity(store: PaperStore) -> int:
+    """The identity of the store of an index; 0 where the records are in MongoDB: it is never brought up to date."""
+    return store.identity if isinstance(store, SqliteStore) else 0

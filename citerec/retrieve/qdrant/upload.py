@@ -11,9 +11,9 @@ from citerec.contexts.topic import clean
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, SearchableCitance, SearchableText
 from citerec.errors import BuildError, InputError
-from citerec.groundwork.hashing import digest_of
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.resume import Journal
+from citerec.files.hashing import digest_of
+from citerec.files.progress import Progress
+from citerec.files.resume import Journal
 from citerec.retrieve.dense.listing import paper_text
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.retrieve.lucene.jvm import java_failures

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Self, get_args
 import numpy as np
 
 from citerec.errors import InputError
-from citerec.groundwork.progress import Progress
+from citerec.files.progress import Progress
 from citerec.models.batches import batches_by_length
 from citerec.models.find import quiet_libraries
 from citerec.texts.anchors import with_bare_spans

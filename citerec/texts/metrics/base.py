@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from citerec.errors import InputError
-from citerec.groundwork.progress import Progress
-from citerec.groundwork.registry import Registry
+from citerec.files.progress import Progress
+from citerec.files.registry import Registry
 from citerec.texts.tasks import Prediction
 
 Floats = npt.NDArray[np.float64]

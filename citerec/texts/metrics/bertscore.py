@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from citerec.errors import ModelError
-from citerec.groundwork.progress import Progress
+from citerec.files.progress import Progress
 from citerec.models.find import (
     DEFAULT_ENCODER,
     bare_name,

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from citerec.groundwork.progress import Progress
+from citerec.files.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import (
     Column,

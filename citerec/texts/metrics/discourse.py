@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from citerec.errors import InputError
-from citerec.groundwork.progress import Progress
+from citerec.files.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import CorpusMetric, MeanOver, MetricOptions, MetricPart, Sentences
 from citerec.texts.sentences import citebench_sentences, citebench_sentences_by, sentences_by

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from citerec.groundwork.progress import Progress
+from citerec.files.progress import Progress
 from citerec.texts.metrics.base import CorpusMetric, MetricPart
 from citerec.texts.tasks import Prediction
 

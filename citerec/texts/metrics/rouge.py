@@ -9,8 +9,8 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from citerec.errors import InputError
-from citerec.groundwork.processes import in_processes
-from citerec.groundwork.progress import Progress
+from citerec.files.parallel import in_processes
+from citerec.files.progress import Progress
 from citerec.texts.anchors import with_bare_spans
 from citerec.texts.metrics.base import (
     Column,

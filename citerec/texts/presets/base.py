@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from citerec.groundwork.registry import Registry
+from citerec.files.registry import Registry
 from citerec.texts.metrics.base import TEXT_METRICS
 
 METRICS = "metrics"

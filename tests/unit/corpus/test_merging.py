@@ -14,7 +14,7 @@ from citerec.corpus.merged import MergeOptions, merge_corpora, paper_line
 from citerec.corpus.merging import merged
 from citerec.corpus.references import keys_of
 from citerec.errors import InputError, SourceError
-from citerec.groundwork.progress import no_progress
+from citerec.files.progress import no_progress
 from citerec.records import Paper
 
 BERT = "BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding"

@@ -6,7 +6,7 @@ from citerec.corpus.csl import csl_items
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.s2ag import parse_paper
 from citerec.corpus.tabular import parse_paper as parse_row
-from citerec.groundwork.printable import one_line
+from citerec.files.text import one_line
 from citerec.records import Paper
 
 

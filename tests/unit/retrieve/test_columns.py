@@ -8,7 +8,7 @@ import pytest
 
 from citerec.contexts.topic import topic_of
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import NumberedRecord
+from citerec.corpus.store import rows_of
 from citerec.errors import IndexUnusableError
 from citerec.index import Index
 from citerec.records import Context, Paper
@@ -32,7 +32,7 @@ def same(left: PaperColumns, right: PaperColumns) -> bool:
 @pytest.fixture
 def store(tmp_path: Path) -> SqliteStore:
     made = SqliteStore(tmp_path / "papers.sqlite")
-    made.write(made.encode([NumberedRecord(place, paper) for place, paper in enumerate(PAPERS)]))
+    made.write(rows_of(PAPERS))
     return made
 
 

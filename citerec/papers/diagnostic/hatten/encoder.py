@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import SearchableText
 from citerec.errors import ModelError, first_fault
-from citerec.groundwork.directories import Kind
+from citerec.files.writing import Kind
 from citerec.models.find import find_model, model_failures, model_identity
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest, torch_device
 from citerec.papers.diagnostic.hatten.network import Sizes, Tokens, new_network, vectors_of

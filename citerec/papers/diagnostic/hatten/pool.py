@@ -9,8 +9,8 @@ import numpy.typing as npt
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.topic import Topic
 from citerec.corpus.store import PaperStore
-from citerec.groundwork.hashing import hash_sample
-from citerec.groundwork.progress import Progress
+from citerec.files.hashing import hash_sample
+from citerec.files.progress import Progress
 from citerec.papers.diagnostic.hatten.encoder import Hatten
 
 _CHUNK = 2048

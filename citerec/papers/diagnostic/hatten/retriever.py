@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from citerec.contexts.topic import Topic
 from citerec.errors import SettingsError
-from citerec.groundwork.executors import HERE, Parallelism
-from citerec.groundwork.progress import Progress
+from citerec.files.parallel import HERE, Parallelism
+from citerec.files.progress import Progress
 from citerec.retrieve.dense.manifest import DenseManifest
 from citerec.retrieve.dense.retriever import DenseRetriever, SearchSettings
 

@@ -11,8 +11,8 @@ import numpy as np
 from citerec.contexts.learnt import LEARNT, folded
 from citerec.corpus.store import PaperStore
 from citerec.evaluation.metrics import measure, parse_metrics
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
-from citerec.groundwork.writing import writing_file
+from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.writing import writing_file
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import torch_device
 from citerec.papers.diagnostic.hatten.encoder import HATTEN_DIRECTORY, Hatten, HattenManifest

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import Topic
 from citerec.errors import ModelError
-from citerec.groundwork.directories import Kind
+from citerec.files.writing import Kind
 from citerec.models.find import first_line
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest, torch_device
 from citerec.papers.diagnostic.ncn.network import Memory, Network, Sizes

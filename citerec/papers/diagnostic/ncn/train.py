@@ -8,7 +8,7 @@ from pathlib import Path
 from citerec.contexts.learnt import LEARNT
 from citerec.contexts.topic import Topic
 from citerec.errors import InputError
-from citerec.groundwork.progress import Note, Progress, no_note, no_progress
+from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.loading import torch_device
 from citerec.papers.diagnostic.ncn.model import NCN_DIRECTORY, Costs, Manifest, Ncn, Total
 from citerec.papers.diagnostic.ncn.network import Sizes

@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 
 from citerec.errors import InputError
-from citerec.groundwork.addresses import client_failures, is_address
-from citerec.groundwork.executors import Parallelism, outcomes_of
-from citerec.groundwork.hashing import digest_of, file_digest, identity
-from citerec.groundwork.writing import alone, remove, write_json, writing_file
+from citerec.files.addresses import client_failures, is_address
+from citerec.files.hashing import digest_of, file_digest, identity
+from citerec.files.parallel import Parallelism, outcomes_of
+from citerec.files.writing import alone, remove, write_json, writing_file
 from citerec.version import __version__
 
 JOURNAL = "journal.json"
@@ -158,14 +158,14 @@ def _name(shard: Path, step: Step, parameters: Mapping[str, Any]) -> str:
     return digest_of([identity(shard), stated, dict(parameters)])
 
 
-def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Path, str]) -> Iterator[Mapping[str, Any]]:
+def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Path, str]) -> Mapping[str, Any]:
     """Does a shard's work; the receipt, written last, makes the result valid."""
     shard, name = task
     with writing_file(folder / name) as partial:
         counts = work(shard, partial, parameters)
         checksum = file_digest(partial)
     write_json(folder / f"{name}.json", {"shard": shard.name, "checksum": checksum, "counts": counts})
-    yield counts
+    return counts
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

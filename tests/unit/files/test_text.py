@@ -3,7 +3,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.groundwork.printable import one_line, printable
+from citerec.files.text import one_line, printable
 
 
 @given(st.text())

@@ -31,11 +31,6 @@ Span = tuple[str, str]
 `system-3`, which HTML shows as a dot in the colour of that number."""
 
 
-def counted(number: int, of: str) -> str:
-    """A number and its noun, in the plural if needed."""
-    return f"{number:,} {of}{'' if number == 1 else 's'}"
-
-
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A cell: its value, for CSV, and its spans, as shown to people."""

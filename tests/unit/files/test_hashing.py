@@ -4,7 +4,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from citerec.groundwork.hashing import digest_of, file_digest, hash_sample, identity
+from citerec.files.hashing import digest_of, file_digest, hash_sample, identity
 
 
 def test_samples_that_were_published_stay_what_they_are() -> None:

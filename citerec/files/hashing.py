@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from citerec.groundwork.addresses import is_address
+from citerec.files.addresses import is_address
 
 
 def digest_of(value: Any) -> str:

@@ -13,10 +13,10 @@ from citerec.contexts.s2orc import find_texts
 from citerec.corpus.json_lines import raw_lines
 from citerec.corpus.sources import READERS, find_shards
 from citerec.errors import InputError, ServiceError, SourceError
-from citerec.groundwork.addresses import client_failures, expanded, is_address, path_of
-from citerec.groundwork.hashing import identity
-from citerec.groundwork.resume import Step, run_stage
-from citerec.groundwork.writing import write_json, writing_file
+from citerec.files.addresses import client_failures, expanded, is_address, path_of
+from citerec.files.hashing import identity
+from citerec.files.resume import Step, run_stage
+from citerec.files.writing import write_json, writing_file
 from citerec.records import Paper
 
 pytestmark = pytest.mark.slow

@@ -10,9 +10,8 @@ import orjson
 import pytest
 
 from citerec.errors import BuildError
-from citerec.groundwork import writing
-from citerec.groundwork.directories import Kind
-from citerec.groundwork.writing import alone, beside, exchange, recover, write_json, writing_file
+from citerec.files import writing
+from citerec.files.writing import Kind, alone, beside, exchange, recover, write_json, writing_file
 from tests.torture.crash_points import DIED, crashes
 
 KIND = Kind("thing", "citerec-thing", "manifest.json", frozenset({"manifest.json", "values"}))

@@ -1,6 +1,9 @@
+import re
+
 import pytest
 
-from citerec.groundwork.limits import too_many_bad
+from citerec.errors import BuildError
+from citerec.files.rejected import Rejected
 
 
 @pytest.mark.parametrize(
@@ -22,9 +25,20 @@ from citerec.groundwork.limits import too_many_bad
 def test_more_than_twenty_and_more_than_the_share_or_all_are_too_many(
     bad: int, total: int, max_bad: float, found: str
 ) -> None:
-    assert too_many_bad("records", bad, total, max_bad) == found
+    rejected = Rejected(max_bad)
+    rejected.add(total - bad, bad, "a.jsonl, line 3: no id" if bad else "")
+    if not found:
+        rejected.check()
+    else:
+        with pytest.raises(BuildError, match=rf"^{re.escape(found)}; the first is a\.jsonl, line 3: no id\. "):
+            rejected.check()
 
 
 def test_while_there_is_more_to_read_its_size_counts_and_a_bad_beginning_is_allowed() -> None:
-    assert not too_many_bad("records", 100, 100, 0.05, whole=2000)
-    assert too_many_bad("records", 101, 101, 0.05, whole=2000)
+    rejected = Rejected(0.05)
+    rejected.add(bad=999)
+    rejected.check(0.5)  # of so few nothing follows
+    rejected.add(good=1)
+    rejected.check(0.05)  # at most 1,000 of 20,000
+    with pytest.raises(BuildError, match="999 of 1,000 records are bad, more than 5%"):
+        rejected.check(0.06)

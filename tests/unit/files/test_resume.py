@@ -17,7 +17,7 @@ import pytest
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
 from citerec.errors import BuildError, InputError, SourceError
-from citerec.groundwork.resume import Journal, Result, Step, run_stage
+from citerec.files.resume import Journal, Result, Step, run_stage
 from tests.conftest import ROOT
 
 SHARDS = 4
@@ -267,7 +267,7 @@ def test_ctrl_c_does_not_wait_for_the_shards_at_work(bench: Bench) -> None:
     """A shard of a real release takes an hour: who stops the work is not kept until it is done."""
     bench.befall(3, "hang")
     code = (
-        "import sys, pathlib; from tests.unit.groundwork.test_resume import Bench\n"
+        "import sys, pathlib; from tests.unit.files.test_resume import Bench\n"
         "Bench(pathlib.Path(sys.argv[1]), new=False).run(2)\n"
     )
     with subprocess.Popen([sys.executable, "-c", code, bench.folder], cwd=ROOT, stderr=subprocess.PIPE) as process:
@@ -285,43 +285,6 @@ def test_ctrl_c_does_not_wait_for_the_shards_at_work(bench: Bench) -> None:
     bench.calls()
     bench.run(2)
     assert bench.calls() == [0, 0, 0, 1]
-
-
-_STARTING = """
-import os, sys, time
-from pathlib import Path
-folder = Path(sys.argv[1])
-if __name__ == "__mp_main__":  # a process that is about to work, and has not yet said that Ctrl-C is not for it
-    (folder / f"starts-{os.getpid()}").touch()
-    time.sleep(3)
-if __name__ == "__main__":
-    from tests.unit.groundwork.test_resume import Bench
-    try:
-        Bench(folder, new=False).run(2)
-    except KeyboardInterrupt:
-        sys.exit("stopped")
-"""
-
-
-def test_ctrl_c_reaches_no_process_that_has_just_begun(bench: Bench) -> None:
-    """A terminal sends it to all: a traceback of each process would hide the one line that says what happened."""
-    script = bench.folder / "script.py"
-    script.write_text(_STARTING)
-    command = [sys.executable, script, bench.folder]
-    with subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, start_new_session=True
-    ) as process:
-        try:
-            until = time.monotonic() + PATIENCE_SECONDS
-            while len(list(bench.folder.glob("starts-*"))) < 2 and time.monotonic() < until:
-                assert process.poll() is None
-                time.sleep(0.02)
-            os.killpg(process.pid, signal.SIGINT)
-            _, said = process.communicate(timeout=PATIENCE_SECONDS)
-        finally:
-            process.kill()
-    assert process.returncode == 1
-    assert said == b"stopped\n"
 
 
 def test_lines_are_the_same_bytes_wherever_they_are_written(tmp_path: Path) -> None:

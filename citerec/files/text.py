@@ -1,4 +1,4 @@
-"""The one filter for text that is read: control characters could control the terminal that shows it."""
+"""Text for people: without control characters, which could control the terminal that shows it."""
 
 import re
 
@@ -15,3 +15,8 @@ def one_line(text: str) -> str:
     if text.isprintable() and "  " not in text:  # three times as fast, and nearly every text is so already
         return text.strip(" ")
     return " ".join(printable(text).split())
+
+
+def counted(number: int, of: str) -> str:
+    """A number and its noun, in the plural if needed."""
+    return f"{number:,} {of}{'' if number == 1 else 's'}"

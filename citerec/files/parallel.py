@@ -1,0 +1,270 @@
+"""Work on many items at once, by joblib: in processes of this machine, or on Ray.
+
+What does the work may die, and then does it again: so a job writes a file beside its place and renames it, and the same
+item gives the same bytes.
+"""
+
+import contextlib
+import functools
+import itertools
+import os
+import platform
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from citerec.errors import BuildError, InputError, ServiceError
+from citerec.version import __version__
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+# A process takes a second or more to start, so it needs enough work. Parts are small, so that all end together.
+_WORTH_A_PROCESS, _PART = 500, 50
+_TRIES = 3  # of the items that were worked on when a process or a machine died
+_ROUND = 4  # items of Ray's processes whose outcomes are waited for together
+_PATIENCE = 5.0  # seconds until an address counts as dead
+
+
+class ProcessDiedError(BuildError):
+    """A worker process died."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ray:
+    """A Ray that `workers_on` has opened; `count` items are worked on at once, by default one for each processor."""
+
+    count: int | None = None
+
+
+Parallelism: TypeAlias = Ray | int | None
+"""Ray; or how many processes of this machine, None for as many as processors."""
+
+HERE = 1
+"""This process: for work that uses all processors, or the GPU, by itself."""
+
+
+def available_processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def outcomes_of(
+    work: Callable[[Item], Outcome], items: Iterable[Item], workers: Parallelism, *, gpus: float = 0
+) -> Generator[tuple[int, Outcome]]:
+    """The outcome of some work for each item, with its number, as they come.
+
+    If one process of this machine is enough, it is this one. The first error ends it all.
+
+    Args:
+        work: What to do with each item: a function of a module, or a partial of one. Its outcome can be pickled.
+        items: The items; the next ones are asked for when a process is free.
+        workers: Where the work is done.
+        gpus: GPUs that each process of a cluster needs, or a share of one; without meaning where there are none.
+
+    Raises:
+        ProcessDiedError: What did the work died, again and again.
+        Exception: Whatever the work raises.
+    """
+    if isinstance(workers, Ray):
+        yield from _on_ray(work, items, workers, gpus)
+        return
+    wanted = workers or available_processors()
+    if isinstance(items, Sized):
+        wanted = min(wanted, len(items))
+    if wanted <= 1:
+        yield from enumerate(map(work, items))
+        return
+    from joblib import Parallel, delayed
+    from joblib.externals.loky.backend import resource_tracker
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    tasks = (delayed(_numbered)(work, number, item) for number, item in enumerate(items))
+    options: dict[str, Any] = {"batch_size": 1, "max_nbytes": None, "initializer": _begin, "initargs": (os.getpid(),)}
+    resource_tracker.ensure_running()  # first: when it starts, it unblocks Ctrl-C again
+    # Ctrl-C is blocked meanwhile: the processes inherit this, and leave Ctrl-C to their parent.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        outcomes = Parallel(wanted, return_as="generator_unordered", **options)(tasks)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    try:
+        yield from outcomes
+    except TerminatedWorkerError:
+        raise ProcessDiedError(
+            "a worker process died",
+            "Was there too little memory? Run again with --workers 1: what was saved is not done again.",
+        ) from None
+
+
+def in_processes(
+    work: Callable[[Item], Outcome], items: Sequence[Item], workers: int | None, on_progress: Callable[[int], None]
+) -> list[Outcome]:
+    """The results of some work on each of many small items, in their order, the same for any number of processes.
+
+    Few items get fewer processes than `workers`, which is the number of processors by default. `on_progress` is called
+    with how many items are done. Errors as for `outcomes_of`.
+    """
+    wanted = max(1, min(workers or available_processors(), len(items) // _WORTH_A_PROCESS))
+    parts = [items[start : start + _PART] for start in range(0, len(items), _PART)]
+    results: dict[int, list[Outcome]] = {}
+    on_progress(0)
+    for number, result in outcomes_of(functools.partial(_each, work), parts, wanted):
+        results[number] = result
+        on_progress(sum(map(len, results.values())))
+    return [result for number in range(len(parts)) for result in results[number]]
+
+
+@contextlib.contextmanager
+def workers_on(place: str | None, count: int | None = None) -> Iterator[Parallelism]:
+    """Opens the workers that a user named, as with `--on`. A Ray that the caller opened stays.
+
+    Args:
+        place: None for processes of this machine; `ray` for a Ray that is started here and ends with this block;
+            `ray://HOST:PORT` or `HOST:PORT` for a Ray cluster.
+        count: How many items are worked on at once; by default as many as there are processors.
+
+    Raises:
+        ServiceError: The address is no address, nobody answers there, or the cluster's versions are others.
+        InputError: Ray is not installed.
+    """
+    if place is None:
+        yield count
+        return
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns of a change to come
+    os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # or it prints about dead processes, on standard output
+    if Path("~/.ray/auth_token").expanduser().exists():  # `ray start` uses it, but those who connect must be told to
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    try:
+        import ray
+        from ray.util.joblib import register_ray
+    except ImportError as error:
+        raise InputError("Ray is not installed", "pip install 'citerec[ray]'") from error
+    is_open = place == "ray" and ray.is_initialized()
+    if not is_open:
+        _connect(ray, place, count)
+    register_ray()  # type: ignore[no-untyped-call]
+    try:
+        _check_version(ray, place)
+        yield Ray(count)
+    finally:
+        if not is_open:
+            ray.shutdown()
+
+
+def _connect(ray: Any, place: str, count: int | None) -> None:
+    """Starts a Ray of this machine, or connects to a cluster."""
+    quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
+    if place == "ray":
+        ray.init("local", num_cpus=count or available_processors(), include_dashboard=False, **quiet)
+        return
+    host, _, port = place.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():
+        raise ServiceError(
+            f"--on {place} is no address of Ray", "Give ray, ray://HOST:PORT (Ray Client), or HOST:PORT of a cluster."
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()  # Ray would try for minutes
+    except (OSError, OverflowError) as error:
+        raise ServiceError(
+            f"no Ray cluster answers at {place} ({error})", "Start one: ray start --head. Ray Client listens at 10001."
+        ) from error
+    try:
+        ray.init(place, **quiet)
+    except Exception as error:  # of gRPC, of Ray, of its client: each has its own
+        raise ServiceError(
+            f"cannot use the Ray cluster at {place} ({_reason(error)})",
+            f"It needs Python {platform.python_version()}, Ray {ray.__version__} and citerec {__version__} everywhere.",
+        ) from error
+
+
+def _check_version(ray: Any, place: str) -> None:
+    """Raises a ServiceError unless the cluster has this version of citerec."""
+    try:
+        theirs = ray.get(ray.remote(_version).remote())
+    except ray.exceptions.RayError as error:
+        theirs = f"none ({_reason(error)})"
+    if theirs != __version__:
+        raise ServiceError(
+            f"the Ray cluster at {place} has citerec {theirs}, and this is {__version__}",
+            "Install the same version, with the same extras, on all its machines.",
+        )
+
+
+def _version() -> str:
+    return __version__
+
+
+def _reason(error: BaseException) -> str:
+    """The last line of an error of Ray, whose texts hold tracebacks."""
+    return next((line for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__).strip()
+
+
+def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus: float) -> Generator[tuple[int, Any]]:
+    """As `outcomes_of`, some items after the others; those that were not done when a machine died are done again."""
+    import ray
+    from joblib import Parallel, delayed, parallel_config
+
+    resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
+    count = workers.count or max(1, int(resources.get("CPU", 1)))
+    needs = {"scheduling_strategy": "SPREAD", "num_gpus": gpus if resources.get("GPU") else 0}
+    remaining, failed = enumerate(items), 0
+    some: list[tuple[int, Any]] = []
+    at_once = _ROUND * count if count > 1 else 1  # joblib itself would do the work of one process here
+    while True:
+        with parallel_config("ray", n_jobs=max(2, count), ray_remote_args=needs), Parallel(batch_size=1) as parallel:
+            while some := some or list(itertools.islice(remaining, at_once)):
+                try:
+                    outcomes = parallel(delayed(_there)(work, item, str(Path.cwd())) for _, item in some)
+                except ray.exceptions.RayError as error:
+                    if (failed := failed + 1) >= _TRIES:
+                        raise ProcessDiedError(
+                            f"Ray could not finish the work ({_reason(error)})",
+                            "Was there too little memory, or did the cluster end? Run again: what was saved is not "
+                            "done again.",
+                        ) from error
+                    break
+                yield from zip((number for number, _ in some), outcomes, strict=True)
+                some, failed = [], 0
+            else:
+                return
+
+
+def _there(work: Callable[[Item], Outcome], item: Item, folder: str) -> Outcome:
+    """Does the work in the folder of the command, if this machine has one of it."""
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
+    try:
+        return work(item)
+    except Exception as error:
+        if Path(folder).is_dir():
+            raise
+        raise InputError(
+            f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}",
+            "The machines of a cluster share a disk, or inputs and --work are addresses: s3://… (docs/cluster.md).",
+        ) from error
+
+
+def _numbered(work: Callable[[Item], Outcome], number: int, item: Item) -> tuple[int, Outcome]:
+    return number, work(item)
+
+
+def _each(work: Callable[[Item], Outcome], part: Sequence[Item]) -> list[Outcome]:
+    return [work(item) for item in part]
+
+
+def _begin(parent: int) -> None:
+    """A new process ends with its parent: a killed parent cannot end its children."""
+    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+
+
+def _leave_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

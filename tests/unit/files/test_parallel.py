@@ -1,0 +1,156 @@
+"""Work on many items: the same outcomes and the same errors in processes and on Ray, and what dies is done again."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from citerec.errors import InputError, ServiceError
+from citerec.files import parallel
+from citerec.files.parallel import Parallelism, ProcessDiedError, Ray, in_processes, outcomes_of, workers_on
+from tests.conftest import ROOT
+
+
+def squared(number: int) -> tuple[int, str]:
+    return number**2, Path.cwd().name
+
+
+def refused(number: int) -> int:
+    raise InputError(f"{number} is refused", "Give another.")
+
+
+def deadly(folder: Path, deaths: int, number: int) -> int:
+    """Dies the first times that it is called."""
+    died = sorted(folder.glob(f"{number}-*"))
+    if len(died) < deaths:
+        (folder / f"{number}-{len(died)}").touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return -number
+
+
+def slow(folder: Path, number: int) -> int:
+    (folder / f"{os.getpid()}-{number}").touch()
+    time.sleep(60 if number else 0)
+    return number
+
+
+def halved(number: int) -> float:
+    return 1 / number
+
+
+@pytest.fixture(params=[1, 2, pytest.param("ray", marks=pytest.mark.slow)])
+def workers(request: pytest.FixtureRequest) -> Parallelism:
+    if request.param == "ray":
+        request.getfixturevalue("ray_here")
+        return Ray(2)
+    return int(request.param)
+
+
+def test_each_item_gives_its_outcome(workers: Parallelism, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    if workers == 2:
+        squares = dict(outcomes_of(partial(pow, 2), range(20), workers))
+        assert squares == {number: 2**number for number in range(20)}
+    else:
+        found = dict(outcomes_of(squared, iter(range(20)), workers))
+        assert found == {number: (number**2, tmp_path.name) for number in range(20)}
+    assert list(outcomes_of(squared, [], workers)) == []
+
+
+def test_an_error_of_the_work_arrives_as_it_is(workers: Parallelism) -> None:
+    with pytest.raises(InputError, match=r"^7 is refused\. Give another\.$"):
+        list(outcomes_of(refused, [7, 7], workers))
+
+
+@pytest.mark.parametrize("count", [0, 1, 1200])
+@pytest.mark.parametrize("processes", [1, 2])
+def test_many_small_items(count: int, processes: int) -> None:
+    told: list[int] = []
+    numbers = list(range(1, count + 1))
+    assert in_processes(halved, numbers, processes, told.append) == [1 / number for number in numbers]
+    assert told[0] == 0 and told[-1] == count and told == sorted(told)
+    if count > 1:
+        with pytest.raises(ZeroDivisionError):
+            in_processes(halved, [*numbers, 0], processes, lambda _: None)
+
+
+def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ProcessDiedError, match="a worker process died"):
+        list(outcomes_of(partial(deadly, tmp_path, 1), [1, 2, 3], 2))
+    assert sorted(dict(outcomes_of(partial(deadly, tmp_path, 0), [1, 2, 3], 2)).values()) == [-3, -2, -1]
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL], ids=["stopped", "killed"])
+def test_processes_end_with_their_parent(sent: signal.Signals, tmp_path: Path) -> None:
+    program = (
+        "import functools, pathlib, sys\n"
+        "from citerec.files.parallel import outcomes_of\n"
+        "from tests.unit.files.test_parallel import slow\n"
+        "list(outcomes_of(functools.partial(slow, pathlib.Path(sys.argv[1])), [1, 2], 2))\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, cwd=ROOT, start_new_session=True, stderr=subprocess.DEVNULL) as process:
+        until = time.monotonic() + 60
+        while len(list(tmp_path.iterdir())) < 2 and time.monotonic() < until:
+            time.sleep(0.1)
+        children = psutil.Process(process.pid).children(recursive=True)
+        os.killpg(process.pid, sent) if sent == signal.SIGINT else process.send_signal(sent)
+        process.wait(60)
+    _, alive = psutil.wait_procs(children, timeout=20)
+    assert children and not [one for one in alive if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+
+
+@pytest.mark.slow
+def test_what_died_on_ray_is_done_again(ray_here: Any, tmp_path: Path) -> None:
+    found = dict(outcomes_of(partial(deadly, tmp_path, 1), [1], Ray(2)))
+    assert found == {0: -1}
+    assert len(list(tmp_path.iterdir())) == 1
+    with pytest.raises(ProcessDiedError, match=r"Ray could not finish the work"):
+        list(outcomes_of(partial(deadly, tmp_path, 100), [2], Ray(1)))
+    assert len(list(tmp_path.glob("2-*"))) == 3
+
+
+@pytest.mark.slow
+def test_a_machine_without_the_folder_of_the_command_is_named(tmp_path: Path, ray_here: Any) -> None:
+    """As on a cluster that shares no disk."""
+    with pytest.raises(InputError, match=r"7 is refused. This happened on .*, which has no /elsewhere"):
+        parallel._there(refused, 7, "/elsewhere")
+
+
+@pytest.mark.slow
+def test_gpus_are_asked_for_only_where_there_are_some(ray_here: Any) -> None:
+    assert len(list(outcomes_of(squared, [1], Ray(1), gpus=1))) == 1
+
+
+@pytest.mark.slow
+def test_another_version_on_the_cluster_is_refused(ray_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "__version__", "0.0.0")
+    with pytest.raises(ServiceError, match=r"at ray has citerec .*, and this is 0.0.0"), workers_on("ray"):
+        pass
+
+
+@pytest.mark.parametrize("place", ["ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port"])
+def test_no_address(place: str) -> None:
+    with pytest.raises(ServiceError, match=r"is no address of Ray. Give ray, ray://HOST:PORT"), workers_on(place):
+        pass
+
+
+@pytest.mark.parametrize("scheme", ["ray://", ""])
+def test_nobody_answers(silent_port: int, scheme: str) -> None:
+    address = f"{scheme}127.0.0.1:{silent_port}"
+    with pytest.raises(ServiceError, match=r"no Ray cluster answers at .*Start one: ray start --head"):  # noqa: SIM117
+        with workers_on(address):
+            pass
+
+
+def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(InputError, match=r"Ray is not installed. pip install 'citerec\[ray\]'"), workers_on("ray"):
+        pass
