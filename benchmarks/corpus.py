@@ -25,11 +25,11 @@ from typing import Any
 import orjson
 import psutil
 
-from citerec.corpus.fetch.cut import JoinSieve, PaperSieve, Sieve
-from citerec.corpus.fetch.ids import Ids
-from citerec.corpus.fetch.part import Job, Listing, Part, Place, Progress, read_part
-from citerec.corpus.releases.base import RemoteFile
 from citerec.records import Filters
+from citerec.sources.base import RemoteFile
+from citerec.sources.cut import JoinSieve, PaperSieve, Sieve
+from citerec.sources.ids import Ids
+from citerec.sources.part import Job, Listing, Part, Place, Progress, read_part
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.corpus_server import first_state

@@ -26,12 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from citerec.corpus.ledger import ledger_of
 from pymongo import MongoClient
 
 from citerec.corpus import leases
 from citerec.corpus.ingest import ingest
-from citerec.corpus.ledger import ledger_of
-from citerec.corpus.sources import READERS, Shard, find_shards
+from citerec.corpus.shards import READERS, Shard, find_shards
 from citerec.corpus.stores import open_store
 from citerec.records import Paper
 

@@ -14,10 +14,9 @@ from citerec.cli.options import PATH, filter_options, filters_of, max_bad, numbe
 from citerec.files.text import one_line
 
 if TYPE_CHECKING:
-    from citerec.corpus.fetch.estimate import Estimate
-    from citerec.corpus.fetch.folder import FetchedCorpus
-    from citerec.corpus.fetch.get import Plan
-    from citerec.corpus.fetch.stage import Manner
+    from citerec.sources.estimate import Estimate
+    from citerec.sources.fetch import FetchedCorpus, Plan
+    from citerec.sources.part import Manner
 
 _SHOWN_RELEASES = 5
 _LONGEST_TERMS = 1000
@@ -52,7 +51,7 @@ def list_corpora() -> None:
     """List the sources that can be fetched: size, licence, key."""
     import os
 
-    from citerec.corpus.releases.base import CORPORA
+    from citerec.sources.base import CORPORA
 
     for name, part in CORPORA.items():
         state = "is set" if part.key and os.environ.get(part.key) else "is not set"
@@ -67,14 +66,14 @@ def list_corpora() -> None:
 @_url
 def show(what: str, url: str | None) -> None:
     """Show the releases, sizes and terms of a SOURCE, or what a fetched FOLDER holds."""
-    from citerec.corpus.fetch.folder import FetchedCorpus, is_corpus
+    from citerec.sources.fetch import KIND, FetchedCorpus
 
-    if is_corpus(Path(what)):
+    if KIND.is_at(Path(what)):
         _show_folder(FetchedCorpus.read(Path(what)))
         return
     if Path(what).is_dir():
         FetchedCorpus.read(Path(what))  # says what is wrong with it
-    from citerec.corpus.fetch.part import Place
+    from citerec.sources.part import Place
 
     place = Place(what, url)
     source = place.open()
@@ -114,9 +113,9 @@ def get(source: str, out: Path, index_path: Path | None, **options: Any) -> None
     Only what is kept is written. Abstracts, summaries, citations and vectors are kept for papers that
     are kept. Repeat the command to go on after an interruption.
     """
-    from citerec.corpus.fetch.cut import Cut
-    from citerec.corpus.fetch.get import fetched_already, get_corpus, is_begun, make_plan
-    from citerec.corpus.fetch.part import Place
+    from citerec.sources.cut import Cut
+    from citerec.sources.fetch import fetched_already, get_corpus, is_begun, make_plan
+    from citerec.sources.part import Place
 
     cut = Cut(
         filters_of({**options, "exclude": ()}),
@@ -155,7 +154,7 @@ def update(folder: Path, index_path: Path | None, **options: Any) -> None:
     What changed is cut to size as the corpus was. A paper that is not of the cut any more is deleted.
     Repeat the command to go on after an interruption.
     """
-    from citerec.corpus.fetch.update import find_updates, update_corpus
+    from citerec.sources.update import find_updates, update_corpus
 
     renewal = find_updates(folder, options["url"])
     made = renewal.corpus
@@ -208,8 +207,8 @@ def _named_source(source: str) -> tuple[str, Path]:
 
 
 def _with_progress(work: "Callable[[Manner], FetchedCorpus]", options: dict[str, Any]) -> "FetchedCorpus":
-    from citerec.corpus.fetch.stage import Manner
     from citerec.files.progress import progress_bar
+    from citerec.sources.part import Manner
 
     with progress_bar() as on_progress:
         return work(Manner(options["workers"], options["max_bad"], on_progress, note))
@@ -217,8 +216,8 @@ def _with_progress(work: "Callable[[Manner], FetchedCorpus]", options: dict[str,
 
 def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> None:
     """Shows terms, sizes and time; stops if the disk is too small or the user does not agree."""
-    from citerec.corpus.fetch.estimate import estimate
     from citerec.errors import InputError
+    from citerec.sources.estimate import estimate
 
     found = estimate(plan, options["workers"])
     say(f"{plan.place.corpus}, release {plan.release.name}, to {plan.out}")

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from citerec.cli.main import cli
-from citerec.corpus.releases.base import CORPORA
 from citerec.diagnostics.families.base import FAMILIES
 from citerec.drafts.check import CHECKS
 from citerec.files.registry import Registry
@@ -16,6 +15,7 @@ from citerec.generate.writers.base import WRITERS
 from citerec.reproduce.base import RUNNERS
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS
+from citerec.sources.base import CORPORA
 from citerec.systems import all_settings, system_names
 from citerec.texts.metrics.base import TEXT_METRICS
 from citerec.texts.presets.base import PRESETS

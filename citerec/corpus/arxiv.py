@@ -1,6 +1,6 @@
 """arXiv: the lines of its metadata file, and ids of papers that were deleted (docs/formats.md).
 
-Pages of its OAI-PMH interface are turned into the same lines: `citerec.corpus.releases.arxiv`. A parser raises
+Pages of its OAI-PMH interface are turned into the same lines: `citerec.sources.arxiv`. A parser raises
 RecordError if an id is missing, or a field is of a type that cannot be read.
 """
 

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.sources import READERS, Shard
+from citerec.corpus.shards import READERS, Shard
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, Quarantined, Rows, ShardCounts, rows_of
 from citerec.errors import InputError

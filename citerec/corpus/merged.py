@@ -12,7 +12,7 @@ import orjson
 
 from citerec.corpus.ingest import ingest
 from citerec.corpus.merging import MergeCounts, Merging, Source
-from citerec.corpus.sources import find_shards
+from citerec.corpus.shards import find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import identity

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from citerec.corpus.json_lines import raw_lines
-from citerec.corpus.sources import papers_in
+from citerec.corpus.shards import papers_in
 from citerec.drafts.read import is_latex, is_markdown
 from citerec.errors import InputError
 from citerec.records import Paper

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from citerec.contexts.read import read_contexts
-from citerec.corpus.sources import READERS, find_shards
+from citerec.corpus.shards import READERS, find_shards
 from citerec.errors import InputError
 from citerec.files.places import shipped
 from citerec.records import MARKER, Abstract, Context, Paper

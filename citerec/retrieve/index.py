@@ -14,7 +14,7 @@ from typing import TypeVar
 from citerec.corpus import stores
 from citerec.corpus.ids_file import read_removed
 from citerec.corpus.ingest import ingest
-from citerec.corpus.sources import REMOVED, Shard, find_shards
+from citerec.corpus.shards import REMOVED, Shard, find_shards
 from citerec.corpus.store import Counts, PaperStore
 from citerec.corpus.stores import address_of, is_mongodb, name_of
 from citerec.errors import InputError, SourceError

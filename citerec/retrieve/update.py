@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.corpus.sources import Shard, corpus_of, find_shards
+from citerec.corpus.shards import Shard, corpus_of, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import COLUMNS, ShardCounts
 from citerec.errors import IndexUnusableError, InputError, SourceError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from citerec.corpus import ingest as ingest_module
 from citerec.corpus.ingest import ingest, write_quarantine
-from citerec.corpus.sources import Shard, find_shards
+from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import (
     CensusRow,

@@ -307,7 +307,7 @@ def test_a_record_over_the_limit_stops_an_ingest_with_its_reason(
     mongodb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from citerec.corpus.ingest import ingest
-    from citerec.corpus.sources import Shard
+    from citerec.corpus.shards import Shard
 
     monkeypatch.setenv("CITEREC_MAX_RECORD_BYTES", "30000000")  # more than MongoDB takes
     path = write_lines(tmp_path / "p.jsonl", [{"paper_id": "p", "title": "t", "abstract": "word " * 4_000_000}])

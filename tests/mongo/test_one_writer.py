@@ -11,7 +11,7 @@ import pytest
 
 from citerec.corpus import mongo_store
 from citerec.corpus.ingest import ingest
-from citerec.corpus.sources import REMOVED, Shard
+from citerec.corpus.shards import REMOVED, Shard
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, StoreError, rows_of
 from citerec.corpus.stores import open_store

@@ -13,7 +13,7 @@ from typing import Any
 
 from citerec.corpus import ingest as ingest_module
 from citerec.corpus import mongo_store
-from citerec.corpus.sources import Shard
+from citerec.corpus.shards import Shard
 from citerec.corpus.stores import open_store
 
 

@@ -14,7 +14,7 @@ from citerec.contexts.hold_out import split_contexts
 from citerec.contexts.read import contexts_of_text, read_contexts
 from citerec.contexts.s2orc import FullText, read_s2orc
 from citerec.corpus.ingest import ingest
-from citerec.corpus.sources import Shard
+from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.datasets.citebench import read_source
 from citerec.diagnostics.sets import read_set

@@ -20,7 +20,7 @@ from citerec.contexts.split import splitter_identity
 from citerec.contexts.write import as_record
 from citerec.corpus.ingest import ingest
 from citerec.corpus.result_lines import writing_lines
-from citerec.corpus.sources import Shard, find_shards
+from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.bounds import Bounds, compute_bounds

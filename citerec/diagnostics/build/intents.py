@@ -11,7 +11,7 @@ import orjson
 
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.sources import READERS
+from citerec.corpus.shards import READERS
 from citerec.files.addresses import path_of
 from citerec.files.resume import Result, Step
 from citerec.records import Citation

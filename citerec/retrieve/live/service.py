@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from citerec.corpus.releases.web import AGENT, Pace
 from citerec.errors import ServiceError
+from citerec.files.http import AGENT, Pace
 from citerec.files.text import one_line
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from citerec.corpus.anthology import entries
 from citerec.corpus.bibtex import read_bibtex
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.references import acl_in
-from citerec.corpus.sources import READERS, recognise
+from citerec.corpus.shards import READERS, recognise
 from citerec.records import Paper
 from tests.source_records import ENTRY, HEADER, VOLUME
 

@@ -8,7 +8,7 @@ import pytest
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.corpus.json_lines import RecordError
-from citerec.corpus.sources import READERS, recognise
+from citerec.corpus.shards import READERS, recognise
 from citerec.records import Deletion, Paper
 from tests.source_records import preprint
 

@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.releases.base import CORPORA, RemoteFile
-from citerec.corpus.releases.web import Web
-from citerec.corpus.sources import READERS
+from citerec.corpus.shards import READERS
+from citerec.files.http import Web
 from citerec.records import Paper
+from citerec.sources.base import CORPORA, RemoteFile
 from tests.source_records import ENTRY, HEADER, preprint, work
 
 MANY = 700  # of each format

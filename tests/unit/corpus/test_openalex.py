@@ -9,7 +9,7 @@ import pytest
 
 from citerec.corpus.json_lines import BadRecord, RecordError
 from citerec.corpus.openalex import parse_deleted, parse_work
-from citerec.corpus.sources import READERS, recognise
+from citerec.corpus.shards import READERS, recognise
 from citerec.records import Citation, Deletion, Paper
 from tests.source_records import work
 

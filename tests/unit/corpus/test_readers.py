@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from citerec.contexts.read import read_contexts
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.json_lines import BadRecord, Line, bad_record, check_account, tried
-from citerec.corpus.sources import READERS
+from citerec.corpus.shards import READERS
 from citerec.datasets.json_records import json_records
 from citerec.discourse.paragraphs import read_paragraphs
 from citerec.errors import BuildError, InputError

@@ -11,7 +11,7 @@ import pytest
 
 from citerec.contexts.s2orc import find_texts
 from citerec.corpus.json_lines import raw_lines
-from citerec.corpus.sources import READERS, find_shards
+from citerec.corpus.shards import READERS, find_shards
 from citerec.errors import InputError, ServiceError, SourceError
 from citerec.files.addresses import client_failures, expanded, is_address, path_of
 from citerec.files.hashing import identity

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from citerec.cli.commands import COMMANDS
-from citerec.corpus.releases.base import CORPORA
 from citerec.diagnostics.families.base import FAMILIES
 from citerec.drafts.check import CHECKS
 from citerec.errors import InputError
@@ -17,6 +16,7 @@ from citerec.models.base import ENCODERS
 from citerec.reproduce.base import RUNNERS
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS
+from citerec.sources.base import CORPORA
 from citerec.texts.metrics.base import TEXT_METRICS
 from citerec.texts.presets.base import PRESETS
 

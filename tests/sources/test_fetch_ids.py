@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus.fetch.ids import Ids, loaded
 from citerec.corpus.references import asked, names_of
 from citerec.records import Paper
+from citerec.sources.ids import Ids, loaded
 
 IDS = st.one_of(
     st.integers(0, 10**17).map(str),

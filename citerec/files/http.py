@@ -1,8 +1,9 @@
-"""HTTP with the manners that public sources ask for: a steady pace, retries, Retry-After, and going on by Range."""
+"""HTTP with the manners that public sources ask for: a steady pace, retries, Retry-After, kept answers, Range."""
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -16,11 +17,11 @@ if TYPE_CHECKING:
     from requests import Response, Session
 
 AGENT = f"citerec/{__version__}"
-_TRIES = 6
+TRIES = 6
 _BUSY = (429, 500, 502, 503, 504)
 _EXPIRED = (401, 403)  # of a link that was signed for a while
-_LONGEST_WAIT = 600  # seconds that a server may ask us to wait
-_SECONDS = (10, 60)  # to connect; between two parts of an answer
+_SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compared
+_SECONDS_OF_DAY = 86_400
 _CHUNK = 1 << 18
 
 Value = TypeVar("Value")
@@ -33,10 +34,12 @@ class WebError(CiterecError):
 
     Attributes:
         status: The number of its answer; None if it gave none.
+        content: That answer.
         tried: Whether it was asked as often as makes sense.
     """
 
     status: int | None = None
+    content: bytes = b""
     tried = False
 
 
@@ -67,19 +70,51 @@ class Pace:
             self._place.touch()
 
 
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """Answers that are kept in a file, without keys and addresses of people. Where a server fails, an older one serves.
+
+    Attributes:
+        place: The file.
+        days: How long they are kept.
+        keeps: Whether an answer is worth keeping, by its content.
+    """
+
+    place: Path
+    days: float
+    keeps: Callable[[bytes], bool]
+
+
 class Web:
     """Asks servers. Use one per process.
 
     Args:
         pace: Waits before each request of `answer` and `json`; files are fetched without waiting.
         patience: Seconds before the second try; each further one waits twice as long. Retry-After comes first.
+        tries: How often a server that is busy is asked.
+        seconds: To wait for a connection; and between two parts of an answer.
+        longest_wait: Seconds that a server may ask to wait.
+        retries_connections: Whether a server that cannot be reached is asked again.
+        cache: Where answers are kept.
 
     Attributes:
         size: The size in bytes of the file that is being fetched; None if the server does not say it.
     """
 
-    def __init__(self, pace: Pace | None = None, *, patience: float = 1.0) -> None:
-        self._pace, self.patience = pace, patience
+    def __init__(
+        self,
+        pace: Pace | None = None,
+        *,
+        patience: float = 1.0,
+        tries: int = TRIES,
+        seconds: tuple[float, float] = (10, 60),
+        longest_wait: int = 600,
+        retries_connections: bool = True,
+        cache: Cache | None = None,
+    ) -> None:
+        self.patience = patience
+        self._pace, self._tries, self._seconds, self._cache = pace, tries, seconds, cache
+        self._longest_wait, self._retries_connections = longest_wait, retries_connections
         self.size: int | None = None
         self._opened: Session | None = None
 
@@ -102,7 +137,7 @@ class Web:
 
     def again(self, ask: Callable[[], Value]) -> Value:
         """What a function gets from a server; it is called again, some times, where an answer breaks off or is none."""
-        for failed in range(_TRIES - 1):
+        for failed in range(TRIES - 1):
             try:
                 return ask()
             except WebError as error:
@@ -119,21 +154,23 @@ class Web:
         Raises:
             WebError: The server cannot be reached, or refuses.
         """
-        if self._pace:
-            self._pace.wait()
         with failures(url):
-            response = self._session.get(url, params=parameters, headers=dict(headers or {}), timeout=_SECONDS)
-        if not response.ok:
-            raise refused(url, response.status_code)
+            response = self._session.get(
+                url,
+                params=parameters,
+                headers=dict(headers or {}),
+                timeout=self._seconds,
+                allow_redirects=self._cache is None,  # a key is for this address only
+            )
+        if response.status_code != 200:
+            raise refused(url, response.status_code, response.content)
         return response
 
     def headers(self, url: str) -> Mapping[str, str]:
         """The headers of a file, by HEAD, without the file; errors as for `answer`."""
-        if self._pace:
-            self._pace.wait()
         with failures(url):
             asked = {"Accept-Encoding": "identity"}  # the size as `chunks` gives it
-            response = self._session.head(url, headers=asked, timeout=_SECONDS, allow_redirects=True)
+            response = self._session.head(url, headers=asked, timeout=self._seconds, allow_redirects=True)
         if not response.ok:
             raise refused(url, response.status_code)
         return response.headers
@@ -161,8 +198,8 @@ class Web:
                 asked |= {"Range": f"bytes={done}-"} | ({"If-Range": tag} if tag and not tag.startswith("W/") else {})
             before = done
             try:
-                with self._session.get(url, headers=asked, timeout=_SECONDS, stream=True) as response:
-                    if response.status_code in _EXPIRED and failed < _TRIES:
+                with self._session.get(url, headers=asked, timeout=self._seconds, stream=True) as response:
+                    if response.status_code in _EXPIRED and failed < TRIES:
                         url = link(True)
                         failed += 1
                         continue
@@ -189,30 +226,65 @@ class Web:
                     came = True
             except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
                 failed = 1 if done > before else failed + 1
-                if failed >= _TRIES:
+                if failed >= TRIES:
                     raise _unreachable(url, error) from error
                 time.sleep(self.patience * 2 ** (failed - 1))
+
+    def close(self) -> None:
+        """Closes its connections."""
+        if self._opened is not None:
+            self._opened.close()
+        self._opened = None
 
     @property
     def _session(self) -> "Session":
         if self._opened is None:
-            import requests
-            from requests.adapters import HTTPAdapter
-            from urllib3.util import Retry
-
-            retry = Retry(
-                _TRIES,
-                status_forcelist=_BUSY,
-                backoff_factor=self.patience,
-                raise_on_status=False,
-                retry_after_max=_LONGEST_WAIT,
-                redirect=5,
-            )
-            self._opened = requests.Session()
-            self._opened.headers["User-Agent"] = AGENT
-            for scheme in ("http://", "https://"):
-                self._opened.mount(scheme, HTTPAdapter(max_retries=retry))
+            self._opened = self._made()
         return self._opened
+
+    def _made(self) -> "Session":
+        import requests
+        from requests.adapters import HTTPAdapter
+        from urllib3.util import Retry
+
+        pace = self._pace
+
+        class Paced(HTTPAdapter):
+            """Waits before requests, but for parts of files; kept answers never come here."""
+
+            def send(self, request: Any, stream: bool = False, *arguments: Any, **options: Any) -> "Response":
+                if pace and not stream:
+                    pace.wait()
+                return super().send(request, stream, *arguments, **options)
+
+        session = requests.Session()
+        if self._cache and self._cache.days:
+            from requests_cache import CachedSession
+            from requests_cache.backends.sqlite import SQLiteCache
+
+            self._cache.place.parent.mkdir(parents=True, exist_ok=True)
+            session = CachedSession(
+                backend=SQLiteCache(self._cache.place, serializer="json"),  # the default would be pickle
+                serializer="json",
+                expire_after=int(self._cache.days * _SECONDS_OF_DAY),
+                stale_if_error=True,
+                ignored_parameters=_SECRETS,
+                filter_fn=lambda answer, keeps=self._cache.keeps: keeps(answer.content),  # type: ignore[misc]
+            )
+        session.headers["User-Agent"] = AGENT
+        retry = Retry(
+            self._tries if self._retries_connections else self._tries - 1,
+            connect=None if self._retries_connections else 0,
+            read=None if self._retries_connections else False,
+            status_forcelist=_BUSY,
+            backoff_factor=self.patience,
+            raise_on_status=False,
+            retry_after_max=self._longest_wait,
+            redirect=5,
+        )
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, Paced(max_retries=retry))
+        return session
 
 
 @contextlib.contextmanager
@@ -229,7 +301,7 @@ def failures(url: str) -> Iterator[None]:
         raise failure from error
 
 
-def refused(url: str, status: int) -> WebError:
+def refused(url: str, status: int, content: bytes = b"") -> WebError:
     """The error for an answer that is none; `status` is its number."""
     known = {
         401: "The key is missing or wrong.",
@@ -240,7 +312,7 @@ def refused(url: str, status: int) -> WebError:
     error = WebError(
         f"{_host(url)} answered {status}", known.get(status, "Try again later: it goes on where it stopped.")
     )
-    error.status = status
+    error.status, error.content = status, content
     return error
 
 

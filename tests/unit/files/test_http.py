@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from citerec.corpus.releases.web import ChangedError, Pace, Web, WebError
+from citerec.files.http import ChangedError, Pace, Web, WebError
 from tests.loopback import Server, send
 
 BODY = bytes(range(256)) * 4000

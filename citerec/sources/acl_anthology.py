@@ -4,9 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from citerec.corpus.anthology import entries, parse_entry
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.releases.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update
-from citerec.corpus.releases.dates import day_of
 from citerec.errors import InputError
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of
 
 FORMAT = "acl-anthology"
 _FILE = "anthology+abstracts.bib.gz"

@@ -9,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 import orjson
 import pytest
 
-from citerec.corpus.releases.arxiv import Arxiv
-from citerec.corpus.releases.base import CORPORA, RemoteFile
-from citerec.corpus.releases.web import ChangedError, Web, WebError
 from citerec.errors import InputError
+from citerec.files.http import ChangedError, Web, WebError
 from citerec.records import Deletion, Paper
+from citerec.sources.arxiv import Arxiv
+from citerec.sources.base import CORPORA, RemoteFile
 from tests.loopback import Server, send
 from tests.source_records import preprint
 

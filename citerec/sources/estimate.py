@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.corpus.fetch.cut import Found, PaperSieve, wanted_ids
-from citerec.corpus.fetch.get import Plan
-from citerec.corpus.fetch.part import BrokenError, Listing, Stream
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.releases.base import RawRecord, RemoteFile
 from citerec.errors import CiterecError
 from citerec.files.parallel import available_processors
+from citerec.sources.base import RawRecord, RemoteFile
+from citerec.sources.cut import Found, kept_papers, wanted_ids
+from citerec.sources.fetch import Plan
+from citerec.sources.part import BrokenError, Listing, Stream
 
 _SAMPLE = 4_000_000  # bytes
 _ROOM = 1.1  # for what an estimate misses
@@ -110,8 +110,7 @@ def estimate(plan: Plan, workers: int | None = None) -> Estimate:
         wanted = Path(folder) / "wanted"
         if plan.cut.ids:
             wanted_ids(plan.cut.ids).save(wanted)
-        sieve = PaperSieve(plan.cut.filters, plan.cut.languages, wanted if plan.cut.ids else None)
-        keeps = sieve.start()
+        keeps = kept_papers(plan.cut.filters, plan.cut.languages, wanted if plan.cut.ids else None)
         for name in plan.mains:
             sample = _sample(plan, name, lambda record: keeps(record, Found()))
             if not plan.cut.cited_by:

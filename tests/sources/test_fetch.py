@@ -8,20 +8,18 @@ from typing import Any
 import orjson
 import pytest
 
-from citerec.corpus.fetch.cut import Cut
-from citerec.corpus.fetch.estimate import estimate
-from citerec.corpus.fetch.folder import FetchedCorpus
-from citerec.corpus.fetch.get import get_corpus, make_plan
-from citerec.corpus.fetch.part import Place
-from citerec.corpus.fetch.stage import Manner
-from citerec.corpus.fetch.update import find_updates, update_corpus
-from citerec.corpus.releases.web import WebError
-from citerec.corpus.sources import find_shards
+from citerec.corpus.shards import find_shards
 from citerec.errors import BuildError, InputError, SourceError
+from citerec.files.http import WebError
 from citerec.records import Filters
 from citerec.retrieve.dense.build import DenseOptions
 from citerec.retrieve.dense.manifest import DenseManifest
 from citerec.retrieve.index import BuildOptions, build_index
+from citerec.sources.cut import Cut
+from citerec.sources.estimate import estimate
+from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan
+from citerec.sources.part import Manner, Place
+from citerec.sources.update import find_updates, update_corpus
 from tests.corpus_server import FAULTS, KEY, S2agServer, State, cut_state, first_state, next_state, state_of
 
 ALONE = Manner(workers=1)

@@ -8,20 +8,16 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 from urllib.parse import urlencode
+from xml.etree.ElementTree import Element
 
 import orjson
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
-from citerec.corpus.releases.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
-from citerec.corpus.releases.dates import day_of
-from citerec.corpus.releases.web import ChangedError, Link, WebError
-from citerec.corpus.releases.xml import xml_of
 from citerec.errors import InputError
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
+from citerec.files.http import ChangedError, Link, WebError
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, json_records, xml_of
 
 PAPERS, DELETED = "arxiv", "arxiv-deleted"
 _OAI = "{http://www.openarchives.org/OAI/2.0/}"
@@ -138,7 +134,7 @@ class Arxiv(Corpus):
             first = following
         return files
 
-    def _page(self, asked: dict[str, str] | str) -> "Element":
+    def _page(self, asked: dict[str, str] | str) -> Element:
         url, parameters = (asked, None) if isinstance(asked, str) else (self._oai, asked)
         return self.web.again(lambda: xml_of(self.web.answer(url, parameters).content, "arXiv's answer"))
 
@@ -168,7 +164,7 @@ class Arxiv(Corpus):
             page = self._page({"verb": verb, "resumptionToken": token})
 
 
-def _paper(record: "Element") -> dict[str, Any] | None:
+def _paper(record: Element) -> dict[str, Any] | None:
     """A record in the form of a line of the metadata file; None if it was deleted.
 
     The form `arXiv` of OAI-PMH says of the versions only when the first was made.
@@ -193,7 +189,7 @@ def _paper(record: "Element") -> dict[str, Any] | None:
     }
 
 
-def _deleted(header: "Element") -> dict[str, Any] | None:
+def _deleted(header: Element) -> dict[str, Any] | None:
     """The id of a header, if its record was deleted."""
     if header.tag != f"{_OAI}header" or header.get("status") != "deleted":
         return None

@@ -5,17 +5,15 @@ from pathlib import Path
 
 import orjson
 
-from citerec.corpus.fetch.cut import Cut
-from citerec.corpus.fetch.folder import FetchedCorpus
-from citerec.corpus.fetch.get import get_corpus, make_plan
-from citerec.corpus.fetch.part import Place
-from citerec.corpus.fetch.stage import Manner
-from citerec.corpus.fetch.update import find_updates, update_corpus
-from citerec.corpus.sources import READERS, find_shards
+from citerec.corpus.shards import READERS, find_shards
 from citerec.records import Deletion, Filters, Paper
+from citerec.sources.cut import Cut
+from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan
+from citerec.sources.part import Manner, Place
+from citerec.sources.update import find_updates, update_corpus
 from tests.loopback import Site
 from tests.source_records import ENTRY, HEADER, VOLUME, work
-from tests.unit.corpus.releases.test_arxiv import Interface
+from tests.sources.test_arxiv import Interface
 
 ALONE = Manner(workers=1)
 WORKS = "/data/jsonl/works"

@@ -9,12 +9,12 @@ from urllib.parse import urlsplit
 import orjson
 
 from citerec.corpus.json_lines import BadRecord, parsed
-from citerec.corpus.releases.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
-from citerec.corpus.releases.web import WebError
 from citerec.corpus.s2ag import parse_paper
 from citerec.corpus.values import LAST_YEAR, optional_id, read_id
 from citerec.errors import InputError
+from citerec.files.http import WebError
 from citerec.records import Citation, Deletion, Filters
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 
 _GIGABYTE = 10**9
 # The sizes of a recent release: the interface does not say any.

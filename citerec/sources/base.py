@@ -1,23 +1,22 @@
-"""The interface of corpora that can be fetched, and their registry.
+"""The interface of corpora that can be fetched, their table, and what several of them need.
 
-A corpus is one module of `citerec.corpus.releases` (or an entry point of the group `citerec.corpora` in another
-package) with a subclass of `Corpus` that registers itself:
-
-    @CORPORA.register
-    class Anthology(Corpus):
-        name = "acl-anthology"
-        ...
-
-It can then be named in `citerec corpus list | show | get | update`.
+A corpus is a subclass of `Corpus` in the table `CORPORA`, or an entry point of the group `citerec.corpora` of another
+package. It can then be named in `citerec corpus list | show | get | update`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, NamedTuple
+from xml.etree.ElementTree import Element, ParseError
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
 
 from citerec.corpus.json_lines import BadRecord, json_object, parsed
-from citerec.corpus.releases.web import Link, Web
+from citerec.files.http import Link, Web, WebError
 from citerec.files.registry import Registry
 from citerec.records import Filters, Record
 
@@ -29,7 +28,7 @@ class RemoteFile:
     Attributes:
         dataset: The dataset to which it belongs: "papers".
         name: Its name here, unique in its dataset and the same whenever the release is listed, such as "000.jsonl.gz".
-        format: What reads it once it is here: a name of `citerec.corpus.sources.READERS`.
+        format: What reads it once it is here: a name of `citerec.corpus.shards.READERS`.
         url: Its address, which may expire.
         bytes: Its size there, compressed as it comes; None if the source does not say.
         records: How many records it has; None if the source does not say.
@@ -221,14 +220,40 @@ def json_records(
             yield RawRecord(number, raw, *made)
 
 
-_RELEASES = "citerec.corpus.releases"
+def day_of(headers: Mapping[str, str]) -> str:
+    """The day on which a file on a server last changed, in UTC, as "2026-11-23".
+
+    Raises:
+        WebError: The server does not say it.
+    """
+    try:
+        return parsedate_to_datetime(headers.get("Last-Modified", "")).astimezone(UTC).date().isoformat()
+    except ValueError:
+        raise WebError(
+            "the server does not say when its file was made", "Fetch the file yourself, and give it to `index build`."
+        ) from None
+
+
+def xml_of(content: bytes, what: str) -> Element:
+    """The root of a document, read without entities and document types, which could read files or fill the memory.
+
+    Raises:
+        WebError: It is none; the message says what was asked for.
+    """
+    try:
+        return fromstring(content, forbid_dtd=True)  # type: ignore[no-any-return]
+    except (ParseError, DefusedXmlException, ValueError, LookupError):
+        raise WebError(f"{what} is not the XML that it should be", "Try again later.") from None
+
+
+_SOURCES = "citerec.sources"
 CORPORA: Registry[type[Corpus]] = Registry(
     "corpus",
     {
-        "acl-anthology": f"{_RELEASES}.acl_anthology:Anthology",
-        "arxiv": f"{_RELEASES}.arxiv:Arxiv",
-        "openalex": f"{_RELEASES}.openalex:OpenAlex",
-        "s2ag": f"{_RELEASES}.s2ag:SemanticScholar",
+        "acl-anthology": f"{_SOURCES}.acl_anthology:Anthology",
+        "arxiv": f"{_SOURCES}.arxiv:Arxiv",
+        "openalex": f"{_SOURCES}.openalex:OpenAlex",
+        "s2ag": f"{_SOURCES}.s2ag:SemanticScholar",
     },
 )
 """The corpora that can be fetched, by name."""

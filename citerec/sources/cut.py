@@ -1,22 +1,21 @@
 """Which papers of a corpus are kept: filters, languages, ids, and the neighbourhood of a bibliography."""
 
-import functools
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.fetch.ids import Ids, loaded
 from citerec.corpus.filters import passes
 from citerec.corpus.json_lines import raw_lines
 from citerec.corpus.references import asked, names_of
-from citerec.corpus.releases.base import Corpus, RawRecord
-from citerec.corpus.sources import papers_in
+from citerec.corpus.shards import papers_in
 from citerec.corpus.titles import alike, plain_title
 from citerec.errors import InputError, SourceError
-from citerec.files.hashing import file_digest, identity
+from citerec.files.hashing import file_digest
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper
+from citerec.sources.base import Corpus, RawRecord
+from citerec.sources.ids import Ids, loaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +61,12 @@ class Cut:
 
     @classmethod
     def of_json(cls, stated: Mapping[str, Any]) -> "Cut":
-        """The cut of a corpus that is there; its files of ids lie beside it (`Places`)."""
+        """The cut of a corpus that is there; its files of ids lie beside it."""
         known: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()
         }
-        languages = known.pop("languages", ())
-        for name in ("ids", "cited_by", "hops"):
-            known.pop(name, None)
-        return cls(Filters(**known), languages)
+        filters = {name: value for name, value in known.items() if name in Filters.__dataclass_fields__}
+        return cls(Filters(**filters), known.get("languages", ()))
 
 
 def wanted_ids(path: Path) -> Ids:
@@ -103,12 +100,21 @@ class Found(dict[str, Ids]):
 Keeps = Callable[[RawRecord, Found], bool]
 """Whether a record is kept; what else is worth knowing of it is noted."""
 
+Sieve = Callable[[], Keeps]
+"""Loads the ids that are needed, where the records are read: a partial of one of the following functions."""
 
-@dataclass(frozen=True, slots=True)
-class PaperSieve:
-    """Keeps the papers of a cut.
 
-    Attributes:
+def kept_papers(
+    filters: Filters,
+    languages: tuple[str, ...],
+    wanted: Path | None = None,
+    near: Path | None = None,
+    before: Path | None = None,
+    known: Path | None = None,
+) -> Keeps:
+    """Keeps the papers of a cut, and notes them as `kept`.
+
+    Args:
         filters: What is asked of the record.
         languages: As in `Cut`.
         wanted: A file with the `names_of` papers, of which one must be there.
@@ -116,150 +122,98 @@ class PaperSieve:
         before: A file of the ids that were kept before: those that do not stay are noted as `left`.
         known: A file of `digest_of_line` of records that are here: they are not kept again.
     """
+    wanted_names, near_ids, ids_before, lines = (loaded(path) for path in (wanted, near, before, known))
 
-    filters: Filters
-    languages: tuple[str, ...] = ()
-    wanted: Path | None = None
-    near: Path | None = None
-    before: Path | None = None
-    known: Path | None = None
+    def keeps(record: RawRecord, found: Found) -> bool:
+        kept = False
+        if record.paper_id is not None and ids_before is not None and record.paper_id in ids_before:
+            found.note("left", record.paper_id)  # the source saw that it does not pass
+        for paper in papers_of(record):
+            if (
+                passes(paper, filters)
+                and (not languages or record.language in languages)
+                and (near_ids is None or paper.paper_id in near_ids)
+                and (wanted_names is None or any(name in wanted_names for name in names_of(paper)))
+            ):
+                found.note("kept", paper.paper_id)
+                kept = True
+            elif ids_before is not None and paper.paper_id in ids_before:
+                found.note("left", paper.paper_id)
+        return kept and (lines is None or digest_of_line(record.raw) not in lines)
 
-    def start(self) -> Keeps:
-        """Loads the ids."""
-        wanted, near, before, known = (loaded(path) for path in (self.wanted, self.near, self.before, self.known))
-
-        def keeps(record: RawRecord, found: Found) -> bool:
-            kept = False
-            if record.paper_id is not None and before is not None and record.paper_id in before:
-                found.note("left", record.paper_id)  # the source saw that it does not pass
-            for paper in record.records if isinstance(record.records, tuple) else ():
-                if not isinstance(paper, Paper):
-                    continue
-                if (
-                    passes(paper, self.filters)
-                    and (not self.languages or record.language in self.languages)
-                    and (near is None or paper.paper_id in near)
-                    and (wanted is None or any(name in wanted for name in names_of(paper)))
-                ):
-                    found.note("kept", paper.paper_id)
-                    kept = True
-                elif before is not None and paper.paper_id in before:
-                    found.note("left", paper.paper_id)
-            return kept and (known is None or digest_of_line(record.raw) not in known)
-
-        return keeps
+    return keeps
 
 
-@dataclass(frozen=True, slots=True)
-class JoinSieve:
-    """Keeps what is about kept papers. Notes these papers as `about`, and the keys of records, if they have some."""
+def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
+    """Keeps what is about kept papers. Notes these papers as `about`, and the keys of records, if they have some.
 
-    kept: Path
+    Args:
+        kept: A file of the ids of kept papers.
+        before: A file of the keys that were kept before: those that are not any more are noted as `left`.
+    """
+    ids, keys = loaded(kept), loaded(before)
 
-    def start(self) -> Keeps:
-        """Loads the ids."""
-        kept = loaded(self.kept)
-        assert kept is not None
-
-        def keeps(record: RawRecord, found: Found) -> bool:
-            if record.paper_id is None or record.paper_id not in kept:
-                return False
-            if record.key is not None:
-                found.note("keys", record.key)
-            else:
-                found.note("about", record.paper_id)
-            return True
-
-        return keeps
-
-
-@dataclass(frozen=True, slots=True)
-class ChangedSieve:
-    """`JoinSieve` for records with keys in an update: those that were kept before and are not any more are `left`."""
-
-    kept: Path
-    before: Path
-
-    def start(self) -> Keeps:
-        """Loads the ids."""
-        keeps_now, before = JoinSieve(self.kept).start(), loaded(self.before)
-        assert before is not None
-
-        def keeps(record: RawRecord, found: Found) -> bool:
-            if keeps_now(record, found):
-                return True
-            if record.key is not None and record.key in before:
+    def keeps(record: RawRecord, found: Found) -> bool:
+        if ids is None or record.paper_id is None or record.paper_id not in ids:
+            if keys is not None and record.key is not None and record.key in keys:
                 found.note("left", record.key)
             return False
+        if record.key is not None:
+            found.note("keys", record.key)
+        else:
+            found.note("about", record.paper_id)
+        return True
 
-        return keeps
+    return keeps
 
 
-@dataclass(frozen=True, slots=True)
-class DeletionSieve:
+def kept_deletions(known: Path) -> Keeps:
     """Keeps deletions of records that are there; their keys are noted as `deleted`."""
+    ids = loaded(known) or Ids()
 
-    known: Path
+    def keeps(record: RawRecord, found: Found) -> bool:
+        records = record.records if isinstance(record.records, tuple) else ()
+        keys = [one.key for one in records if isinstance(one, Deletion) and one.key in ids]
+        for key in keys:
+            found.note("deleted", key)
+        return bool(keys)
 
-    def start(self) -> Keeps:
-        """Loads the ids."""
-        known = loaded(self.known)
-        assert known is not None
-
-        def keeps(record: RawRecord, found: Found) -> bool:
-            records = record.records if isinstance(record.records, tuple) else ()
-            keys = [one.key for one in records if isinstance(one, Deletion) and one.key in known]
-            for key in keys:
-                found.note("deleted", key)
-            return bool(keys)
-
-        return keeps
+    return keeps
 
 
-@dataclass(frozen=True, slots=True)
-class SeedSieve:
+def seeds_of(bibliography: Path) -> Keeps:
     """Keeps nothing: notes the papers of a bibliography as `seeds`, and the entries that they are as `entries`."""
+    library = library_of(library_entries(bibliography))
 
-    bibliography: Path
+    def keeps(record: RawRecord, found: Found) -> bool:
+        for paper in papers_of(record):
+            if key := library.entry_of(paper):
+                found.note("seeds", paper.paper_id)
+                found.note("entries", key)
+        return False
 
-    def start(self) -> Keeps:
-        """Reads the entries."""
-        library = _library(*identity(self.bibliography))
-
-        def keeps(record: RawRecord, found: Found) -> bool:
-            for paper in record.records if isinstance(record.records, tuple) else ():
-                if isinstance(paper, Paper) and (key := library.entry_of(paper)):
-                    found.note("seeds", paper.paper_id)
-                    found.note("entries", key)
-            return False
-
-        return keeps
+    return keeps
 
 
-@dataclass(frozen=True, slots=True)
-class NeighbourSieve:
+def neighbours_of(around: Path) -> Keeps:
     """Keeps nothing: notes as `near` the papers that one of some papers cites, and those that cite one."""
+    ids = loaded(around) or Ids()
 
-    around: Path
+    def keeps(record: RawRecord, found: Found) -> bool:
+        for one in record.records if isinstance(record.records, tuple) else ():
+            if isinstance(one, Citation) and one.cited_id is not None:
+                if one.citing_id in ids:
+                    found.note("near", one.cited_id)
+                if one.cited_id in ids:
+                    found.note("near", one.citing_id)
+        return False
 
-    def start(self) -> Keeps:
-        """Loads the ids."""
-        around = loaded(self.around)
-        assert around is not None
-
-        def keeps(record: RawRecord, found: Found) -> bool:
-            for one in record.records if isinstance(record.records, tuple) else ():
-                if isinstance(one, Citation) and one.cited_id is not None:
-                    if one.citing_id in around:
-                        found.note("near", one.cited_id)
-                    if one.cited_id in around:
-                        found.note("near", one.citing_id)
-            return False
-
-        return keeps
+    return keeps
 
 
-Sieve = PaperSieve | JoinSieve | ChangedSieve | DeletionSieve | SeedSieve | NeighbourSieve
+def papers_of(record: RawRecord) -> list[Paper]:
+    """The papers of a record."""
+    return [one for one in record.records if isinstance(one, Paper)] if isinstance(record.records, tuple) else []
 
 
 @dataclass(frozen=True)
@@ -276,11 +230,6 @@ class _Library:
                 return key
         same = self.by_title.get(plain_title(paper.title), ()) if paper.title else ()
         return next((entry.paper_id for entry in same if alike(entry, paper)), None)
-
-
-@functools.lru_cache(maxsize=1)
-def _library(path: str, _size: int, _changed: int) -> _Library:
-    return library_of(library_entries(Path(path)))
 
 
 def library_of(entries: Iterable[Paper]) -> _Library:

@@ -7,22 +7,26 @@ import hashlib
 import io
 import time
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import orjson
 import platformdirs
+from pydantic import BaseModel, ConfigDict
 
-from citerec.corpus.fetch.cut import Found, PaperSieve, Sieve
 from citerec.corpus.json_lines import BadRecord, bounded_lines
-from citerec.corpus.releases.base import CORPORA, Corpus, RawRecord, RemoteFile
-from citerec.corpus.releases.web import ChangedError, Pace, Web, WebError
-from citerec.files.hashing import file_digest
-from citerec.files.rejected import line_bytes
+from citerec.files.http import ChangedError, Pace, Web, WebError
+from citerec.files.parallel import outcomes_of
+from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.rejected import Rejected, line_bytes
 from citerec.files.writing import writing_file
+from citerec.records import Filters
+from citerec.sources.base import CORPORA, Corpus, RemoteFile
+from citerec.sources.cut import Found, Sieve
+from citerec.sources.ids import Ids
 
 _TRIES = 6
 _FRESH = 600  # seconds for which a link is taken to hold
@@ -94,18 +98,19 @@ class Job:
     Attributes:
         listing: Where their links are.
         sieve: Which records are kept.
+        notes: The folder for what was found in each file: counts, ids, bad records. A file with counts is done.
         out: The folder to which the kept lines are written; None for a pass that only looks.
-        notes: The folder for ids found and bad records.
+        filters: The filters of papers that the sieve keeps; None if it keeps others.
     """
 
     listing: Listing
     sieve: Sieve
-    out: Path | None
     notes: Path
+    out: Path | None = None
+    filters: Filters | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(BaseModel):
     """A file that was read.
 
     Attributes:
@@ -117,20 +122,20 @@ class Part:
         kept: Those that were kept.
         bad: Its bad records.
         size: The size of the file here; 0 if nothing was kept: then there is none.
-        checksum: The file's, as "sha256:…".
         found: The kinds of ids that were noted.
         first_bad: What is wrong with the first bad record.
     """
 
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
     dataset: str
     name: str
     format: str
-    bytes: int
+    bytes: int = 0
     read: int
     kept: int
-    bad: int
+    bad: int = 0
     size: int = 0
-    checksum: str = ""
     found: tuple[str, ...] = ()
     first_bad: str = ""
 
@@ -139,14 +144,71 @@ class Part:
         """The name of the file here: it is always compressed."""
         return self.name if self.name.endswith(".gz") else f"{self.name}.gz"
 
-    def to_json(self) -> dict[str, Any]:
-        """The part as JSON."""
-        return asdict(self)
 
-    @classmethod
-    def of_json(cls, stated: dict[str, Any]) -> "Part":
-        """The part of `to_json`."""
-        return cls(**{**stated, "found": tuple(stated["found"])})
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How to fetch.
+
+    Attributes:
+        workers: How many files at once; None for as many as the source allows.
+        max_bad: Share of bad records, 0 to 1, above which the work stops.
+        on_progress: Called with bytes as they come.
+        on_note: Called with a line about what is worth knowing.
+    """
+
+    workers: int | None = None
+    max_bad: float = 0.05
+    on_progress: Progress = no_progress
+    on_note: Note = no_note
+
+
+def fetch_files(stage: str, files: Sequence[RemoteFile], job: Job, manner: Manner) -> list[Part]:
+    """The parts that some files of a dataset give, in their order. A file that is there is not fetched again.
+
+    Args:
+        stage: The name of the work, for progress.
+        files: The files.
+        job: What to do with each.
+        manner: How to fetch.
+
+    Raises:
+        WebError: A file cannot be fetched.
+        BuildError: Too many records are bad, the disk is full, or a process died.
+    """
+    corpus, rejected = job.listing.place.open(), Rejected(manner.max_bad)
+    known = {file.name: part for file in files if (part := _done(job, file))}
+    for part in known.values():
+        rejected.add(part.read, part.bad, part.first_bad)
+    todo = [file for file in files if file.name not in known]
+    workers = min(manner.workers or corpus.workers, corpus.workers)
+    with contextlib.closing(outcomes_of(functools.partial(read_part, job), todo, workers)) as outcomes:
+        for number, part in outcomes:
+            known[todo[number].name] = part
+            rejected.add(part.read, part.bad, part.first_bad)
+            done, whole = _bytes(files, known)
+            manner.on_progress(f"fetching {stage}", done, whole)
+            rejected.check(done / whole if whole and len(known) < len(files) else None)
+    rejected.check()
+    return [known[file.name] for file in files]
+
+
+def _receipt(job: Job, file: RemoteFile) -> Path:
+    return job.notes / f"{file.name}.json"
+
+
+def _done(job: Job, file: RemoteFile) -> Part | None:
+    """What a file gave that is there already."""
+    with contextlib.suppress(OSError):
+        return Part.model_validate_json(_receipt(job, file).read_bytes())
+    return None
+
+
+def _bytes(files: Sequence[RemoteFile], known: Mapping[str, Part]) -> tuple[float, float]:
+    """How many bytes came, and how many there are; files of unknown size count as the mean of the others."""
+    sizes = [known[file.name].bytes if file.name in known else file.bytes for file in files]
+    told = [size for size in sizes if size is not None]
+    mean = sum(told) / len(told) if told else 0
+    return sum(part.bytes for part in known.values()), sum(mean if size is None else size for size in sizes)
 
 
 def read_part(job: Job, file: RemoteFile) -> Part:
@@ -157,10 +219,14 @@ def read_part(job: Job, file: RemoteFile) -> Part:
     """
     for failed in range(_TRIES):
         try:
-            return _read_once(job, file)
+            part = _read_once(job, file)
         except (BrokenError, ChangedError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             reason = str(error)
             time.sleep(job.listing.place.open().web.patience * 2**failed)
+        else:
+            with writing_file(_receipt(job, file)) as partial:
+                partial.write_text(part.model_dump_json(), encoding="utf-8")
+            return part
     raise WebError(
         f"{file.dataset}/{file.name} came broken {_TRIES} times ({reason})",
         "Try again later: it goes on with this file.",
@@ -169,46 +235,49 @@ def read_part(job: Job, file: RemoteFile) -> Part:
 
 def _read_once(job: Job, file: RemoteFile) -> Part:
     corpus, found = job.listing.place.open(), Found()
-    keeps = job.sieve.start()
-    read = kept = bad = 0
-    first_bad = ""
+    keeps = job.sieve()
+    counts = {"read": 0, "kept": 0, "bad": 0}
+    first_bad, name = "", f"{file.dataset}/{file.name}"
+    path = job.out / Part(dataset="", name=file.name, format="", read=0, kept=0).file_name if job.out else None
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(Stream(corpus, file, job.listing))
-        write = stack.enter_context(kept_lines(job.out / _zipped(file.name))) if job.out else lambda _line: None
+        write = stack.enter_context(kept_lines(path)) if path else lambda _line: None
         quarantine = stack.enter_context(kept_lines(job.notes / f"{file.name}.bad"))
-        for record in records_of(corpus, file, stream, job.sieve):
+        records = corpus.records(file, stream) if job.filters is None else corpus.papers(file, stream, job.filters)
+        for record in records:
             if isinstance(record.records, BadRecord):
-                bad += 1
+                counts["bad"] += 1
                 reason, beginning = record.records.reason, record.records.beginning
-                first_bad = first_bad or f"{file.dataset}/{file.name}, line {record.number}: {reason}"
-                row = {"shard": f"{file.dataset}/{file.name}", "line": record.number, "reason": reason}
-                quarantine(orjson.dumps({**row, "beginning": beginning}) + b"\n")
-            else:
-                read += 1
-                if keeps(record, found):
-                    kept += 1
-                    write(record.raw if record.raw.endswith(b"\n") else record.raw + b"\n")
+                first_bad = first_bad or f"{name}, line {record.number}: {reason}"
+                row = {"shard": name, "line": record.number, "reason": reason, "beginning": beginning}
+                quarantine(orjson.dumps(row) + b"\n")
+                continue
+            counts["read"] += 1
+            if keeps(record, found):
+                counts["kept"] += 1
+                write(record.raw if record.raw.endswith(b"\n") else record.raw + b"\n")
         stream.check(file)
     for label, ids in found.items():
         ids.save(job.notes / f"{file.name}.{label}")
-    size, checksum = 0, ""
-    if job.out and kept:
-        path = job.out / _zipped(file.name)
-        size, checksum = path.stat().st_size, f"sha256:{file_digest(path)}"
     return Part(
-        file.dataset, file.name, file.format, stream.bytes, read, kept, bad, size, checksum, tuple(found), first_bad
+        dataset=file.dataset,
+        name=file.name,
+        format=file.format,
+        bytes=stream.bytes,
+        size=path.stat().st_size if path and counts["kept"] else 0,
+        found=tuple(found),
+        first_bad=first_bad,
+        **counts,
     )
 
 
-def records_of(corpus: Corpus, file: RemoteFile, lines: Iterable[bytes], sieve: Sieve) -> Iterator[RawRecord]:
-    """The records of a file, as far as a sieve needs them."""
-    if isinstance(sieve, PaperSieve):
-        return corpus.papers(file, lines, sieve.filters)
-    return corpus.records(file, lines)
-
-
-def _zipped(name: str) -> str:
-    return name if name.endswith(".gz") else f"{name}.gz"
+def found_ids(notes: Path, parts: Sequence[Part], label: str) -> Ids:
+    """The ids of a kind that were noted in some files."""
+    found = Ids()
+    for part in parts:
+        if label in part.found:
+            found |= Ids.load(notes / f"{part.name}.{label}")
+    return found
 
 
 @contextlib.contextmanager

@@ -7,17 +7,14 @@ with a manifest of another form and files of merged ids by day; mirrors of them 
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element
 
 from citerec.corpus.json_lines import BadRecord, tried
 from citerec.corpus.openalex import is_header_of_deleted, parse_deleted, parse_work
-from citerec.corpus.releases.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
-from citerec.corpus.releases.web import WebError
-from citerec.corpus.releases.xml import xml_of
 from citerec.errors import InputError
-
-if TYPE_CHECKING:
-    from xml.etree.ElementTree import Element
+from citerec.files.http import WebError
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records, xml_of
 
 WORKS, DELETED = "openalex", "openalex-deleted"
 _NEW = "data/jsonl/works/"
@@ -143,7 +140,7 @@ class OpenAlex(Corpus):
             if not token or token == before:
                 return
 
-    def _page(self, asked: dict[str, str]) -> "Element":
+    def _page(self, asked: dict[str, str]) -> Element:
         url, what = f"{self.url_used}/", "OpenAlex's list of files"
         return self.web.again(lambda: xml_of(self.web.answer(url, asked).content, what))
 

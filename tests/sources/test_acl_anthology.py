@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.releases.acl_anthology import Anthology
-from citerec.corpus.releases.base import CORPORA
-from citerec.corpus.releases.web import Web, WebError
 from citerec.errors import InputError
+from citerec.files.http import Web, WebError
 from citerec.records import Paper
+from citerec.sources.acl_anthology import Anthology
+from citerec.sources.base import CORPORA
 from tests.loopback import Site, send
 from tests.source_records import ENTRY, HEADER, VOLUME
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
-from citerec.corpus.releases.base import CORPORA, Dataset
-from citerec.corpus.releases.openalex import OpenAlex
-from citerec.corpus.releases.web import Web, WebError
 from citerec.errors import InputError
+from citerec.files.http import Web, WebError
 from citerec.records import Deletion, Paper
+from citerec.sources.base import CORPORA, Dataset
+from citerec.sources.openalex import OpenAlex
 from tests.loopback import Site, send
 from tests.source_records import work
 

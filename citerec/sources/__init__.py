@@ -1,0 +1,1 @@
+"""What is fetched: releases of corpora, and look-ups at web services."""

@@ -1,0 +1,392 @@
+"""A release fetched into a new folder, cut to size; and the folder of a fetched corpus, by its `corpus.json`."""
+
+import functools
+import gzip
+import operator
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import orjson
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
+
+from citerec.corpus.shards import CORPUS, UPDATES
+from citerec.errors import InputError, first_fault
+from citerec.files.resume import JOURNAL, Journal, forget, read_json
+from citerec.files.writing import Kind, alone, beside, exchange, recover, remove, write_failures, writing_file
+from citerec.sources.base import CORPORA, Release, RemoteFile
+from citerec.sources.cut import (
+    Cut,
+    Sieve,
+    kept_joins,
+    kept_papers,
+    library_entries,
+    neighbours_of,
+    seeds_of,
+    wanted_ids,
+)
+from citerec.sources.ids import Ids
+from citerec.sources.part import Job, Listing, Manner, Part, Place, fetch_files, found_ids
+from citerec.version import __version__
+
+QUARANTINE, NOTES = "quarantine.jsonl", "notes"
+KEPT, KEYS, WANTED, NEAR = "kept.ids", "keys.ids", "wanted.ids", "near.ids"
+KIND = Kind("corpus", "corpus", CORPUS, frozenset())
+
+
+class Step(BaseModel):
+    """The release that a corpus began with, or an update.
+
+    Attributes:
+        release: The release after it.
+        papers: How many papers the corpus had after it.
+        left: In an update: papers that were deleted, or are not of the cut any more.
+        without_text: In an update: papers that are new here, and of which the update has no abstract.
+        parts: The files that were read, in the order in which they are to be read here.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    release: str
+    papers: int
+    left: int = 0
+    without_text: int = 0
+    parts: tuple[Part, ...]
+
+
+class FetchedCorpus(BaseModel):
+    """What is in a corpus folder.
+
+    Attributes:
+        folder: The folder.
+        source: The name of its source.
+        datasets: The datasets that were fetched.
+        cut: The cut, as `Cut.to_json` states it.
+        terms: The terms of use, as the source stated them.
+        steps: The release that it began with, then its updates, in order.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    folder: Path = Field(exclude=True)
+    kind: Literal["corpus"] = "corpus"
+    version: Literal[2] = 2
+    citerec: str = __version__
+    source: str
+    datasets: tuple[str, ...]
+    cut: dict[str, Any]
+    terms: str
+    steps: tuple[Step, ...] = Field(min_length=1)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def release(self) -> str:
+        """The release that it is at."""
+        return self.steps[-1].release
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def papers(self) -> int:
+        """How many papers it has."""
+        return self.steps[-1].papers
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def shards(self) -> list[dict[str, str]]:
+        """The files that hold records, in the order in which they are to be read: path and format."""
+        return [
+            {"path": str(path.relative_to(self.folder)), "format": part.format}
+            for path, part in self.files(self.datasets)
+            if part.kept
+        ]
+
+    @property
+    def bytes(self) -> int:
+        """The size of its files."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def parts(self) -> list[Part]:
+        """All files that were read, in order."""
+        return [part for step in self.steps for part in step.parts]
+
+    def state(self, step: int = -1) -> Path:
+        """The folder of a step, which has the ids of the corpus after it; that of the last one by default."""
+        number = step % len(self.steps)
+        if not number:
+            return self.folder
+        return self.folder / UPDATES / f"{self.steps[number - 1].release}_{self.steps[number].release}"
+
+    def files(self, datasets: Sequence[str]) -> Iterator[tuple[Path, Part]]:
+        """The files of some datasets, in the order in which they are read."""
+        for number, step in enumerate(self.steps):
+            for part in step.parts:
+                if part.dataset in datasets:
+                    yield self.state(number) / part.dataset / part.file_name, part
+
+    def write(self, folder: Path | None = None) -> None:
+        """Writes the manifest, to another folder if one is given."""
+        with writing_file((folder or self.folder) / CORPUS) as partial:
+            partial.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The corpus in a folder.
+
+        Raises:
+            InputError: There is none, or it was written by another version.
+        """
+        if not KIND.is_at(folder):
+            raise InputError(f"{folder} is no fetched corpus", "Fetch one: citerec corpus get SOURCE --out FOLDER")
+        try:
+            stated = read_json(folder / CORPUS) or {}
+            return cls.model_validate({**stated, "folder": folder})
+        except ValidationError as error:
+            fault = first_fault(error)
+            raise InputError(f"{folder / CORPUS} is damaged ({fault})", "Fetch the corpus again.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to fetch, and where to.
+
+    Attributes:
+        place: The corpus on its server.
+        release: The release.
+        files: The files of each dataset that is kept, papers first.
+        citations: The files in which the neighbours of papers are looked for; empty without `Cut.cited_by`.
+        cut: Which papers are kept.
+        out: The folder that is made.
+    """
+
+    place: Place
+    release: Release
+    files: Mapping[str, tuple[RemoteFile, ...]]
+    citations: tuple[RemoteFile, ...]
+    cut: Cut
+    out: Path
+
+    @property
+    def joins(self) -> list[str]:
+        """The datasets of which only what is about kept papers is kept."""
+        return [name for name in self.files if name in self.place.open().joins]
+
+    @property
+    def mains(self) -> list[str]:
+        """The datasets of the papers themselves."""
+        return [name for name in self.files if name not in self.place.open().joins]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What the result depends on."""
+        return {
+            "corpus": self.place.corpus,
+            "release": self.release.name,
+            "cut": self.cut.to_json(),
+            "files": {dataset: [file.name for file in files] for dataset, files in self.files.items()},
+        }
+
+    def listing(self, dataset: str) -> Listing:
+        """Where the files of a dataset are listed."""
+        return Listing(self.place, self.release.name, dataset)
+
+
+def make_plan(place: Place, out: Path, release: str | None, datasets: Sequence[str], cut: Cut) -> Plan:
+    """What has to be fetched for a corpus; work that was stopped keeps the release that it began with.
+
+    Args:
+        place: The corpus on its server.
+        out: The folder to make.
+        release: The release; by default the newest.
+        datasets: The datasets; by default those that are fetched by default. Papers always are.
+        cut: Which papers are kept.
+
+    Raises:
+        InputError: Something that is asked for does not exist, or `out` holds something else.
+        WebError: The server does not answer.
+    """
+    corpus = place.open()
+    cut.check(type(corpus))
+    check_free(out)
+    begun = (read_json(beside(out, "getting") / JOURNAL) or {}).get("plan", {}).get("release")
+    found = corpus.release(release or begun)
+    known = {dataset.name: dataset for dataset in found.datasets}
+    for name in datasets:
+        if name not in known:
+            raise InputError(
+                f"release {found.name} of {corpus.name} has no dataset {name!r}", f"Choose: {', '.join(known)}."
+            )
+    chosen = [name for name, one in known.items() if name in datasets or (not datasets and one.is_default)]
+    mains = [name for name, one in known.items() if name not in corpus.joins and one.is_default]
+    ordered = list(dict.fromkeys([*mains, *(name for name in chosen if name not in corpus.joins), *chosen]))
+    files = {name: tuple(corpus.files(found.name, name)) for name in ordered}
+    for name in mains:
+        if not files[name]:
+            raise InputError(f"release {found.name} of {corpus.name} has no {name}", "Choose another with --release.")
+    citations: tuple[RemoteFile, ...] = ()
+    if cut.cited_by:
+        citations = files.get(corpus.citations) or tuple(corpus.files(found.name, corpus.citations))
+    return Plan(place, found, files, citations, cut, out)
+
+
+def is_begun(out: Path) -> bool:
+    """Whether a folder was begun and not finished."""
+    return read_json(beside(out, "getting") / JOURNAL) is not None
+
+
+def fetched_already(out: Path, source: str, release: str | None, cut: Cut) -> FetchedCorpus | None:
+    """The corpus that is asked for, if it is there; errors as for `FetchedCorpus.read`."""
+    recover(out)
+    if not KIND.is_at(out):
+        return None
+    cut.check(CORPORA[source])
+    made = FetchedCorpus.read(out)
+    stated = orjson.loads(orjson.dumps(cut.to_json()))
+    same = made.source == source and stated == made.cut and release in (None, made.steps[0].release)
+    return made if same else None
+
+
+def check_free(out: Path) -> None:
+    """Raises InputError unless a corpus can be made there."""
+    recover(out)
+    if KIND.is_at(out):
+        made = FetchedCorpus.read(out)
+        raise InputError(
+            f"{out} holds {made.source} already, release {made.release}",
+            f"Bring it up to date: citerec corpus update {out}. Or give another --out.",
+        )
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} exists and is no fetched corpus", "Give another --out.")
+
+
+def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
+    """Fetches a release into its folder. Work that was stopped, even by a kill, goes on.
+
+    Raises:
+        InputError: Other work in this folder was not finished, or no paper is of the cut.
+        WebError: The server does not answer, or its files are broken.
+        BuildError: Too many records are bad, the disk is full, or a process died.
+    """
+    work = beside(plan.out, "getting")
+    with (
+        write_failures(plan.out, "Make room, then run the same command: it goes on where it stopped."),
+        alone(beside(plan.out, "lock"), f"another process is fetching {plan.out}"),
+    ):
+        check_free(plan.out)
+        before = (read_json(work / JOURNAL) or {}).get("plan")
+        if before and before != orjson.loads(orjson.dumps({"citerec": __version__, **plan.identity})):
+            raise InputError(
+                f"{work} holds other work that was not finished: {before.get('corpus')} {before.get('release')}",
+                f"Repeat that command to finish it, or remove {work}, or give another --out.",
+            )
+        journal = Journal(work, plan.identity)
+        if not journal.get("is_whole"):
+            _Getting(plan, work, manner).run().write(work)
+            journal.note(is_whole=True)  # a call that is killed from here on does not need the notes
+        remove(work / NOTES)
+        exchange(work, plan.out)
+        forget(plan.out)
+    return FetchedCorpus.read(plan.out)
+
+
+class Passes:
+    """Passes over the files of datasets, whose results are in a folder of work."""
+
+    def __init__(self, work: Path, manner: Manner) -> None:
+        self.work, self.manner = work, manner
+        self._read: list[tuple[Path, Part]] = []
+
+    def notes(self, stage: str) -> Path:
+        """The folder for what is found in a pass."""
+        return self.work / NOTES / stage
+
+    def read(self, stage: str, files: Sequence[RemoteFile], job: Job) -> list[Part]:
+        """Reads files; bad records of those that are kept are set aside."""
+        parts = fetch_files(stage, files, job, self.manner)
+        if job.out:
+            self._read += [(job.notes / f"{part.name}.bad", part) for part in parts]
+        return parts
+
+    def ids(self, parts: Mapping[str, Sequence[Part]], label: str) -> Ids:
+        """The ids of a kind that were noted in the parts of some passes."""
+        each = (found_ids(self.notes(stage), some, label) for stage, some in parts.items())
+        return functools.reduce(operator.or_, each, Ids())
+
+    def saved(self, name: str, make: Callable[[], Ids]) -> Path:
+        """A file of ids, made once."""
+        path = self.work / name
+        if not path.exists():
+            make().save(path)
+        return path
+
+    def write_quarantine(self) -> None:
+        """Joins the bad records into one file of JSON Lines, if there are any."""
+        if any(part.bad for _, part in self._read):
+            with writing_file(self.work / QUARANTINE) as partial, partial.open("wb") as out:
+                for path, part in self._read:
+                    if part.bad:
+                        with gzip.open(path) as lines:
+                            shutil.copyfileobj(lines, out)
+
+
+class _Getting(Passes):
+    """The passes over a release."""
+
+    def __init__(self, plan: Plan, work: Path, manner: Manner) -> None:
+        super().__init__(work, manner)
+        self._plan = plan
+
+    def run(self) -> FetchedCorpus:
+        plan, cut = self._plan, self._plan.cut
+        wanted = self.saved(WANTED, functools.partial(wanted_ids, cut.ids)) if cut.ids else None
+        near = self._neighbourhood(cut.cited_by) if cut.cited_by else None
+        sieve = functools.partial(kept_papers, cut.filters, cut.languages, wanted, near)
+        mains = {name: self._pass(name, name, sieve, cut) for name in plan.mains}
+        if not any(part.kept for parts in mains.values() for part in parts):
+            remove(self.work)
+            raise InputError(
+                "no paper of the release is of this cut", "Check the spelling of fields and venues, or ask for less."
+            )
+        kept = self.saved(KEPT, lambda: self.ids(mains, "kept"))
+        joins = {name: self._pass(name, name, functools.partial(kept_joins, kept)) for name in plan.joins}
+        if any("keys" in part.found for parts in joins.values() for part in parts):
+            self.saved(KEYS, lambda: self.ids(joins, "keys"))
+        self.write_quarantine()
+        parts = tuple(part for read in (mains, joins) for some in read.values() for part in some)
+        return FetchedCorpus(
+            folder=plan.out,
+            source=plan.place.corpus,
+            datasets=tuple(plan.files),
+            cut=cut.to_json(),
+            terms=plan.release.terms,
+            steps=(Step(release=plan.release.name, papers=len(Ids.load(kept)), parts=parts),),
+        )
+
+    def _neighbourhood(self, bibliography: Path) -> Path:
+        """The ids of the papers of a bibliography, and of those near to them."""
+        plan = self._plan
+        looked = {f"{name}, for the bibliography": name for name in plan.mains}
+        sieve = functools.partial(seeds_of, bibliography)
+        parts = {stage: self._pass(stage, name, sieve) for stage, name in looked.items()}
+        around, entries = self.ids(parts, "seeds"), self.ids(parts, "entries")
+        whole = len(library_entries(bibliography))
+        self.manner.on_note(f"{len(entries):,} of {whole:,} entries of {bibliography} are papers of the corpus.")
+        if not around:
+            remove(self.work)
+            raise InputError(
+                f"no entry of {bibliography} is a paper of the corpus", "Give an entry a DOI, or use --ids."
+            )
+        for hop in range(1, plan.cut.hops + 1):
+            stage, inside = f"citations, hop {hop}", self.work / NOTES / f"around-{hop}.ids"
+            around.save(inside)
+            near = self._pass(stage, plan.place.open().citations, functools.partial(neighbours_of, inside))
+            around |= self.ids({stage: near}, "near")
+        return self.saved(NEAR, lambda: around)
+
+    def _pass(self, stage: str, dataset: str, sieve: Sieve, cut: Cut | None = None) -> list[Part]:
+        """Reads all files of a dataset; those of a stage of another name are only looked at."""
+        plan, out = self._plan, self.work / dataset if stage == dataset else None
+        job = Job(plan.listing(dataset), sieve, self.notes(stage), out, cut.filters if cut else None)
+        return self.read(stage, plan.files.get(dataset) or plan.citations, job)
