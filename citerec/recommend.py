@@ -22,12 +22,12 @@ from citerec.rerank.base import Reranker, citance_text, citance_texts
 from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.fusion import FusedRetriever, Fusion
-from citerec.retrieve.live.service import live_folder
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.jvm import search_threads
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.run import Run, SearchOptions
 from citerec.retrieve.steady import read_steadily
+from citerec.sources.look_up import live_folder
 from citerec.systems import Recipe, default_system, learnt_by_parts, open_index, open_rerankers
 
 _PART = 1000

@@ -19,12 +19,12 @@ from citerec.retrieve.base import RETRIEVERS, Retriever
 from citerec.retrieve.dense.manifest import has_vectors
 from citerec.retrieve.fusion import Fusion
 from citerec.retrieve.live.index import LiveIndex
-from citerec.retrieve.live.service import live_folder
 from citerec.retrieve.manifest import Manifest, find_index
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.staging import DENSE, recover
 from citerec.retrieve.verify import vectors_beside
 from citerec.settings import PartSettings, assign, nearest, read_toml, setting_keys, settings_error
+from citerec.sources.look_up import live_folder
 
 Part = type[Retriever] | type[Reranker]
 

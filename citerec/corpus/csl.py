@@ -42,7 +42,7 @@ def read_csl(path: Path) -> Iterator[Line]:
     """
     values, total = list(list_values(path, _REMEDY)), path.stat().st_size
     for position, value in enumerate(values, 1):
-        yield Line(value.line, parsed(value.raw, _parse), total * position // len(values))
+        yield Line(value.line, parsed(value.raw, parse_item), total * position // len(values))
 
 
 def is_csl(path: Path) -> bool:
@@ -60,7 +60,8 @@ def is_csl(path: Path) -> bool:
 _OF_ITEMS = {"title", "author", "issued", "container-title"}
 
 
-def _parse(item: dict[str, Any]) -> Paper:
+def parse_item(item: Mapping[str, Any]) -> Paper:
+    """The paper of an item; RecordError if it cannot be used."""
     names = read_list(item, "author") or read_list(item, "editor")
     addresses = [_text(item, name) for name in ("number", "URL", "archive_location", "container-title")]
     ids = {

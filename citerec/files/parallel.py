@@ -261,6 +261,10 @@ def _each(work: Callable[[Item], Outcome], part: Sequence[Item]) -> list[Outcome
 
 def _begin(parent: int) -> None:
     """A new process ends with its parent: a killed parent cannot end its children."""
+    from joblib.externals.loky import process_executor
+
+    # joblib takes a model that a process has opened for a leak of memory: it would end the process, and begin anew.
+    process_executor._MAX_MEMORY_LEAK_SIZE = float("inf")
     threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
 
 

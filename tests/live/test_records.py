@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.openalex import parse_paper
 from citerec.records import Paper
-from citerec.retrieve.live.base import readable
-from citerec.retrieve.live.s2 import paper_of
+from citerec.sources.look_up import SemanticScholar, readable
 from tests.live.services import demo_papers, graph_paper, work
 
+paper_of = SemanticScholar.paper_of
 ATTENTION = next(paper for paper in demo_papers() if paper["corpusid"] == 900000041)
 
 values = st.recursive(

@@ -1,40 +1,31 @@
 """What retrievers that ask a web service have in common."""
 
-import contextlib
-import os
 import re
 import threading
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
-from citerec.corpus.json_lines import RecordError
 from citerec.corpus.titles import plain_title
-from citerec.errors import QueryError, SettingsError
+from citerec.errors import QueryError
 from citerec.records import NO_FILTERS, Filters, Match, Paper
 from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.candidates import Candidate, Candidates
-from citerec.retrieve.live.service import Name, Service
 from citerec.retrieve.live.words import words_of
 from citerec.settings import PartSettings
+from citerec.sources.look_up import PAGE, LookUp, Manners, Years
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from citerec.retrieve.opened import OpenIndex
 
 ADDRESS = r"^https?://[\w.-]+(:\d+)?(/\S*)?$"
 """The pattern of addresses of services."""
-PAGE = 100
-"""Papers of one request: as many as both services allow."""
 
 _KEPT_IDS = 1 << 16
 _BEGINNING, _ENDING = 4, 3  # letters that two forms of a word share at least, and in which they may differ
-
-Found = TypeVar("Found")
 
 
 class LiveSettings(PartSettings):
@@ -50,31 +41,6 @@ class LiveSettings(PartSettings):
     )
 
 
-class Page(NamedTuple):
-    """A part of an answer: its papers, best first, and whether more follow."""
-
-    papers: list[Paper]
-    has_more: bool
-
-
-class Years(NamedTuple):
-    """The years that filters allow; None for no limit."""
-
-    first: int | None
-    last: int | None
-
-    @classmethod
-    def of(cls, filters: Filters) -> Self:
-        """The years of some filters. Papers of unknown year are not found where the last year is limited."""
-        known = [year for year in (filters.year_to, filters.as_of_year) if year is not None]
-        return cls(filters.year_from, min(known, default=None))
-
-    @property
-    def are_none(self) -> bool:
-        """Whether no year is left."""
-        return self.first is not None and self.last is not None and self.first > self.last
-
-
 class LiveRetriever(Retriever):
     """Finds what a web service lists for the words of the sentence. Safe to call from several threads.
 
@@ -86,7 +52,7 @@ class LiveRetriever(Retriever):
     """
 
     filters_itself = True
-    called: ClassVar[Name]
+    looks_up: ClassVar[type[LookUp]]
 
     @classmethod
     def open(cls, index: "OpenIndex", settings: Any) -> Self:
@@ -96,30 +62,19 @@ class LiveRetriever(Retriever):
     def __init__(self, index: "OpenIndex", settings: Any) -> None:
         self.settings = settings
         self._index = index
-        self._service = Service(self.called, settings, has_key=bool(self.key()))
+        manners = {name: value for name, value in settings if name in Manners.__dataclass_fields__}
+        self.look_up = self.looks_up(Manners(section=self.name.replace("-", "_"), **manners))
         self._lock = threading.Lock()
         self._listed = self._lacking = 0
         self._known: dict[str, str | None] = {}
-
-    @classmethod
-    def key(cls) -> str:
-        """The key from the environment; empty if there is none. Raises SettingsError if it cannot be one."""
-        key = os.environ.get(cls.called.key, "").strip()
-        if not (key.isascii() and key.isprintable()):
-            raise SettingsError(f"{cls.called.key} is no key: it has letters that no key has", "Copy it again.")
-        return key
 
     @abstractmethod
     def queries(self, topic: Topic) -> Iterable[str]:
         """What it asks for, one after the other until enough is found; nothing if the sentence has no telling word."""
 
-    @abstractmethod
-    def page(self, query: str, filters: Filters, offset: int) -> Page:
-        """A part of the papers that the service lists for a query; the filters may be ignored."""
-
     def close(self) -> None:
         """Closes connections."""
-        self._service.close()
+        self.look_up.close()
 
     def search(self, topic: Topic, k: int, filters: Filters = NO_FILTERS, _prepared: None = None) -> Candidates:
         """The k first papers that the service lists and that pass the filters.
@@ -160,13 +115,14 @@ class LiveRetriever(Retriever):
         for query in () if Years.of(filters).are_none else self.queries(topic):
             asked = True
             for offset in range(0, self.settings.depth, PAGE):
-                page = self.page(query, filters, offset)
+                page = self.look_up.search(query, filters, offset)
                 yield page.papers[: self.settings.depth - offset]
                 if not page.has_more:
                     break
         if not asked and not words_of(topic):
             raise QueryError(
-                f"no word to ask {self.called.title} for in {topic.text[:60]!r}", "Write a sentence with content words."
+                f"no word to ask {self.look_up.title} for in {topic.text[:60]!r}",
+                "Write a sentence with content words.",
             )
 
     def explain(self, topic: Topic, candidate: Candidate) -> tuple[Match, ...]:
@@ -193,16 +149,10 @@ class LiveRetriever(Retriever):
             listed, lacking = self._listed, self._lacking
             self._listed = self._lacking = 0
         return (
-            f"{lacking:,} of {listed:,} papers that {self.called.title} listed are not in the index." if lacking else ""
+            f"{lacking:,} of {listed:,} papers that {self.look_up.title} listed are not in the index."
+            if lacking
+            else ""
         )
-
-
-def readable(records: Iterable[Any], parse: "Callable[[Mapping[str, Any]], Found]") -> Iterator[Found]:
-    """Records of an answer, parsed; those that cannot be read are left out."""
-    for record in records:
-        if isinstance(record, Mapping):
-            with contextlib.suppress(RecordError, ValueError):
-                yield parse(record)
 
 
 def _is_written(paper: Paper, topic: Topic) -> bool:

@@ -13,10 +13,10 @@ from citerec.errors import SettingsError
 from citerec.records import Filters, Paper
 from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.columns import columns_of
-from citerec.retrieve.live.service import live_folder
 from citerec.retrieve.manifest import IndexCounts, Manifest
 from citerec.retrieve.opened import OpenIndex
 from citerec.retrieve.rows import PaperRows
+from citerec.sources.look_up import live_folder
 from citerec.version import __version__
 
 if TYPE_CHECKING:
