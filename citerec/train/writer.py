@@ -14,16 +14,13 @@ from citerec.generate.writers import Kind
 from citerec.generate.writers.generation import Generation, as_citation, recipe
 from citerec.generate.writers.seq2seq import (
     WRITER_DIRECTORY,
-    TextModel,
     WriterManifest,
     check_room,
     encode_task,
     fitted,
-    open_model,
     write_texts,
 )
-from citerec.models.causal_text import CausalTextModel
-from citerec.models.seq2seq import Encoded, Seq2seqModel
+from citerec.models.text_models import Encoded, Seq2seqModel, TextModel
 from citerec.texts.learnt import subjects, task_digests
 from citerec.texts.metrics.rouge import KINDS, rouge
 from citerec.texts.read import read_tasks
@@ -105,7 +102,7 @@ def train_writer(
     }
     dev, to_learn_from = _sides(choice)
     learnt_from: set[str] = set()
-    model = open_model(options.base, device=device)
+    model = TextModel.open(options.base, device=device)
     generation = _generation(model, options)
     # Training is not resumed on a device of another precision.
     with checkpoint_directory(out, {**plan, "base": model.identity, "device": model.device}) as folder:
@@ -238,7 +235,7 @@ def _generation(model: TextModel, options: WriterOptions) -> Generation:
     if options.lengthen:
         model.lengthen(options.max_input_tokens or 0, options.max_target_tokens or 0)
     if options.query_separator:
-        if isinstance(model, CausalTextModel):
+        if not isinstance(model, Seq2seqModel):
             raise ModelError(f"{model.name} is not PRIMERA", "Leave out --query-separator.")
         model.add_query_separator()
     default = recipe(model.family, options.writes, options.preset)

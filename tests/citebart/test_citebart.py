@@ -9,7 +9,7 @@ from citerec import Context, Recipe, Recommender
 from citerec.contexts.learnt import learnt_by_part
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError, ModelError, QueryError, SettingsError
-from citerec.models.seq2seq import Seq2seqModel
+from citerec.models.text_models import Seq2seqModel
 from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.papers.citebart.train import CiteBartManifest, CiteBartOptions, train_citebart
 from citerec.records import Paper

@@ -9,8 +9,9 @@ import pytest
 from citerec import Context, Filters, Recipe, Recommender, evaluate
 from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.errors import ModelError, SettingsError
-from citerec.models.causal import CausalModel
 from citerec.models.loading import ModelManifest
+from citerec.models.text_models import CausalModel
+from citerec.papers.diagnostic.galactica.model import likelihoods
 from citerec.systems import learnt_by_system
 from tests.conftest import Citerec
 from tests.galactica.conftest import PAPERS, WORDS, reference, sentence
@@ -118,10 +119,10 @@ def test_candidates_are_ranked_by_the_likelihood_of_their_references(small_index
         with Recommender.open(small_index, recipe) as ranked:
             hits = ranked.search(f"{text} : a study of methods <REF>", 8, explain=True)
             asked = [model.continuation(f"{reference(word)}{END}", after=START) for word in WORDS]
-            prompt = model.prompt(f"{text} : a study of methods {START}", 90)
+            prompt = model.last_tokens(f"{text} : a study of methods {START}", 90)
             exact = {
                 str(number): one.mean if measure == "mean" else one.total
-                for number, one in enumerate(model.likelihoods(prompt, asked), 1)
+                for number, one in enumerate(likelihoods(model, prompt, asked), 1)
             }
         assert hits[0].paper.paper_id == max(exact, key=exact.__getitem__)
         assert {hit.paper.paper_id: pytest.approx(hit.score, abs=1e-4) for hit in hits} == exact

@@ -14,9 +14,8 @@ from transformers import AutoTokenizer, MptConfig, MptForCausalLM
 from citerec.errors import CiterecError, InputError, ModelError
 from citerec.generate.writers import open_writer
 from citerec.generate.writers.prompts import plain_prompt
-from citerec.generate.writers.seq2seq import Seq2seqWriter, encode_task, open_model
-from citerec.models.causal_text import CausalTextModel
-from citerec.models.sequences import nucleus
+from citerec.generate.writers.seq2seq import Seq2seqWriter, encode_task, nucleus
+from citerec.models.text_models import CausalModel, TextModel
 from citerec.texts.tasks import Source, TextTask
 from tests.tiny_causal import write_tiny_gpt2, write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart
@@ -63,7 +62,7 @@ def test_greedy_writing_is_the_likeliest_token_each_time(opened: Open, name: str
     """Against a loop over the model's own forward pass."""
     writer = opened(name, top_p="", prompt="This paper", min_tokens=0)
     model = writer._model
-    assert isinstance(model, CausalTextModel)
+    assert isinstance(model, CausalModel)
     written = list(writer.write_many(TASKS))
     for task, prediction in zip(TASKS, written, strict=True):
         read = encode_task(model, task, 120, "tldr").ids
@@ -120,7 +119,7 @@ def test_only_the_likeliest_are_drawn_each_as_often_as_it_is_likely() -> None:
 def test_beams_and_lengths(opened: Open) -> None:
     writer = opened("gpt2", top_p="", beams=3, min_tokens=6, max_tokens=9)
     model = writer._model
-    assert isinstance(model, CausalTextModel)
+    assert isinstance(model, CausalModel)
     for prediction in writer.write_many(TASKS):
         assert 5 <= len(model.encode_text(prediction.text, 99).ids) <= 11  # words as the tokenizer cuts them again
     assert [one.text for one in writer.write_many(TASKS)] == [writer.write(task).text for task in TASKS]
@@ -130,7 +129,7 @@ def test_a_long_prompt_is_cut_before_its_last_words(opened: Open) -> None:
     writer = opened("gpt2", max_input_tokens=60)
     long = TextTask("long", (Source("We study cats. " * 60),))
     model = writer._model
-    assert isinstance(model, CausalTextModel)
+    assert isinstance(model, CausalModel)
     for task in (long, TASKS[0]):
         encoded = encode_task(model, task, 60, "tldr")
         assert (len(encoded.ids), encoded.cut) == (60, True)
@@ -142,7 +141,7 @@ def test_a_long_prompt_is_cut_before_its_last_words(opened: Open) -> None:
 
 
 def test_the_loss_is_that_of_the_target_alone(folders: dict[str, Path]) -> None:
-    model = open_model(str(folders["opt"]), device="cpu")
+    model = TextModel.open(str(folders["opt"]), device="cpu")
     targets = [model.encode_text(text, 20).ids for text in (" This paper studies cats [0].", " Dogs do.")]
     read = [encode_task(model, task, 120, "tldr").ids for task in TASKS[:2]]
     assert [ids[-1] for ids in targets] == [2, 2]
@@ -165,7 +164,7 @@ def test_mpt_may_be_lengthened(folders: dict[str, Path], tmp_path: Path) -> None
     MptForCausalLM(
         MptConfig(vocab_size=size, d_model=16, n_heads=2, n_layers=1, max_seq_len=40, eos_token_id=2)
     ).save_pretrained(tmp_path / "mpt")
-    model = open_model(str(tmp_path / "mpt"), device="cpu")
+    model = TextModel.open(str(tmp_path / "mpt"), device="cpu")
     assert (model.family, model.max_input_tokens) == ("causal", 40)
     model.lengthen(100, 30)
     model.save(tmp_path / "longer")
@@ -173,7 +172,7 @@ def test_mpt_may_be_lengthened(folders: dict[str, Path], tmp_path: Path) -> None
     assert writer.generation.max_input_tokens == 100
     assert writer.write(TASKS[0]) == writer.write(TASKS[0])
     with pytest.raises(ModelError, match="opt is not MPT: it cannot be lengthened"):
-        open_model(str(folders["opt"]), device="cpu").lengthen(400, 30)
+        TextModel.open(str(folders["opt"]), device="cpu").lengthen(400, 30)
 
 
 def test_a_folder_is_opened_as_what_its_config_says(folders: dict[str, Path]) -> None:

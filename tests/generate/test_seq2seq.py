@@ -17,7 +17,7 @@ from citerec.errors import CiterecError, InputError, ModelError, WriterError
 from citerec.generate.writers.base import assignments, open_writer
 from citerec.generate.writers.generation import Generation, as_citation, processed, recipe
 from citerec.generate.writers.seq2seq import Seq2seqWriter, encode_task, generation_config
-from citerec.models.seq2seq import Seq2seqModel
+from citerec.models.text_models import Seq2seqModel
 from citerec.texts.tasks import PREFIX, PROMPT, Source, TextTask
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_pegasus, write_tiny_primera
 
@@ -126,7 +126,7 @@ def test_the_decoder_begins_as_it_does_in_training(folders: dict[str, Path]) -> 
         shifted = model.model.prepare_decoder_input_ids_from_labels(labels)[0].tolist()
         prompt = model.prompt("This paper")
         assert shifted[: len(prompt)] == list(prompt)
-        assert model._tokenizer.convert_ids_to_tokens(list(prompt)) == [*start, "This", "paper"]
+        assert model.tokenizer.convert_ids_to_tokens(list(prompt)) == [*start, "This", "paper"]
         assert len(model.prompt("")) == 1
 
 
@@ -172,7 +172,7 @@ def test_a_model_is_read_up_to_its_length_and_what_was_cut_is_counted(opened: Op
 
 def test_documents_of_primera_share_what_it_reads(folders: dict[str, Path]) -> None:
     model = Seq2seqModel.open(str(folders["primera"]), device="cpu")
-    name = model._tokenizer.convert_ids_to_tokens
+    name = model.tokenizer.convert_ids_to_tokens
     encoded = model.encode(["we study", "cats"], 60)
     assert name(list(encoded.ids)) == ["<s>", "we", "study", "<doc-sep>", "cats", "<doc-sep>", "</s>"]
     assert not encoded.cut
@@ -213,7 +213,7 @@ def test_a_query_apart_from_the_documents(folders: dict[str, Path], tmp_path: Pa
     ids = encode_task(again, task, 60, "related-work").ids
     said = "<s> <abs> we study </abs> <ctx_b> a </ctx_b> <ctx_a> parsing </ctx_a> <query-doc-sep> "
     said += "cats <doc-sep> dogs <doc-sep> </s>"
-    assert again._tokenizer.convert_ids_to_tokens(list(ids)) == said.split()
+    assert again.tokenizer.convert_ids_to_tokens(list(ids)) == said.split()
     everywhere = [token in ("<s>", "<query-doc-sep>", "<doc-sep>") for token in said.split()]
     assert again.tensors([ids])["global_attention_mask"][0].bool().tolist() == everywhere
     ids = encode_task(again, TextTask("t", (Source("we study cats " * 30),), "and " * 30), 30, "related-work").ids

@@ -1,5 +1,6 @@
 """Models of transformers as writers: encoder-decoders such as LED and PRIMERA, and causal models such as MPT."""
 
+import hashlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,12 +17,9 @@ from citerec.generate.writers.generation import Generation, processed, recipe
 from citerec.generate.writers.oracles import targets_of
 from citerec.generate.writers.prompts import plain_prompt, prompt_digest
 from citerec.models.batches import batches_by_length
-from citerec.models.causal import CausalModel
-from citerec.models.causal_text import CausalTextModel
 from citerec.models.find import find_model
-from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, is_causal, read_model_manifest
-from citerec.models.seq2seq import Encoded, Seq2seqModel
-from citerec.models.sequences import nucleus
+from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest
+from citerec.models.text_models import CausalModel, Encoded, Seq2seqModel, TextModel
 from citerec.texts.tasks import PREFIX, PROMPT, Prediction, TextTask
 from citerec.texts.write import input_of
 
@@ -29,8 +27,6 @@ from citerec.texts.write import input_of
 _TOKENS_AT_ONCE = {"cpu": 16384, "cuda": 262_144}
 _ROWS_AT_ONCE = {"cpu": 8, "cuda": 64}
 _PRESET = "preset"
-
-TextModel = Seq2seqModel | CausalTextModel
 
 
 class WriterManifest(ModelManifest):
@@ -89,7 +85,7 @@ class Seq2seqWriter(Writer):
             "kind": kind,
             **asdict(generation),
             "precision": model.precision,
-            **({"instructions": prompt_digest(kind)} if isinstance(model, CausalTextModel) else {}),
+            **({"instructions": prompt_digest(kind)} if isinstance(model, CausalModel) else {}),
         }
         self.is_oracle = generation.gold_prompt > 0
         self.read = self.cut = 0
@@ -127,7 +123,7 @@ class Seq2seqWriter(Writer):
         changes = {**(options or {}), **more}
         preset = changes.pop(_PRESET, None)
         check_names(changes, [*(option.name for option in fields(Generation)), _PRESET], "a seq2seq writer")
-        model = open_model(name, device=device)
+        model = TextModel.open(name, device=device)
         folder, again = Path(find_model(name)), "Train it again: citerec train writer …"
         manifest = read_model_manifest(folder, WriterManifest, "a writer", again)
         if manifest and manifest.writes == task and not preset:
@@ -164,20 +160,13 @@ def _name_of(folder: Path) -> str:
     return f"{folder.resolve().parent.name}/{own}" if re.fullmatch(r"seed-\d+", own) else own
 
 
-def open_model(name: str, *, device: str | None = None) -> TextModel:
-    """A model to write with, of the kind that its config names. Errors as for `Seq2seqModel.open`."""
-    if is_causal(name):
-        return CausalTextModel(CausalModel.open(name, device=device))
-    return Seq2seqModel.open(name, device=device)
-
-
 def fitted(model: TextModel, generation: Generation, changes: Mapping[str, Any]) -> Generation:
     """A recipe as far as the model has room, with some options changed.
 
     What a causal model reads and writes has room together: by default a quarter of it, at most, is for the text.
     """
     limit = model.max_input_tokens
-    if not isinstance(model, CausalTextModel) or limit is None:
+    if not isinstance(model, CausalModel) or limit is None:
         return generation.within(limit, model.max_output_tokens).changed(changes)
     if "max_tokens" not in changes:
         generation = generation.within(None, max(2, limit // 4))
@@ -196,7 +185,7 @@ def check_room(model: TextModel, generation: Generation) -> None:
                 f"Give at most {limit}.",
             )
     room, both = model.max_input_tokens, generation.max_input_tokens + generation.max_tokens
-    if isinstance(model, CausalTextModel) and room is not None and both > room:
+    if isinstance(model, CausalModel) and room is not None and both > room:
         raise ModelError(
             f"{model.name} has room for {room} tokens, max_input_tokens and max_tokens are {both} together",
             "Give fewer of either.",
@@ -212,9 +201,10 @@ def encode_task(model: TextModel, task: TextTask, max_tokens: int, kind: Kind = 
     citing paper first. Causal models read the prompt of the chat writer as one text. A prefix of the task comes first.
     """
     given = [str(task.extra[PREFIX])] if PREFIX in task.extra else []
-    if isinstance(model, CausalTextModel):
+    if isinstance(model, CausalModel):
         text, last = plain_prompt(task, kind)
         return model.encode_prompt(" ".join([*given, text]), last, max_tokens)
+    assert isinstance(model, Seq2seqModel)
     if model.separates_query:
         documents = [source.text for source in task.sources if source.text]
         return model.encode(documents, max_tokens, [*given, *input_of(replace(task, sources=()))])
@@ -255,7 +245,7 @@ def write_texts(
     tokens = _TOKENS_AT_ONCE.get(model.device, 16384) // generation.beams
     done = 0
     for of_length in _alike(list(map(len, begun))):
-        given = len(begun[of_length[0]]) if isinstance(model, CausalTextModel) else None
+        given = len(begun[of_length[0]]) if isinstance(model, CausalModel) else None
         config = generation_config(generation, given)
         lengths = [len(inputs[row].ids) for row in of_length]
         for places in batches_by_length(lengths, tokens, _rows(model, generation)):
@@ -286,6 +276,38 @@ def _alike(lengths: Sequence[int]) -> list[list[int]]:
 
 def _rows(model: TextModel, generation: Generation) -> int:
     return max(1, _ROWS_AT_ONCE.get(model.device, 8) // generation.beams)
+
+
+def nucleus(prompts: Sequence[Sequence[int]], top_p: float, temperature: float, seed: int) -> list[Any]:
+    """The processor of transformers that draws each token from the likeliest ones (Holtzman et al., ICLR 2020).
+
+    These are the fewest whose probabilities sum up to `top_p`, after the logits are divided by `temperature`. What is
+    drawn for a prompt depends on the seed, the prompt and the model alone, not on the rest of its batch: use it with
+    greedy search, since only the drawn token is left to choose.
+    """
+    import numpy as np
+    import torch
+    from transformers import LogitsProcessor
+
+    def digest(ids: Sequence[int]) -> int:
+        return int.from_bytes(
+            hashlib.blake2b(np.array([seed, *ids], np.int64).tobytes(), digest_size=8).digest(), "big"
+        )
+
+    draws = [np.random.default_rng(digest(ids)) for ids in prompts]
+
+    class Nucleus(LogitsProcessor):
+        def __call__(self, _input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
+            sure, tokens = (scores.double() / temperature).softmax(-1).sort(dim=-1, descending=True, stable=True)
+            reached = sure.cumsum(-1)
+            # The first token whose sum reaches `top_p` is the last that counts.
+            last = (reached < top_p).sum(-1, keepdim=True).clamp(max=scores.shape[-1] - 1)
+            drawn = torch.tensor([[draw.random()] for draw in draws], dtype=reached.dtype, device=scores.device)
+            places = torch.searchsorted(reached, drawn * reached.gather(-1, last), right=True).clamp(max=last)
+            chosen = tokens.gather(-1, places)
+            return torch.full_like(scores, -torch.inf).scatter(-1, chosen, 0.0)
+
+    return [Nucleus()]
 
 
 def generation_config(generation: Generation, begun: int | None = None) -> Any:

@@ -8,7 +8,7 @@ from citerec.contexts.topic import Topic, clean
 from citerec.records import MARKER, Paper
 
 if TYPE_CHECKING:
-    from citerec.models.seq2seq import Encoded, Seq2seqModel
+    from citerec.models.text_models import Encoded, Seq2seqModel
 
 
 def citation_of(paper: Paper) -> str:

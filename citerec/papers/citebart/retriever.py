@@ -19,8 +19,8 @@ from citerec.retrieve.candidates import Candidate
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.models.seq2seq import Seq2seqModel
-    from citerec.models.sequences import TokenSequences
+    from citerec.models.text_models import Seq2seqModel
+    from citerec.papers.common.sequences import TokenSequences
     from citerec.retrieve.opened import OpenIndex
 
 NAME = "citebart"
@@ -107,13 +107,15 @@ class CiteBartRetriever(Retriever):
         Raises:
             ModelError: The model cannot be opened, or has no room for so many tokens.
         """
+        from citerec.papers.citebart.suggestions import suggestions
+
         model, _, allowed = self._open()
         settings = self.settings
         longest, following = (allowed.longest, allowed.following) if allowed else (settings.max_new_tokens, None)
         asked = [topic for topic in topics if topic.passage]
         inputs = [input_of(model, topic, settings.max_input_tokens).ids for topic in asked]
         with self._lock:
-            written = iter(model.suggestions(inputs, settings.beams, longest, following))
+            written = iter(suggestions(model, inputs, settings.beams, longest, following))
         return [[Written(*one) for one in next(written)] if topic.passage else [] for topic in topics]
 
     def search(
@@ -163,8 +165,8 @@ class CiteBartRetriever(Retriever):
     def _open(self) -> Opened:
         with self._lock:
             if self._opened is None:
-                from citerec.models.seq2seq import Seq2seqModel
-                from citerec.models.sequences import TokenSequences
+                from citerec.models.text_models import Seq2seqModel
+                from citerec.papers.common.sequences import TokenSequences
 
                 name = model_or_own(self.settings.model, self._index.path / NAME)
                 assert name is not None  # checked by `open`

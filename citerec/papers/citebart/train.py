@@ -10,7 +10,7 @@ from citerec.errors import InputError
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
-from citerec.models.seq2seq import Seq2seqModel
+from citerec.models.text_models import Seq2seqModel
 from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS
 from citerec.recommend import Recommender

@@ -22,7 +22,7 @@ from citerec.texts.metrics.base import (
 from citerec.texts.tasks import Prediction
 
 if TYPE_CHECKING:
-    from citerec.models.seq2seq import Seq2seqModel
+    from citerec.models.text_models import Seq2seqModel
 
 DEFAULT_MODEL = "facebook/bart-large-cnn"
 """The model of the paper's BARTSCORE-CNN."""
@@ -84,7 +84,7 @@ class BartScore(TextMetric):
             InputError: There is no such direction or device.
             ModelError: There is no such model, or it is not an encoder-decoder.
         """
-        from citerec.models.seq2seq import Seq2seqModel
+        from citerec.models.text_models import Seq2seqModel
 
         return cls(Seq2seqModel.open(model or DEFAULT_MODEL, device=device), direction, references)
 

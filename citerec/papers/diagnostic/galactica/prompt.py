@@ -13,7 +13,7 @@ from citerec.records import Paper
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.models.causal import CausalModel
+    from citerec.models.text_models import CausalModel
 
 FOLDER = "galactica"
 """The model that is used by default, in the folder of an index."""
@@ -54,12 +54,12 @@ def learnt_by_model(index: Path, settings: PromptSettings) -> Learnt:
 
 def open_model(name: str, max_new_tokens: int) -> "CausalModel":
     """Opens the model. Raises ModelError if it cannot be opened, or has no room for a prompt beside what is written."""
-    from citerec.models.causal import CausalModel
+    from citerec.models.text_models import CausalModel
 
     model = CausalModel.open(name)
-    if model.max_tokens is not None and max_new_tokens >= model.max_tokens:
+    if model.max_input_tokens is not None and max_new_tokens >= model.max_input_tokens:
         raise ModelError(
-            f"{name} has room for {model.max_tokens} tokens in all, and a reference may have {max_new_tokens}",
+            f"{name} has room for {model.max_input_tokens} tokens in all, and a reference may have {max_new_tokens}",
             "Give fewer max_new_tokens.",
         )
     return model
@@ -71,8 +71,8 @@ def prompt_of(model: "CausalModel", topic: Topic, settings: PromptSettings, max_
     There is room left for `max_new_tokens`.
     """
     most = settings.max_prompt_tokens
-    room = most if model.max_tokens is None else min(most, model.max_tokens - max_new_tokens)
-    return model.prompt(f"{topic.lead} {settings.start}".strip(), room)
+    room = most if model.max_input_tokens is None else min(most, model.max_input_tokens - max_new_tokens)
+    return model.last_tokens(f"{topic.lead} {settings.start}".strip(), room)
 
 
 def reference_to(model: "CausalModel", paper: Paper, settings: PromptSettings) -> tuple[int, ...]:

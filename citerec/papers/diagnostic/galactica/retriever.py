@@ -30,7 +30,8 @@ from citerec.retrieve.lucene.queries import LuceneSettings, Weights
 from citerec.retrieve.staging import LUCENE
 
 if TYPE_CHECKING:
-    from citerec.models.causal import BeamSearch, CausalModel
+    from citerec.models.text_models import CausalModel
+    from citerec.papers.diagnostic.galactica.model import BeamSearch
     from citerec.retrieve.opened import OpenIndex
 
 _PART = 1000  # papers that are read at once
@@ -116,10 +117,12 @@ class GalacticaRetriever(Retriever):
         Raises:
             ModelError: The model cannot be opened, or has no room for prompt and reference.
         """
+        from citerec.papers.diagnostic.galactica.model import generate
+
         model, search = self._model()
         asked = [topic for topic in topics if topic.passage]
         prompts = [prompt_of(model, topic, self.settings, search.max_new_tokens) for topic in asked]
-        found = iter(model.generate(prompts, search))
+        found = iter(generate(model, prompts, search))
         return [
             [Written(model.decode(one.ids), one.score) for one in next(found)] if topic.passage else []
             for topic in topics
@@ -173,17 +176,17 @@ class GalacticaRetriever(Retriever):
             return self._opened
 
     def _open_model(self) -> "tuple[CausalModel, BeamSearch]":
-        from citerec.models.causal import BeamSearch
-        from citerec.models.sequences import TokenSequences
+        from citerec.papers.common.sequences import TokenSequences
+        from citerec.papers.diagnostic.galactica.model import BeamSearch, token
 
         settings = self.settings
         model = open_model(self._name, settings.max_new_tokens)
         search = BeamSearch(
-            settings.beams, settings.max_new_tokens, (model.token(settings.end),), settings.length_penalty
+            settings.beams, settings.max_new_tokens, (token(model, settings.end),), settings.length_penalty
         )
         if not settings.constrained:
             return model, search
-        room = _LONGEST if model.max_tokens is None else min(_LONGEST, model.max_tokens // 2)
+        room = _LONGEST if model.max_input_tokens is None else min(_LONGEST, model.max_input_tokens // 2)
         references = TokenSequences(ids for ids in self._references(model) if 0 < len(ids) <= room)
         return model, replace(search, max_new_tokens=references.longest, allowed=references.following)
 

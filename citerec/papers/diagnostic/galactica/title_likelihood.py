@@ -24,7 +24,7 @@ from citerec.rerank.interpolate import interpolated
 from citerec.retrieve.candidates import Candidates
 
 if TYPE_CHECKING:
-    from citerec.models.causal import CausalModel
+    from citerec.models.text_models import CausalModel
 
 _ROOM = 64  # tokens of a reference that are read; longer ones are cut
 
@@ -93,9 +93,11 @@ class TitleLikelihoodReranker(Reranker):
 
     def _scores(self, topic: Topic, papers: Sequence[Paper]) -> "np.ndarray[tuple[int], np.dtype[np.float32]]":
         """The log-probabilities of the references, (papers,); that of a paper without a title is the lowest."""
+        from citerec.papers.diagnostic.galactica.model import likelihoods
+
         settings, model = self.settings, self._model()
         references = [reference_to(model, paper, settings)[:_ROOM] for paper in papers]
-        found = model.likelihoods(prompt_of(model, topic, settings, _ROOM), references)
+        found = likelihoods(model, prompt_of(model, topic, settings, _ROOM), references)
         values = [one.mean if settings.measure == "mean" else one.total for one in found]
         least = min((value for value, ids in zip(values, references, strict=True) if ids), default=0.0)
         return np.array([value if ids else least for value, ids in zip(values, references, strict=True)], np.float32)

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
 from citerec.errors import ModelError
-from citerec.models.causal import BeamSearch, CausalModel
-from citerec.models.sequences import TokenSequences
+from citerec.models.text_models import CausalModel
+from citerec.papers.common.sequences import TokenSequences
+from citerec.papers.diagnostic.galactica.model import BeamSearch, generate, likelihoods, token
 from tests.tiny_causal import END, START, write_tiny_gpt2, write_tiny_opt
 from tests.tiny_seq2seq import write_tiny_bart
 
@@ -32,15 +33,15 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def search(model: CausalModel, beams: int = 4, **more: object) -> BeamSearch:
-    return BeamSearch(beams, 12, (model.token(END),), **more)  # type: ignore[arg-type]
+    return BeamSearch(beams, 12, (token(model, END),), **more)  # type: ignore[arg-type]
 
 
 def test_likelihoods_are_those_that_transformers_computes(model: CausalModel) -> None:
     plain = AutoModelForCausalLM.from_pretrained(model.name).eval()
     asked = [model.continuation(title + END, after=START) for title in TITLES]
     for text in PROMPTS:
-        prompt = model.prompt(text, 50)
-        found = model.likelihoods(prompt, [*asked, ()])
+        prompt = model.last_tokens(text, 50)
+        found = likelihoods(model, prompt, [*asked, ()])
         for ids, likelihood in zip(asked, found[:-1], strict=True):
             with torch.no_grad():
                 logits = plain(torch.tensor([[*prompt, *ids]])).logits[0].log_softmax(-1)
@@ -51,22 +52,22 @@ def test_likelihoods_are_those_that_transformers_computes(model: CausalModel) ->
 
 
 def test_prompts_of_several_lengths_are_continued_together_as_alone(model: CausalModel) -> None:
-    prompts = [model.prompt(text, 50) for text in PROMPTS]
-    together = model.generate(prompts, search(model))
+    prompts = [model.last_tokens(text, 50) for text in PROMPTS]
+    together = generate(model, prompts, search(model))
     for prompt, found in zip(prompts, together, strict=True):
-        (alone,) = model.generate([prompt], search(model))
+        (alone,) = generate(model, [prompt], search(model))
         assert [one.ids for one in found] == [one.ids for one in alone]
         assert [one.score for one in found] == pytest.approx([one.score for one in alone], abs=1e-4)
 
 
 def test_a_continuation_scores_its_log_probability_by_its_length(model: CausalModel) -> None:
-    prompt, end = model.prompt(PROMPTS[0], 50), model.token(END)
+    prompt, end = model.last_tokens(PROMPTS[0], 50), token(model, END)
     for beams in (1, 4):
-        (found,) = model.generate([prompt], search(model, beams))
+        (found,) = generate(model, [prompt], search(model, beams))
         assert len(found) == beams
         for one in found:
             if one.ended:
-                mean = max(model.likelihoods(prompt, [(*one.ids, last)])[0].mean for last in (end, 2))
+                mean = max(likelihoods(model, prompt, [(*one.ids, last)])[0].mean for last in (end, 2))
                 assert one.score == pytest.approx(mean, abs=1e-4)
 
 
@@ -74,25 +75,25 @@ def test_constrained_search_finds_what_is_allowed_and_in_the_order_of_likelihood
     wanted = [model.continuation(title + END, after=START) for title in TITLES]
     allowed = TokenSequences(wanted)
     for text in PROMPTS:
-        prompt = model.prompt(text, 50)
-        (found,) = model.generate([prompt], search(model, 6, allowed=allowed.following))
-        by_likelihood = zip(model.likelihoods(prompt, wanted), wanted, strict=True)
+        prompt = model.last_tokens(text, 50)
+        (found,) = generate(model, [prompt], search(model, 6, allowed=allowed.following))
+        by_likelihood = zip(likelihoods(model, prompt, wanted), wanted, strict=True)
         exact = sorted(((one.mean, ids[:-1]) for one, ids in by_likelihood), reverse=True)
         assert [one.ids for one in found] == [ids for _, ids in exact]  # six beams, four titles
         assert [one.score for one in found] == pytest.approx([mean for mean, _ in exact], abs=1e-4)
 
 
 def test_only_the_end_of_a_long_prompt_is_read(model: CausalModel) -> None:
-    long, short = "Trees " * 50 + PROMPTS[0], model.prompt(PROMPTS[0], 50)
-    found = model.prompt(long, len(short))
+    long, short = "Trees " * 50 + PROMPTS[0], model.last_tokens(PROMPTS[0], 50)
+    found = model.last_tokens(long, len(short))
     assert len(found) == len(short)
     assert found[-2:] == short[-2:]  # the first word has a space before it there
-    assert model.prompt("", 5)  # something must be there to go on from
+    assert model.last_tokens("", 5)  # something must be there to go on from
 
 
 def test_what_ends_a_reference_is_one_token(model: CausalModel) -> None:
     with pytest.raises(ModelError, match="is not one token"):
-        model.token("two words")
+        token(model, "two words")
 
 
 def test_what_is_no_causal_model_is_refused(tmp_path: Path) -> None:

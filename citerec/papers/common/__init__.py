@@ -1,0 +1,1 @@
+"""What the systems of several papers share."""
