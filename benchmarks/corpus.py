@@ -8,15 +8,17 @@ bytes from the disk with Python's `gzip` and parses each line with orjson, and d
 processor time, in turns; the best of several rounds counts. The ratio is the peer's time to ours: 1 would mean that
 HTTP, reading records, filters and writing cost nothing.
 
-Memory is the resident memory of the process that fetches, at each quarter of the larger file.
+Memory is the resident memory of the process that fetches, at each quarter of the time.
 """
 
 import argparse
+import functools
 import gzip
 import multiprocessing
 import os
 import sys
 import tempfile
+import threading
 import time
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -27,9 +29,9 @@ import psutil
 
 from citerec.records import Filters
 from citerec.sources.base import RemoteFile
-from citerec.sources.cut import JoinSieve, PaperSieve, Sieve
+from citerec.sources.cut import Sieve, kept_joins, kept_papers
 from citerec.sources.ids import Ids
-from citerec.sources.part import Job, Listing, Part, Place, Progress, read_part
+from citerec.sources.part import Job, Listing, Part, Place, read_part
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.corpus_server import first_state
@@ -68,16 +70,25 @@ class Fixed(Listing):
 
 
 def fetched(file: RemoteFile, sieve: Sieve, work: Path) -> tuple[Part, list[int]]:
-    """Fetches a file; also the resident memory, in bytes, at each quarter."""
+    """Fetches a file; also the resident memory, in bytes, at each quarter of the time."""
     place = Place("s2ag", file.url.rpartition("/")[0])
-    job = Job(Fixed(place, "", file.dataset), sieve, work / file.dataset, work / "notes")
+    job = Job(Fixed(place, "", file.dataset), sieve, work / "notes", work / file.dataset)
     memory: list[int] = []
-    for outcome in read_part(job, file):
-        if isinstance(outcome, Progress) and outcome.bytes * 4 >= (len(memory) + 1) * (outcome.size or 1):
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.25):
             memory.append(psutil.Process().memory_info().rss)
-        if isinstance(outcome, Part):
-            return outcome, [*memory, psutil.Process().memory_info().rss]
-    raise AssertionError("a file ends with its part")
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        part = read_part(job, file)
+    finally:
+        ended.set()
+        thread.join()
+    quarters = [memory[len(memory) * place // 4] for place in (1, 2, 3)] if len(memory) >= 4 else []
+    return part, [*quarters, psutil.Process().memory_info().rss]
 
 
 def main() -> None:
@@ -98,8 +109,8 @@ def main() -> None:
         for dataset in DATASETS:
             path = work / f"{dataset}.jsonl.gz"
             file = RemoteFile(dataset, path.name, f"s2ag-{dataset}", f"{url}/{path.name}")
-            papers = PaperSieve(Filters(fields=("Physics",), year_from=2000, year_to=2010))
-            sieve: Sieve = papers if dataset == "papers" else JoinSieve(kept)
+            of_field = functools.partial(kept_papers, Filters(fields=("Physics",), year_from=2000, year_to=2010), ())
+            sieve: Sieve = of_field if dataset == "papers" else functools.partial(kept_joins, kept)
             best, peer = float("inf"), float("inf")
             for _ in range(given.rounds):
                 begun = time.process_time()

@@ -115,8 +115,7 @@ def _read(
         if workers <= 1:
             yield from ((task, batches_of(task)) for task in todo)
             return
-    beside = store.path.absolute().parent if isinstance(store, SqliteStore) else Path(tempfile.mkdtemp())
-    folder = beside / ".read"
+    folder = store.path.absolute().parent / ".read" if isinstance(store, SqliteStore) else Path(tempfile.mkdtemp())
     remove(folder)  # of an interrupted call
     folder.mkdir()
     try:

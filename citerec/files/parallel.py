@@ -5,6 +5,7 @@ item gives the same bytes.
 """
 
 import contextlib
+import ctypes
 import functools
 import itertools
 import os
@@ -29,6 +30,8 @@ _WORTH_A_PROCESS, _PART = 500, 50
 _TRIES = 3  # of the items that were worked on when a process or a machine died
 _ROUND = 4  # items of Ray's processes whose outcomes are waited for together
 _PATIENCE = 5.0  # seconds until an address counts as dead
+_FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+_SIGACTION_BYTES = 1024  # more than any system's `struct sigaction`, which is copied as it is
 
 
 class ProcessDiedError(BuildError):
@@ -84,7 +87,8 @@ def outcomes_of(
     from joblib.externals.loky.backend import resource_tracker
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    tasks = (delayed(_numbered)(work, number, item) for number, item in enumerate(items))
+    folder = str(Path.cwd())  # the processes are used again, from wherever the next work is asked for
+    tasks = (delayed(_numbered)(work, number, item, folder) for number, item in enumerate(items))
     options: dict[str, Any] = {"batch_size": 1, "max_nbytes": None, "initializer": _begin, "initargs": (os.getpid(),)}
     resource_tracker.ensure_running()  # first: when it starts, it unblocks Ctrl-C again
     # Ctrl-C is blocked meanwhile: the processes inherit this, and leave Ctrl-C to their parent.
@@ -148,21 +152,43 @@ def workers_on(place: str | None, count: int | None = None) -> Iterator[Parallel
         raise InputError("Ray is not installed", "pip install 'citerec[ray]'") from error
     is_open = place == "ray" and ray.is_initialized()
     if not is_open:
-        _connect(ray, place, count)
+        with _faults_handled_as_before():
+            _connect(ray, place, count)
     register_ray()  # type: ignore[no-untyped-call]
     try:
         _check_version(ray, place)
         yield Ray(count)
     finally:
         if not is_open:
-            ray.shutdown()
+            with _faults_handled_as_before():
+                ray.shutdown()
+
+
+@contextlib.contextmanager
+def _faults_handled_as_before() -> Iterator[None]:
+    """Puts back what handled faults of memory: Ray replaces it when it starts, and removes it when it ends.
+
+    A Java machine in this process uses such faults for its own work, and would die of the next one.
+    """
+    if not hasattr(libc := ctypes.CDLL(None), "sigaction"):
+        yield
+        return
+    before = {number: ctypes.create_string_buffer(_SIGACTION_BYTES) for number in _FAULTS}
+    for number, action in before.items():
+        libc.sigaction(number, None, action)
+    try:
+        yield
+    finally:
+        for number, action in before.items():
+            libc.sigaction(number, action, None)
 
 
 def _connect(ray: Any, place: str, count: int | None) -> None:
     """Starts a Ray of this machine, or connects to a cluster."""
     quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
     if place == "ray":
-        ray.init("local", num_cpus=count or available_processors(), include_dashboard=False, **quiet)
+        # joblib's backend needs two processors of Ray, whatever the number of items at once.
+        ray.init("local", num_cpus=max(2, count or available_processors()), include_dashboard=False, **quiet)
         return
     host, _, port = place.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
@@ -212,13 +238,15 @@ def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus
     from joblib import Parallel, delayed, parallel_config
 
     resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    count = workers.count or max(1, int(resources.get("CPU", 1)))
+    processors = max(1, int(resources.get("CPU", 1)))
+    count = min(workers.count or processors, processors)
     needs = {"scheduling_strategy": "SPREAD", "num_gpus": gpus if resources.get("GPU") else 0}
     remaining, failed = enumerate(items), 0
     some: list[tuple[int, Any]] = []
-    at_once = _ROUND * count if count > 1 else 1  # joblib itself would do the work of one process here
+    at_once = _ROUND * count if count > 1 else 1
+    pool = min(max(2, count), processors)  # joblib itself would do the work of one process here
     while True:
-        with parallel_config("ray", n_jobs=max(2, count), ray_remote_args=needs), Parallel(batch_size=1) as parallel:
+        with parallel_config("ray", n_jobs=pool, ray_remote_args=needs), Parallel(batch_size=1) as parallel:
             while some := some or list(itertools.islice(remaining, at_once)):
                 try:
                     outcomes = parallel(delayed(_there)(work, item, str(Path.cwd())) for _, item in some)
@@ -251,7 +279,9 @@ def _there(work: Callable[[Item], Outcome], item: Item, folder: str) -> Outcome:
         ) from error
 
 
-def _numbered(work: Callable[[Item], Outcome], number: int, item: Item) -> tuple[int, Outcome]:
+def _numbered(work: Callable[[Item], Outcome], number: int, item: Item, folder: str) -> tuple[int, Outcome]:
+    with contextlib.suppress(OSError):
+        os.chdir(folder)
     return number, work(item)
 
 

@@ -128,12 +128,12 @@ def test_a_process_that_reads_is_killed(citerec: Citerec, tmp_path: Path, comman
 
 
 def readers_of(pid: int) -> list[int]:
-    """The processes that a process has spawned to work."""
+    """The processes that a process has started to work."""
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             parent = int(path.read_text().rpartition(")")[2].split()[1])
-            if parent == pid and b"spawn_main" in (path.parent / "cmdline").read_bytes():
+            if parent == pid and b"popen_loky" in (path.parent / "cmdline").read_bytes():
                 found.append(int(path.parent.name))
         except OSError:
             continue
