@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 _SUSPICIOUS = 0.8  # some releases of Semantic Scholar lacked most of their rows
 _MANY = 1_000_000
 _DATASETS = ("papers", "abstracts", "tldrs", "citations")
-_CHANGES = ("citations-upserts", *(f"{name}-deletes" for name in _DATASETS))
-_S2AG = [f"s2ag-{name}" for name in (*_DATASETS, *_CHANGES)]
-_OTHERS = ["openalex", "openalex-deleted", "arxiv", "arxiv-deleted", "acl-anthology"]
-_FORMATS = [*_S2AG, *_OTHERS, "bibtex", "csl", "ris", "jsonl", "csv", "contexts", "removed"]
+
+
+def _formats() -> dict[str, str]:
+    from citerec.corpus.base import FORMATS
+
+    return {"formats": ", ".join(FORMATS)}
 
 
 def _backends() -> dict[str, str]:
@@ -46,7 +48,12 @@ def _backends() -> dict[str, str]:
 
 _build_options = [
     click.option(
-        "--format", "format_name", type=click.Choice(_FORMATS), help="Format of the files; by default it is recognised."
+        "--format",
+        "format_name",
+        cls=PartsOption,
+        parts=_formats,
+        metavar="NAME",
+        help="Format of the files, by default recognised: {formats}.",
     ),
     max_bad("unreadable records"),
     workers,

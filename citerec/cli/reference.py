@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from citerec.cli.main import cli
+from citerec.corpus.base import FORMATS
 from citerec.diagnostics.families.base import FAMILIES
 from citerec.drafts.check import CHECKS
 from citerec.files.registry import Registry
@@ -16,12 +17,15 @@ from citerec.reproduce.base import RUNNERS
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS
 from citerec.sources.base import CORPORA
+from citerec.sources.look_up import LOOK_UPS
 from citerec.systems import all_settings, system_names
 from citerec.texts.metrics.base import TEXT_METRICS
 from citerec.texts.presets.base import PRESETS
 
 _MADE = "Made by `make docs` from the code. A test fails when it is out of date.\n"
 _REGISTRIES: dict[Registry[Any], str] = {
+    FORMATS: "[Formats of files](formats.md)",
+    LOOK_UPS: "[Search without an index](live.md)",
     CORPORA: "[Fetch a corpus](corpora.md)",
     RETRIEVERS: "[How papers are found](retrieval.md)",
     RERANKERS: "[How papers are found](retrieval.md#learning-to-rank)",

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from citerec.corpus.base import Format
 from citerec.corpus.bibtex import parse_bibtex
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, bad_record, raw_lines
 from citerec.files.rejected import line_bytes
@@ -77,3 +78,6 @@ def parse_entry(raw: bytes) -> list[Record | BadRecord]:
     if isinstance(raw, LongLine):
         return [bad_record(raw.reason, raw)]
     return [line.record for line in parse_bibtex(Path("the Anthology"), raw.decode("utf-8", "surrogateescape"))]
+
+
+ANTHOLOGY = Format("acl-anthology", read_anthology)

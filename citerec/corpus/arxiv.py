@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from citerec.corpus.base import json_lines
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.plain import plain
 from citerec.corpus.references import doi_in, year_in
@@ -105,3 +106,7 @@ def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:
     categories = (read_text(record, "categories") or "").split()
     fields = (_FIELD_OF.get(category.partition(".")[0]) for category in categories)
     return tuple(dict.fromkeys(field for field in fields if field))
+
+
+PAPERS = json_lines("arxiv", parse_paper)
+DELETED = json_lines("arxiv-deleted", parse_deleted)

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from citerec.corpus.base import Format
 from citerec.corpus.json_lines import (
     BadRecord,
     Line,
@@ -311,3 +312,6 @@ def _names(value: str) -> tuple[str, ...]:
         if plain := _plain(" ".join(words)):
             names.append(plain)
     return tuple(names)
+
+
+BIBTEX = Format("bibtex", read_bibtex, (".bib", ".bibtex"))

@@ -1,19 +1,14 @@
 """Files of contexts (docs/formats.md) read as citances of the papers that they cite."""
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-from citerec.corpus.json_lines import Line, RecordError, read_json_lines
+from citerec.corpus.base import json_lines
+from citerec.corpus.json_lines import RecordError
 from citerec.corpus.s2ag import known_intents
 from citerec.corpus.values import optional_id, read_list, read_text, read_year
 from citerec.records import MARKER, Citation, citing_name
-
-
-def read_citances(path: Path) -> Iterator[Line]:
-    """Gives a citation for each paper that a context cites, several from one line; SourceError as for `raw_lines`."""
-    return read_json_lines(path, parse_citances)
 
 
 def parse_citances(record: Mapping[str, Any]) -> list[Citation]:
@@ -39,3 +34,6 @@ def parse_citances(record: Mapping[str, Any]) -> list[Citation]:
         )
         for cited_id in dict.fromkeys(value for value in cited if value) or [None]
     ]
+
+
+CONTEXTS = json_lines("contexts", parse_citances)

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from citerec.corpus.base import Format
 from citerec.corpus.bibtex_writer import each_entry
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, RecordError, parsed
@@ -143,3 +144,6 @@ def _parts(author: str) -> dict[str, str]:
 
 def _escaped(text: str) -> str:
     return escaped(one_line(text))
+
+
+CSL = Format("csl", read_csl)

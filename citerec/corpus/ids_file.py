@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from citerec.corpus.base import REMOVED, Format
 from citerec.corpus.json_lines import Line, raw_lines, tried
 from citerec.corpus.values import read_id
 from citerec.records import Deletion
@@ -16,3 +17,6 @@ def read_removed(path: Path) -> Iterator[Line]:
 
 def _id(raw: bytes) -> str:
     return read_id({"id": raw.decode()}, "id")
+
+
+IDS = Format(REMOVED, read_removed)

@@ -10,8 +10,9 @@ from typing import Any
 
 import orjson
 
+from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.shards import READERS, Shard
+from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, Quarantined, Rows, ShardCounts, rows_of
 from citerec.errors import InputError
@@ -156,7 +157,7 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
     """The records of a shard, which has a number, in batches; the last one may be empty."""
     number, shard = task
     whole_records = not shard.format.startswith("s2ag-")
-    lines = READERS[shard.format](shard.path)
+    lines = FORMATS[shard.format].read(shard.path)
     counts = ShardCounts(str(shard.path), shard.format, 0)
     while some := list(itertools.islice(lines, _BATCH)):
         bad = [

@@ -11,6 +11,7 @@ from typing import Any
 
 import orjson
 
+from citerec.corpus.base import Format, json_lines
 from citerec.corpus.json_lines import Line, RecordError, check_size, raw_lines, tried
 from citerec.corpus.plain import plain
 from citerec.corpus.references import arxiv_in, doi_in
@@ -201,3 +202,7 @@ def _object(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise RecordError(f"{key} is a {type(value).__name__}, not an object: {value!r:.60}")
     return value
+
+
+WORKS = json_lines("openalex", parse_paper)  # stores keep no citation without a sentence
+DELETED = Format("openalex-deleted", read_deleted)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
+from citerec.corpus.base import Format
 from citerec.corpus.bibtex_writer import each_entry
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
@@ -156,3 +157,6 @@ def _record(key: str, paper: Paper) -> str:
 def _family_first(author: str) -> str:
     given, family, suffix = parts_of(one_line(author))
     return escaped(author if "," in author else ", ".join(filter(None, (family, given, suffix))))
+
+
+RIS = Format("ris", read_ris, (".ris",))

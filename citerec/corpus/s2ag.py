@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from citerec.corpus.base import json_lines
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.values import (
     optional_id,
@@ -132,3 +133,9 @@ def known_intents(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list):
         return ()
     return tuple(dict.fromkeys(_INTENTS[value] for value in values if isinstance(value, str) and value in _INTENTS))
+
+
+PAPERS, ABSTRACTS, TLDRS, CITATIONS = (json_lines(f"s2ag-{name}", parse) for name, parse in PARSERS.items())
+CHANGED_CITATIONS, DELETED_PAPERS, DELETED_ABSTRACTS, DELETED_TLDRS, DELETED_CITATIONS = (
+    json_lines(f"s2ag-{name}", parse) for name, parse in CHANGES.items()
+)

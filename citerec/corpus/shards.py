@@ -1,44 +1,21 @@
 """The shards below a path given by the user, and the format of each."""
 
+import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import orjson
 
-from citerec.corpus import arxiv, openalex, s2ag, tabular
-from citerec.corpus.anthology import is_anthology, read_anthology
-from citerec.corpus.bibtex import read_bibtex
-from citerec.corpus.contexts_file import read_citances
-from citerec.corpus.csl import is_csl, read_csl
-from citerec.corpus.ids_file import read_removed
-from citerec.corpus.json_lines import Line, parsed, raw_lines, read_json_lines
-from citerec.corpus.ris import read_ris
+from citerec.corpus import arxiv, openalex, s2ag
+from citerec.corpus.anthology import is_anthology
+from citerec.corpus.base import FORMATS
+from citerec.corpus.csl import is_csl
+from citerec.corpus.json_lines import parsed, raw_lines
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures, expanded
 from citerec.records import Paper
-
-REMOVED = "removed"
-"""The format of files of ids whose papers are removed."""
-
-READERS: Mapping[str, Callable[[Path], Iterator[Line]]] = {
-    **{f"s2ag-{name}": partial(read_json_lines, parse=parse) for name, parse in (s2ag.PARSERS | s2ag.CHANGES).items()},
-    "openalex": partial(read_json_lines, parse=openalex.parse_paper),  # stores keep no citation without a sentence
-    "openalex-deleted": openalex.read_deleted,
-    "arxiv": partial(read_json_lines, parse=arxiv.parse_paper),
-    "arxiv-deleted": partial(read_json_lines, parse=arxiv.parse_deleted),
-    "acl-anthology": read_anthology,
-    "bibtex": read_bibtex,
-    "csl": read_csl,
-    "ris": read_ris,
-    "jsonl": partial(read_json_lines, parse=tabular.parse_paper),
-    "csv": tabular.read_csv,
-    "contexts": read_citances,
-    REMOVED: read_removed,
-}
-"""Reader of each format, by name. A new format is one file and one line here."""
 
 CORPUS = "corpus.json"
 """The manifest of a fetched corpus: it lists the files, in the order in which they are to be read."""
@@ -46,8 +23,7 @@ CORPUS = "corpus.json"
 UPDATES = "updates"
 """Folder of a corpus with a folder for each update, which has `upserts-…` and `deletes-…` of each dataset."""
 
-_BY_SUFFIX = {".bib": "bibtex", ".bibtex": "bibtex", ".csv": "csv", ".ris": "ris"}
-_SUFFIXES = (".jsonl", ".json", ".gz", *_BY_SUFFIX)
+_ENDINGS = (".jsonl", ".json", ".gz")  # besides those of formats
 _SNIFFED_LINES = 1000
 
 
@@ -65,13 +41,16 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
 
     Args:
         sources: Files, folders of files, or folders of S2AG datasets (`papers/`, `abstracts/`, …).
-        format_name: One of READERS; recognised by default.
+        format_name: One of FORMATS; recognised by default.
         citances: Files of contexts whose sentences become citances. They are read only if they are named here:
             contexts beside papers may be those with which a recommender is tested.
 
     Raises:
         SourceError: A path is missing, or has nothing that citerec reads.
+        InputError: There is no format of this name.
     """
+    if format_name:
+        FORMATS[format_name]
     shards = [shard for source in expanded(sources) for shard in _shards_of(source, format_name)]
     shards += [Shard(_contexts_file(path), "contexts") for path in expanded(citances)]
     seen: set[Path] = set()
@@ -100,13 +79,14 @@ def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
         return _of_corpus(source, manifest)
     if shards := _datasets_of(source):
         return shards
-    files = [path for path in _files(source) if path.name.lower().endswith(_SUFFIXES)]
+    endings = (*_ENDINGS, *_by_ending())
+    files = [path for path in _files(source) if path.name.lower().endswith(endings)]
     if not files and (unnamed := _files(source)) and source.name in s2ag.PARSERS:
         files = unnamed
     if not files:
         raise SourceError(
             f"{source} holds nothing that citerec reads",
-            f"It reads folders named {', '.join(s2ag.PARSERS)}, and files ending in {', '.join(_SUFFIXES)}.",
+            f"It reads folders named {', '.join(s2ag.PARSERS)}, and files ending in {', '.join(endings)}.",
         )
     known = f"s2ag-{source.name}" if source.name in s2ag.PARSERS else None
     if shared := format_name or known:
@@ -149,7 +129,7 @@ def _of_corpus(folder: Path, manifest: Path) -> list[Shard]:
         listed = [(folder / entry["path"], entry["format"]) for entry in orjson.loads(manifest.read_bytes())["shards"]]
     except (KeyError, TypeError, ValueError):
         raise SourceError(f"{manifest} is damaged", "Fetch the corpus again: citerec corpus get") from None
-    return [Shard(path, form) for path, form in listed if form in READERS]
+    return [Shard(path, form) for path, form in listed if form in FORMATS]
 
 
 def _files(folder: Path) -> list[Path]:
@@ -157,10 +137,16 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("[!.]*") if path.is_file())
 
 
+@functools.cache
+def _by_ending() -> dict[str, str]:
+    """The names of formats by the endings of their files."""
+    return {ending: name for name, form in FORMATS.items() for ending in form.endings}
+
+
 def recognise(path: Path) -> str:
     """The format of a file, by its ending or by its first records; SourceError if there is none."""
     for suffix in path.suffixes[-2:]:
-        if known := _BY_SUFFIX.get(suffix.lower()):
+        if known := _by_ending().get(suffix.lower()):
             if known == "bibtex" and is_anthology(path):
                 return "acl-anthology"
             return "openalex-deleted" if known == "csv" and openalex.is_deleted(path) else known
@@ -179,10 +165,10 @@ def recognise(path: Path) -> str:
                 return "arxiv"
     raise SourceError(
         f"{path} is of no format that citerec recognises",
-        f"Formats are: {', '.join(READERS)}. Name one with --format, where the command has it.",
+        f"Formats are: {', '.join(FORMATS)}. Name one with --format, where the command has it.",
     )
 
 
 def papers_in(path: Path) -> list[Paper]:
     """The papers of a file of a format that is recognised, without those that cannot be read; as for `recognise`."""
-    return [line.record for line in READERS[recognise(path)](path) if isinstance(line.record, Paper)]
+    return [line.record for line in FORMATS[recognise(path)].read(path) if isinstance(line.record, Paper)]

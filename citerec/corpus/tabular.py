@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from citerec.corpus.base import Format, json_lines
 from citerec.corpus.json_lines import (
     BadRecord,
     Line,
@@ -196,3 +197,7 @@ def _parse_row(header: list[str], row: _Row) -> Paper:
             record[name] = {key.strip(): value.strip() for key, _, value in pairs}
     row.text.encode()  # what is not UTF-8 fails here
     return parse_paper(record)
+
+
+JSONL = json_lines("jsonl", parse_paper)
+CSV = Format("csv", read_csv, (".csv",))

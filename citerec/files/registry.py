@@ -37,7 +37,7 @@ class Registry(Generic[Part]):
     @property
     def group(self) -> str:
         """The group of entry points."""
-        return f"citerec.{self.plural.replace(' ', '_')}"
+        return f"citerec.{self.plural.replace(' ', '_').replace('-', '_')}"
 
     @property
     def plural(self) -> str:

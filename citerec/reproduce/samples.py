@@ -6,7 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from citerec.contexts.read import read_contexts
-from citerec.corpus.shards import READERS, find_shards
+from citerec.corpus.base import FORMATS
+from citerec.corpus.shards import find_shards
 from citerec.errors import InputError
 from citerec.files.places import shipped
 from citerec.records import MARKER, Abstract, Context, Paper
@@ -89,7 +90,7 @@ def _papers(folder: Path) -> dict[str, Paper]:
     papers: dict[str, Paper] = {}
     abstracts: dict[str, str | None] = {}
     for shard in find_shards([folder]):
-        for line in READERS[shard.format](shard.path):
+        for line in FORMATS[shard.format].read(shard.path):
             if isinstance(line.record, Paper):
                 papers[line.record.paper_id] = line.record
             elif isinstance(line.record, Abstract):

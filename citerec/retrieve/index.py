@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from citerec.corpus import stores
+from citerec.corpus.base import REMOVED
 from citerec.corpus.ids_file import read_removed
 from citerec.corpus.ingest import ingest
-from citerec.corpus.shards import REMOVED, Shard, find_shards
+from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.store import Counts, PaperStore
 from citerec.corpus.stores import address_of, is_mongodb, name_of
 from citerec.errors import InputError, SourceError

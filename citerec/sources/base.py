@@ -28,7 +28,7 @@ class RemoteFile:
     Attributes:
         dataset: The dataset to which it belongs: "papers".
         name: Its name here, unique in its dataset and the same whenever the release is listed, such as "000.jsonl.gz".
-        format: What reads it once it is here: a name of `citerec.corpus.shards.READERS`.
+        format: What reads it once it is here: a name of `citerec.corpus.base.FORMATS`.
         url: Its address, which may expire.
         bytes: Its size there, compressed as it comes; None if the source does not say.
         records: How many records it has; None if the source does not say.
@@ -171,7 +171,7 @@ class Corpus(ABC):
         return {}
 
     def removal(self, _dataset: str, key: str) -> tuple[str, bytes]:
-        """What deletes a record: the format of such files, a name of `READERS`, and the line with its key.
+        """What deletes a record: the format of such files, a name of `FORMATS`, and the line with its key.
 
         By default the key is the id of a paper, which is removed with its texts.
         """

@@ -203,9 +203,9 @@ class LookUp(ABC):
             return ServiceError(f"{self._host} cannot be reached ({kind})", f"Find a network, {_OTHERWISE}")
         answer, key = _object(error.content) or {}, f"{self.key}=… ({self.keys_from})"
         said = next((answer[name] for name in ("message", "error") if isinstance(answer.get(name), str)), "")
-        if status in (401, 403):
+        if status in (401, 403) and self.key:
             remedy = f"Check the key in {self.key}, or unset it." if self.key_given() else f"Set a key: {key}."
-        elif status == 429:
+        elif status == 429 and self.key:
             wait = "Wait some minutes" if self.key_given() else f"Use a key of your own: {key}, wait some minutes"
             remedy = f"{wait}, {_OTHERWISE}"
         elif status in _BUSY:

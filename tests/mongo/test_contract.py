@@ -445,12 +445,8 @@ def test_ingest_goes_on_after_the_last_finished_shard(
     done = store.shards()
     assert 0 < len(done) < len(shards)
     read: list[Path] = []
-    for name, reader in ingest_module.READERS.items():
-        monkeypatch.setitem(
-            ingest_module.READERS,  # type: ignore[arg-type]
-            name,
-            lambda path, reader=reader: (read.append(path), reader(path))[1],
-        )
+    batches_of = ingest_module.batches_of
+    monkeypatch.setattr(ingest_module, "batches_of", lambda task: (read.append(task[1].path), batches_of(task))[1])
     run(store, shards)
     assert read == [shard.path for shard in shards[len(done) :]]
     assert store.fingerprint() == whole.fingerprint()

@@ -4,7 +4,10 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -75,3 +78,56 @@ def test_eval_measures_them(citerec: Citerec, installed: dict[str, str], demo_in
     assert list(value["systems"]) == ["bm25", "title-words+newest-first", "bm25+title-words"]
     assert value["systems"]["title-words+newest-first"]["settings"]["newest_first"] == {"depth": 10}
     assert value["systems"]["bm25+title-words"]["overall"]["mrr@10"] > 0.5
+
+
+def test_index_build_reads_its_format(citerec: Citerec, installed: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "mine.tsv").write_text("p1\tAttention Is All You Need\t2017\nno cells\np2\tOther things\t2001\n")
+    built = citerec("index", "build", "mine.tsv", "--out", "mine", "--max-bad", 0.5, **installed)
+    assert built.returncode == 0, built.stderr
+    assert (
+        "mine.tsv, line 2" in built.stderr or json.loads((tmp_path / "mine/quarantine.jsonl").read_text())["line"] == 2
+    )
+    hits = json.loads(citerec("recommend", SENTENCE, "--index", "mine", "--json", **installed).stdout)
+    assert (hits[0]["paper_id"], hits[0]["year"]) == ("p1", 2017)
+    shown = " ".join(citerec("index", "build", "--help", **installed).stdout.split())
+    assert "tsv" in shown
+    without = citerec("index", "build", "mine.tsv", "--format", "tsv", "--out", "other")
+    assert without.returncode == 2
+    assert "there is no format 'tsv'" in without.stderr
+
+
+class Library(BaseHTTPRequestHandler):
+    """A library of one paper."""
+
+    def do_GET(self) -> None:
+        paper = {"paper_id": "p1", "title": "Attention Is All You Need", "year": 2017}
+        address = urlsplit(self.path)
+        is_known = address.path in ("/search", "/doi/10.1/known")
+        value = {"papers": [paper], "next": False} if address.path == "/search" else paper
+        self.send_response(200 if is_known else 404)
+        self.end_headers()
+        self.wfile.write(json.dumps(value if is_known else {}).encode())
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+def test_its_look_up_is_asked_by_name(installed: dict[str, str], tmp_path: Path) -> None:
+    """The client, its pace, its errors and its cache are citerec's."""
+    code = """
+import sys
+from citerec.sources.look_up import LOOK_UPS, Manners
+library = LOOK_UPS["group-library"](Manners(url=sys.argv[1], pace=0.0))
+print([paper.title for paper in library.search("attention").papers])
+print(library.paper("10.1/known").year, library.paper("10.1/unknown"))
+"""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Library) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        environment = {**os.environ, **installed, "XDG_CACHE_HOME": str(tmp_path)}
+        result = subprocess.run(
+            [sys.executable, "-c", code, url], env=environment, capture_output=True, text=True, timeout=120
+        )
+        server.shutdown()
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.splitlines() == ["['Attention Is All You Need']", "2017 None"]

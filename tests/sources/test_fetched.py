@@ -5,7 +5,8 @@ from pathlib import Path
 
 import orjson
 
-from citerec.corpus.shards import READERS, find_shards
+from citerec.corpus.base import FORMATS
+from citerec.corpus.shards import find_shards
 from citerec.records import Deletion, Filters, Paper
 from citerec.sources.cut import Cut
 from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan
@@ -27,7 +28,7 @@ def papers_of(folder: Path) -> dict[str, Paper]:
     """The papers of a folder, read as an index reads them."""
     papers: dict[str, Paper] = {}
     for shard in find_shards([folder]):
-        for line in READERS[shard.format](shard.path):
+        for line in FORMATS[shard.format].read(shard.path):
             if isinstance(line.record, Paper):
                 papers[line.record.paper_id] = line.record
             elif isinstance(line.record, Deletion):

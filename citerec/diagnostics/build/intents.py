@@ -9,9 +9,9 @@ from typing import Any
 
 import orjson
 
+from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.result_lines import QUARANTINE, quarantine_line, reading_lines, writing_lines
-from citerec.corpus.shards import READERS
 from citerec.files.addresses import path_of
 from citerec.files.resume import Result, Step
 from citerec.records import Citation
@@ -23,7 +23,7 @@ def read_intents(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mappi
     found: list[tuple[str, str, tuple[str, ...]]] = []
     rows = bad = 0
     aside: list[bytes] = []
-    for line in READERS["s2ag-citations"](shard):
+    for line in FORMATS["s2ag-citations"].read(shard):
         if isinstance(line.record, BadRecord):
             bad += 1
             aside.append(quarantine_line(shard, line.number, line.record))

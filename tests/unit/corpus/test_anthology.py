@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from citerec.corpus.anthology import entries
+from citerec.corpus.base import FORMATS
 from citerec.corpus.bibtex import read_bibtex
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.references import acl_in
-from citerec.corpus.shards import READERS, recognise
+from citerec.corpus.shards import recognise
 from citerec.records import Paper
 from tests.source_records import ENTRY, HEADER, VOLUME
 
@@ -18,7 +19,7 @@ def test_an_entry_is_a_paper(tmp_path: Path) -> None:
     path = tmp_path / "anthology+abstracts.bib.gz"
     path.write_bytes(gzip.compress(f"{HEADER}{VOLUME}{ENTRY}".encode()))
     assert recognise(path) == "acl-anthology"
-    (line,) = READERS["acl-anthology"](path)
+    (line,) = FORMATS["acl-anthology"].read(path)
     assert line.number == 3 + VOLUME.count("\n")
     assert line.record == Paper(
         "garcia-etal-2020-probing",
@@ -37,7 +38,7 @@ def test_it_reads_what_the_reader_of_bibtex_reads(tmp_path: Path) -> None:
     path = tmp_path / "some.bib"
     path.write_text(f"\n{ENTRY}\n{other}@article{{short, title={{One line}}}}\n", encoding="utf-8")
     assert recognise(path) == "bibtex"
-    ours, theirs = ([line.record for line in read(path)] for read in (READERS["acl-anthology"], read_bibtex))
+    ours, theirs = ([line.record for line in read(path)] for read in (FORMATS["acl-anthology"].read, read_bibtex))
     assert ours == theirs and len(ours) == 3
 
 
@@ -46,7 +47,7 @@ def test_a_broken_entry_takes_no_other_with_it(tmp_path: Path) -> None:
     broken = ENTRY.replace('mputational Linguistics",\n    month', "mputational Linguistics,\n    month")
     unclosed = ENTRY[: ENTRY.index("    abstract")]
     path.write_text(f"{HEADER}{ENTRY}{broken}{unclosed}{ENTRY}{unclosed}", encoding="utf-8")
-    records = [line.record for line in READERS["acl-anthology"](path)]
+    records = [line.record for line in FORMATS["acl-anthology"].read(path)]
     assert [isinstance(record, BadRecord) for record in records] == [False, True, True, False, True]
 
 

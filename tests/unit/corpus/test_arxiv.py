@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
+from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import RecordError
-from citerec.corpus.shards import READERS, recognise
+from citerec.corpus.shards import recognise
 from citerec.records import Deletion, Paper
 from tests.source_records import preprint
 
@@ -74,7 +75,7 @@ def test_files_are_recognised_and_read(tmp_path: Path) -> None:
     path = tmp_path / "arxiv-metadata-oai-snapshot.json"
     path.write_text("\n".join(json.dumps(preprint(id=f"0704.000{one}")) for one in range(3)))
     assert recognise(path) == "arxiv"
-    ids = [line.record.paper_id for line in READERS["arxiv"](path) if isinstance(line.record, Paper)]
+    ids = [line.record.paper_id for line in FORMATS["arxiv"].read(path) if isinstance(line.record, Paper)]
     assert ids == ["0704.0000", "0704.0001", "0704.0002"]
     path.write_text('{"id": "0704.0001"}\n')
-    assert [line.record for line in READERS["arxiv-deleted"](path)] == [Deletion("papers", "0704.0001")]
+    assert [line.record for line in FORMATS["arxiv-deleted"].read(path)] == [Deletion("papers", "0704.0001")]

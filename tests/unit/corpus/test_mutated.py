@@ -9,8 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
+from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.shards import READERS
 from citerec.files.http import Web
 from citerec.records import Paper
 from citerec.sources.base import CORPORA, RemoteFile
@@ -75,7 +75,7 @@ def test_damaged_records_are_read_or_set_aside(
     raw = [make(rng) for _ in range(MANY)]
     path = tmp_path / "shard"
     path.write_bytes((HEADER.encode() if name == "acl-anthology" else b"") + b"".join(raw))
-    lines = list(READERS[name](path))
+    lines = list(FORMATS[name].read(path))
     bad = sum(isinstance(line.record, BadRecord) for line in lines)
     assert 0 < bad < len(lines)
     for line in lines:  # all of it can be written to a store, or to a quarantine

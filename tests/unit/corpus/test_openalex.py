@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord, RecordError
 from citerec.corpus.openalex import parse_deleted, parse_work
-from citerec.corpus.shards import READERS, recognise
+from citerec.corpus.shards import recognise
 from citerec.records import Citation, Deletion, Paper
 from tests.source_records import work
 
@@ -118,7 +119,7 @@ def test_files_are_recognised_and_read(tmp_path: Path) -> None:
         gzip.compress(b"\n".join([json.dumps(work()).encode(), b'{"id": 1}', json.dumps(work(id="W5")).encode()]))
     )
     assert recognise(path) == "openalex"
-    lines = list(READERS["openalex"](path))
+    lines = list(FORMATS["openalex"].read(path))
     assert [line.number for line in lines] == [1, 2, 3]
     assert isinstance(lines[0].record, Paper) and isinstance(lines[1].record, BadRecord)
 
@@ -127,9 +128,9 @@ def test_deleted_and_merged_ids(tmp_path: Path) -> None:
     path = tmp_path / "deleted_ids.csv"
     path.write_text("work_id,deleted_date\nhttps://openalex.org/W4245566371,2026-08-14\nA7,2026-08-14\n\nx\n")
     assert recognise(path) == "openalex-deleted"
-    found = [line.record for line in READERS["openalex-deleted"](path)]
+    found = [line.record for line in FORMATS["openalex-deleted"].read(path)]
     assert found[0] == Deletion("papers", "W4245566371")
     assert [isinstance(record, BadRecord) for record in found] == [False, True, True]
     path.write_text("merge_date,id,merge_into_id\n2022-06-07,W2,W1\n")
-    assert [line.record for line in READERS["openalex-deleted"](path)] == [Deletion("papers", "W2")]
+    assert [line.record for line in FORMATS["openalex-deleted"].read(path)] == [Deletion("papers", "W2")]
     assert parse_deleted(b"W3,2026-08-14") == Deletion("papers", "W3")  # kept lines have no header

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from citerec.contexts.read import read_contexts
 from citerec.contexts.s2orc import read_s2orc
+from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord, Line, bad_record, check_account, tried
-from citerec.corpus.shards import READERS
 from citerec.datasets.json_records import json_records
 from citerec.discourse.paragraphs import read_paragraphs
 from citerec.errors import BuildError, InputError
 from citerec.texts.read import read_prediction_file, read_tasks
 from tests.conftest import s2ag_paper
 
-LINE_READERS = [name for name in READERS if name not in ("acl-anthology", "bibtex", "csl", "csv", "ris")]
+LINE_READERS = [name for name in FORMATS if name not in ("acl-anthology", "bibtex", "csl", "csv", "ris")]
 DEEP = "[" * 1000 + "]" * 1000
 LONG = "9" * 5000
 HOSTILE = "a\x1b]0;x\x07b\x9b31mc\x7fd"
@@ -58,7 +58,7 @@ def test_every_line_is_a_record_or_bad_or_blank(
         return
     if name == "openalex-deleted" and (b"work_id," in data or b"merge_date," in data):  # the header is no record
         return
-    reader = read_s2orc if name == "s2orc" else READERS[name]
+    reader = read_s2orc if name == "s2orc" else FORMATS[name].read
     lines = list(reader(path))
     assert list(dict.fromkeys(line.number for line in lines)) == numbers
     for line in lines:
@@ -179,7 +179,7 @@ S2AG = {"authors": NAMES, "venue": HOSTILE, "externalids": {"DOI": HOSTILE, HOST
 def test_no_reader_of_papers_lets_a_control_character_through(tmp_path: Path, name: str, text: str) -> None:
     path = tmp_path / "hostile"
     path.write_text(text, encoding="utf-8", newline="")
-    (line,) = READERS[name](path)
+    (line,) = FORMATS[name].read(path)
     assert isinstance(line, Line)
     assert not isinstance(line.record, BadRecord), line.record.reason
     shown = {field: getattr(line.record, field) for field in line.record.__dataclass_fields__ if field != "bibtex"}

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from citerec.contexts.s2orc import find_texts
+from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import raw_lines
-from citerec.corpus.shards import READERS, find_shards
+from citerec.corpus.shards import find_shards
 from citerec.errors import InputError, ServiceError, SourceError
 from citerec.files.addresses import client_failures, expanded, is_address, path_of
 from citerec.files.hashing import identity
@@ -91,7 +92,7 @@ def test_every_format_is_read_at_an_address(name: str, text: str, s3: str, tmp_p
     for place in places:
         place.write_bytes(text.encode())
     here, there = (
-        [(shard.format, line) for shard in find_shards([place]) for line in READERS[shard.format](shard.path)]
+        [(shard.format, line) for shard in find_shards([place]) for line in FORMATS[shard.format].read(shard.path)]
         for place in places
     )
     assert [line.record for _, line in here if isinstance(line.record, Paper)]
