@@ -14,7 +14,7 @@ from citerec.contexts.leaks import LeakRules
 from citerec.contexts.learnt import Learnt
 from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
-from citerec.corpus.editions import depth_to_fold, folded
+from citerec.corpus.matching import depth_to_fold, folded
 from citerec.errors import QueryError, SettingsError
 from citerec.files.progress import Progress, no_progress
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper

@@ -126,7 +126,7 @@ def _lines(hit: Hit, titles: Mapping[str, str], tldrs: "Mapping[str, Tldr]") -> 
 
 def also_named(hit: Hit) -> str:
     """The other editions of a hit, in words: "arXiv preprint 2018, 900000041"."""
-    from citerec.corpus.editions import edition_name
+    from citerec.corpus.matching import edition_name
 
     return "; ".join(f"{edition_name(paper)}, {paper.paper_id}" for paper in hit.also)
 

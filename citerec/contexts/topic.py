@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from citerec.corpus.matching import MOST_YEARS, is_title, look_up_names
 from citerec.corpus.references import asked
 from citerec.corpus.store import PaperStore
-from citerec.corpus.titles import MOST_YEARS, is_title, look_up_names
 from citerec.records import MARKER, OTHER_MARKER, Context, Paper, citing_name
 
 # Every pattern is linear: no part can match what the next one matches, and repeats are bounded.

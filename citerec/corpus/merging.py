@@ -1,6 +1,6 @@
 """Papers of several sources made one record each: S2AG, OpenAlex, arXiv, a bibliography.
 
-Two records are of one work if they share a DOI, an arXiv id or an ACL id; else if `editions.same_work` says so (title,
+Two records are of one work if they share a DOI, an arXiv id or an ACL id; else if `matching.same_work` says so (title,
 year, an author) and their identifiers do not say otherwise. A preprint and its published version become one record,
 with the identifiers of both. Works are kept in a database on disk: memory does not grow with the papers.
 """
@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.editions import is_preprint, same_work
+from citerec.corpus.matching import is_preprint, plain_title, same_work
 from citerec.corpus.references import ARXIV_DOI, conflicting, keys_of
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import citation_of
-from citerec.corpus.titles import plain_title
 from citerec.files.progress import Progress
 from citerec.records import Citation, Paper
 

@@ -28,6 +28,7 @@ from pymongo import DeleteMany, MongoClient, ReadPreference, ReplaceOne
 from pymongo.errors import BulkWriteError, ConnectionFailure, DuplicateKeyError, OperationFailure, PyMongoError
 from pymongo.write_concern import WriteConcern
 
+from citerec.corpus.matching import look_up_names, name_digest
 from citerec.corpus.store import (
     COLUMNS,
     JSON_COLUMNS,
@@ -44,7 +45,6 @@ from citerec.corpus.store import (
     json_text,
     paper_of,
 )
-from citerec.corpus.titles import look_up_names, name_digest
 from citerec.errors import InputError
 from citerec.records import Paper
 

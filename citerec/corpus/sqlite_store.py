@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from citerec.corpus.matching import look_up_names, name_digest
 from citerec.corpus.store import (
     COLUMNS,
     KEYS,
@@ -29,7 +30,6 @@ from citerec.corpus.store import (
     json_text,
     paper_of,
 )
-from citerec.corpus.titles import look_up_names, name_digest
 from citerec.errors import IndexUnusableError
 from citerec.records import Paper
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from citerec.corpus.titles import by_name, name_digest
+from citerec.corpus.matching import by_name, name_digest
 from citerec.errors import CiterecError
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 

@@ -7,8 +7,8 @@ from itertools import product, starmap
 from typing import NamedTuple
 
 from citerec.contexts.s2orc import FullText
+from citerec.corpus.matching import LEAST_ALIKE, MOST_YEARS, same_author, similarity
 from citerec.corpus.store import PaperStore
-from citerec.corpus.titles import LEAST_ALIKE, MOST_YEARS, same_author, similarity
 from citerec.records import Paper
 from citerec.retrieve.titles import Search
 

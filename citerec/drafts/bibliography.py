@@ -7,7 +7,7 @@ from pathlib import Path
 
 from citerec.corpus.bibtex_writer import bibtex_entry, own_key
 from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_key
-from citerec.corpus.titles import alike, normalised
+from citerec.corpus.matching import alike, normalised
 from citerec.drafts.entries import read_entries
 from citerec.drafts.files import Files
 from citerec.records import Paper

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from citerec.contexts.topic import Topic
+from citerec.corpus.matching import LEAST_ALIKE, alike, similarity
 from citerec.corpus.store import PaperStore
-from citerec.corpus.titles import LEAST_ALIKE, alike, similarity
 from citerec.errors import QueryError
 from citerec.records import Paper
 from citerec.retrieve.lucene import LuceneRetriever
@@ -44,7 +44,7 @@ def papers_of_index(entries: Mapping[str, Paper], index: Path, store: PaperStore
     """Ids in an index of records from elsewhere, by their keys there; those that the index lacks are left out.
 
     An entry is the paper whose id is its key, or which has its DOI, or its title, a shared author and nearly its
-    year (`citerec.corpus.titles`). An entry without a title is an id.
+    year (`citerec.corpus.matching`). An entry without a title is an id.
     """
     own = store.papers(entries)
     found: dict[str, str] = {}

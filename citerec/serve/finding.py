@@ -4,9 +4,9 @@ from pathlib import Path
 
 from citerec.contexts.topic import Topic
 from citerec.corpus.filters import passes
+from citerec.corpus.matching import normalised
 from citerec.corpus.references import arxiv_in, doi_in
 from citerec.corpus.store import PaperStore
-from citerec.corpus.titles import normalised
 from citerec.errors import QueryError
 from citerec.records import Filters, Paper
 from citerec.retrieve.titles import title_retriever

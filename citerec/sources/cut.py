@@ -8,9 +8,9 @@ from typing import Any
 
 from citerec.corpus.filters import passes
 from citerec.corpus.json_lines import raw_lines
+from citerec.corpus.matching import alike, plain_title
 from citerec.corpus.references import asked, names_of
 from citerec.corpus.shards import papers_in
-from citerec.corpus.titles import alike, plain_title
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import file_digest
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper

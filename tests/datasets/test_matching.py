@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from citerec.contexts.s2orc import BibEntry, FullText
-from citerec.corpus.titles import containment, normalised, same_author, similarity
+from citerec.corpus.matching import containment, normalised, same_author, similarity
 from citerec.datasets.matching import alike, best_match, linked, readings
 from citerec.records import Paper
 from citerec.retrieve.index import build_index, open_store

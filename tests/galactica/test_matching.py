@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus.titles import distance, plain_title
+from citerec.corpus.matching import plain_title
 from citerec.papers.diagnostic.galactica.matching import match
 from citerec.retrieve.lucene import LuceneRetriever
 from citerec.retrieve.lucene.queries import LuceneSettings, Weights
@@ -51,20 +51,6 @@ def test_the_nearest_title_counts_up_to_the_stated_distance(ids: Ids) -> None:
 
 def test_titles_of_words_that_are_never_searched_are_not_found(ids: Ids) -> None:
     assert ids("To be, or not to be, S.") == []  # a limit: Lucene leaves out stop words
-
-
-texts = st.text("abc ", max_size=70)
-
-
-@given(texts, texts)
-def test_the_distance_is_that_of_levenshtein(first: str, second: str) -> None:
-    row = list(range(len(second) + 1))
-    for place, letter in enumerate(first, 1):
-        row, above = [place], row
-        for at, other in enumerate(second):
-            row.append(min(above[at + 1] + 1, row[at] + 1, above[at] + (letter != other)))
-    expected = row[-1] / max(len(first), len(second)) if first and second else 1.0
-    assert distance(first, second) == distance(second, first) == expected
 
 
 @given(st.text())

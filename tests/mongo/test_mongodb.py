@@ -20,9 +20,9 @@ from pymongo.errors import (
 )
 
 from citerec.corpus import mongo_store
+from citerec.corpus.matching import name_digest
 from citerec.corpus.store import StoreError, rows_of
 from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
-from citerec.corpus.titles import name_digest
 from citerec.errors import CiterecError, InputError
 from citerec.records import Abstract, Deletion, Paper
 from tests.conftest import write_lines

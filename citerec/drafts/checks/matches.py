@@ -7,11 +7,19 @@ from itertools import product, starmap
 from pathlib import Path
 from typing import Protocol
 
-from citerec.corpus.editions import same_work
 from citerec.corpus.latex import decoded
+from citerec.corpus.matching import (
+    LEAST_ALIKE,
+    MOST_YEARS,
+    alike,
+    normalised,
+    plain_title,
+    same_author,
+    same_work,
+    similarity,
+)
 from citerec.corpus.references import conflicting, keys_of
 from citerec.corpus.store import PaperStore
-from citerec.corpus.titles import LEAST_ALIKE, MOST_YEARS, alike, normalised, plain_title, same_author, similarity
 from citerec.records import Paper
 from citerec.retrieve.titles import Search, title_search
 

@@ -4,8 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from citerec.corpus.editions import edition_name, is_preprint
-from citerec.corpus.titles import same_author
+from citerec.corpus.matching import edition_name, is_preprint, same_author
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
 from citerec.drafts.checks.matches import Match, same_title
 from citerec.drafts.entries import Entry
@@ -73,7 +72,7 @@ def authors_differ(entry: Entry, match: Match) -> Told:
 
 @_record_check("preprint-published", Severity.WARNING, "a cited preprint whose published version is in the index")
 def preprint_published(entry: Entry, match: Match) -> Told:
-    """Goes by the venue of the entry, its DOI and `eprint` (`citerec.corpus.editions`)."""
+    """Goes by the venue of the entry, its DOI and `eprint` (`citerec.corpus.matching`)."""
     paper = entry.paper
     if not (is_preprint(paper) or (paper.venue is None and "arxiv" in (paper.bibtex or "").casefold())):
         return

@@ -4,9 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from citerec.corpus.editions import folded, is_preprint
+from citerec.corpus.matching import folded, is_preprint, same_author
 from citerec.corpus.references import keys_of
-from citerec.corpus.titles import same_author
 from citerec.drafts.checks.base import Check, Finding, Material, Severity, check
 from citerec.drafts.checks.matches import Match, is_same_work, same_title
 from citerec.drafts.checks.records import named, quoted
@@ -43,7 +42,7 @@ def other_work(material: Material, check: Check) -> Iterator[Finding]:
 
 @check("work-twice", Severity.WARNING, "two cited entries of one work")
 def work_twice(material: Material, check: Check) -> Iterator[Finding]:
-    """Entries with one identifier and nearly one title, or with one title and a shared author (`corpus.editions`).
+    """Entries with one identifier and nearly one title, or with one title and a shared author (`corpus.matching`).
 
     Two publications of different years are two works: a paper and its journal version, a tutorial held again.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
-from citerec.corpus.titles import plain_title
+from citerec.corpus.matching import plain_title
 from citerec.errors import QueryError
 from citerec.records import NO_FILTERS, Filters, Match, Paper
 from citerec.retrieve.base import Retriever, check_asked

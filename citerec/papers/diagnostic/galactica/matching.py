@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from rapidfuzz.distance import Levenshtein
+
 from citerec.contexts.topic import Topic
+from citerec.corpus.matching import plain_title
 from citerec.corpus.store import PaperStore
-from citerec.corpus.titles import distance, plain_title
 from citerec.errors import QueryError
 from citerec.papers.diagnostic.galactica.prompt import surname
 from citerec.records import Paper
@@ -43,7 +45,7 @@ def match(reference: str, lucene: LuceneRetriever, store: PaperStore, most_dista
     readings = [(words, name) for text, name in ((title, author), (reference, "")) if (words := plain_title(text))]
     scored: list[tuple[float, str, list[Paper]]] = [(1.0, "", [])]
     for words, name in readings:
-        far = [0.0 if words == other else distance(words, other) for other in titles]
+        far = [Levenshtein.normalized_distance(words, other) for other in titles]
         least = min(far, default=1.0)
         scored.append((least, name, [paper for paper, one in zip(papers, far, strict=True) if one == least]))
     least, name, nearest = min(scored, key=lambda each: each[0])

@@ -1,6 +1,6 @@
 import pytest
 
-from citerec.corpus.editions import edition_name, folded, is_preprint, same_work
+from citerec.corpus.matching import edition_name, folded, is_preprint, same_work
 from citerec.records import Paper
 
 BERT = "BERT: Pre-training of Deep Bidirectional Transformers"

@@ -1,13 +1,31 @@
-"""Editions of one paper in a list, such as a preprint and its published version: they are folded into one entry."""
+"""Whether two records are the same paper: by identifiers, titles, authors and years.
 
+An entry of a bibliography is `alike` to a paper (Docekal et al., OARelatedWork, 2.1.1); two records of a corpus are the
+`same_work`, such as a preprint and its published version.
+"""
+
+import hashlib
 import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import product, starmap
 
-from citerec.corpus.titles import distance, plain_title
+from rapidfuzz.distance import Levenshtein
+
+from citerec.corpus.references import doi_in, names_of
 from citerec.records import Paper
 
+LEAST_ALIKE = 0.75
+"""Similarity of two titles, or of two names, from which they count as the same (Docekal et al.)."""
+MOST_YEARS = 2
+"""Years that may lie between a bib entry and its paper (Docekal et al.)."""
+# Latin letters that Unicode does not take apart.
+_TO_ASCII = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "ħ": "h", "ı": "i"})
+_REPEATED = re.compile(r"(.)\1+")
+_WORD = re.compile(r"[^\W_]+")
+_TITLE = "title:"
 # Years between editions. A journal may print a paper years after its preprint; where the titles differ a little, two
 # papers of one group on one subject are a greater danger than a late edition.
 _SAME_TITLE_YEARS, _LIKE_TITLE_YEARS = 5, 2
@@ -18,6 +36,96 @@ _PREPRINTS = re.compile(
 _ARXIV_DOI = "10.48550/"
 _SMALL = re.compile("an?|and|as|at|by|for|from|in|of|on|or|the|to|towards?|using|via|with")
 _NUMERAL = re.compile(r"\w*\d\w*|[ivx]+")
+
+
+def normalised(text: str) -> frozenset[str]:
+    """The words of a text in lower case, without accents, punctuation and repeated letters: "Straße" is "Strasse".
+
+    Letters in a row that are the same become one, as in the authors' code (KNOT-FIT-BUT/OAPapers,
+    oapapers/cython/normalization.pyx): it is a common error to write "Timmerman" for "Timmermann". Letters of other
+    scripts stay; there they are transliterated.
+    """
+    plain = unicodedata.normalize("NFKD", text.casefold().translate(_TO_ASCII))
+    plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return frozenset(_REPEATED.sub(r"\1", word) for word in _WORD.findall(plain))
+
+
+def containment(first: frozenset[str], second: frozenset[str]) -> float:
+    """Share of the smaller set of words that the other has (equation 1 of Docekal et al.); 0 if one is empty."""
+    return len(first & second) / min(len(first), len(second)) if first and second else 0.0
+
+
+def similarity(first: str, second: str) -> float:
+    """Similarity of two titles, 0 to 1: the harmonic mean of Jaccard index and containment of their words."""
+    one, other = normalised(first), normalised(second)
+    if not one & other:
+        return 0.0
+    jaccard, contained = len(one & other) / len(one | other), containment(one, other)
+    return 2 * jaccard * contained / (jaccard + contained)
+
+
+def same_author(first: str, second: str) -> bool:
+    """Whether two names may be one author's: with given names, initials, or neither."""
+    pairs = [(normalised(first), normalised(second)), (_initialled(first), _initialled(second))]
+    return any(
+        containment(one, other) >= LEAST_ALIKE and any(len(word) > 1 for word in one & other) for one, other in pairs
+    )
+
+
+def _initialled(name: str) -> frozenset[str]:
+    """A name with initials for all but the surname, the last word of more than a letter: "Ada Roe" and "Roe A."."""
+    words = re.findall(r"\w+", name)
+    surname = next((word for word in reversed(words) if len(word) > 1), "")
+    return normalised(" ".join(word if word == surname else word[0] for word in words))
+
+
+def alike(entry: Paper, paper: Paper) -> float:
+    """Similarity of the titles of two records; 0 if they are not the same paper, 2 if they have the same DOI."""
+    if (doi := plain_doi(entry)) and doi == plain_doi(paper):
+        return 2.0
+    if entry.year is not None and paper.year is not None and abs(entry.year - paper.year) > MOST_YEARS:
+        return 0.0
+    if entry.authors and paper.authors and not any(starmap(same_author, product(entry.authors, paper.authors))):
+        return 0.0
+    score = similarity(entry.title, paper.title)
+    return score if score >= LEAST_ALIKE else 0.0
+
+
+def plain_doi(paper: Paper) -> str:
+    """The DOI of a record in small letters, without `https://doi.org/`; empty if it has none."""
+    return doi_in(paper.external_ids.get("DOI", "")).casefold()
+
+
+def look_up_names(title: str, external_ids: Mapping[str, str]) -> set[str]:
+    """What a paper is looked up by where its id is not known: DOI, arXiv id, Anthology id, and title."""
+    names = names_of(Paper("", external_ids=external_ids)) - {""}
+    return names | {f"{_TITLE}{plain}"} if (plain := plain_title(title).replace(" ", "")) else names
+
+
+def is_title(name: str) -> bool:
+    """Whether a name of `look_up_names` is a title."""
+    return name.startswith(_TITLE)
+
+
+def name_digest(name: str) -> int:
+    """The digest of such a name, as stores keep it: 64 bits, with a sign. What it finds must be compared."""
+    return int.from_bytes(hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
+
+
+def by_name(names: Iterable[str], papers: Mapping[str, Paper]) -> dict[str, list[Paper]]:
+    """The papers that have each of some names, in order of id; names that none has are left out."""
+    wanted = set(names)
+    having: dict[str, list[Paper]] = {}
+    for _, paper in sorted(papers.items()):
+        for name in look_up_names(paper.title, paper.external_ids) & wanted:
+            having.setdefault(name, []).append(paper)
+    return having
+
+
+def plain_title(title: str) -> str:
+    """The words of a title without accents, case and punctuation, one space between them."""
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", title).casefold())
+    return " ".join(re.findall(r"\w+", "".join(one for one in plain if not unicodedata.combining(one))))
 
 
 def depth_to_fold(k: int) -> int:
@@ -116,7 +224,7 @@ def _alike(first: str, second: str) -> bool:
     if len(words) != len(others) or len(pairs) != 1 or any(map(_NUMERAL.fullmatch, pairs[0])):
         return False
     (one, other), *_ = pairs
-    return round(distance(one, other) * max(len(one), len(other))) <= 1
+    return Levenshtein.distance(one, other) <= 1
 
 
 def _surnames(paper: Paper) -> list[str]:
