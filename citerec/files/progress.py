@@ -43,7 +43,7 @@ def progress_bar() -> Iterator[Progress]:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     name, bar_column = rich.TextColumn("{task.description:<18}", markup=False), rich.BarColumn(bar_width=24)
     columns = (name, bar_column, Done(), rich.TimeElapsedColumn(), rich.TimeRemainingColumn())
-    is_shown = console.is_terminal or console.is_jupyter
+    is_shown = console.is_terminal and not console.is_jupyter  # notebooks keep each frame of a bar as output
     bar = rich.Progress(*columns, console=console, transient=True, disable=not is_shown)
     tasks: dict[str, rich.TaskID] = {}
     begun, shown = {}, time.monotonic()

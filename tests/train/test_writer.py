@@ -14,7 +14,7 @@ from citerec.contexts.learnt import learnt_by_part
 from citerec.errors import CiterecError, InputError, ModelError, SourceError
 from citerec.generate.writers.prompts import plain_prompt
 from citerec.generate.writers.seq2seq import Seq2seqWriter, WriterManifest
-from citerec.models import seq2seq
+from citerec.models import text_models
 from citerec.texts.read import read_tasks
 from citerec.texts.tasks import Source, TextTask
 from citerec.train import writer as trainer
@@ -237,7 +237,7 @@ def test_gradients_of_parts_add_up_to_those_of_the_batch(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = train(tmp_path / "at-once", value="loss", epochs=2)
-    monkeypatch.setattr(seq2seq, "_LEARNT_AT_ONCE", ((8192, 3), (8192, 3)))
+    monkeypatch.setattr(text_models, "_LEARNT_AT_ONCE", ((8192, 3), (8192, 3)))
     in_parts = train(tmp_path / "in-parts", value="loss", epochs=2)
     assert list(in_parts.training["losses"].values()) == pytest.approx(
         list(at_once.training["losses"].values()), rel=1e-4
