@@ -14,6 +14,7 @@ import signal
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
@@ -98,12 +99,17 @@ def outcomes_of(
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     try:
-        yield from outcomes
+        for outcome in outcomes:  # noqa: UP028  `yield from` would close them as well, with a warning
+            yield outcome
     except TerminatedWorkerError:
         raise ProcessDiedError(
             "a worker process died",
             "Was there too little memory? Run again with --workers 1: what was saved is not done again.",
         ) from None
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # joblib would tell the user that work was stopped
+            outcomes.close()
 
 
 def in_processes(

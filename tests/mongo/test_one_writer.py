@@ -11,7 +11,8 @@ import pytest
 
 from citerec.corpus import mongo_store
 from citerec.corpus.ingest import ingest
-from citerec.corpus.shards import REMOVED, Shard
+from citerec.corpus.base import REMOVED
+from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, StoreError, rows_of
 from citerec.corpus.stores import open_store
