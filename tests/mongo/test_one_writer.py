@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from citerec.corpus import mongo_store
-from citerec.corpus.ingest import ingest
 from citerec.corpus.base import REMOVED
+from citerec.corpus.ingest import ingest
 from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, StoreError, rows_of
