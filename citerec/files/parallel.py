@@ -15,7 +15,7 @@ import socket
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -88,8 +88,9 @@ def outcomes_of(
     from joblib.externals.loky.backend import resource_tracker
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    folder = str(Path.cwd())  # the processes are used again, from wherever the next work is asked for
-    tasks = (delayed(_numbered)(work, number, item, folder) for number, item in enumerate(items))
+    # The processes are used again, for work that is asked for from another folder, or with other keys.
+    place = (str(Path.cwd()), dict(os.environ))
+    tasks = (delayed(_numbered)(work, number, item, *place) for number, item in enumerate(items))
     options: dict[str, Any] = {"batch_size": 1, "max_nbytes": None, "initializer": _begin, "initargs": (os.getpid(),)}
     resource_tracker.ensure_running()  # first: when it starts, it unblocks Ctrl-C again
     # Ctrl-C is blocked meanwhile: the processes inherit this, and leave Ctrl-C to their parent.
@@ -285,7 +286,10 @@ def _there(work: Callable[[Item], Outcome], item: Item, folder: str) -> Outcome:
         ) from error
 
 
-def _numbered(work: Callable[[Item], Outcome], number: int, item: Item, folder: str) -> tuple[int, Outcome]:
+def _numbered(
+    work: Callable[[Item], Outcome], number: int, item: Item, folder: str, environment: Mapping[str, str]
+) -> tuple[int, Outcome]:
+    os.environ.update(environment)
     with contextlib.suppress(OSError):
         os.chdir(folder)
     return number, work(item)

@@ -45,6 +45,10 @@ def halved(number: int) -> float:
     return 1 / number
 
 
+def place_of(_: int) -> tuple[str, str]:
+    return Path.cwd().name, os.environ["CITEREC_TEST_PLACE"]
+
+
 @pytest.fixture(params=[1, 2, pytest.param("ray", marks=pytest.mark.slow)])
 def workers(request: pytest.FixtureRequest) -> Parallelism:
     if request.param == "ray":
@@ -154,3 +158,13 @@ def test_ray_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(InputError, match=r"Ray is not installed. pip install 'citerec\[ray\]'"), workers_on("ray"):
         pass
+
+
+def test_processes_that_are_used_again_work_where_they_are_asked_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        monkeypatch.setenv("CITEREC_TEST_PLACE", name)
+        assert {place for _, place in outcomes_of(place_of, range(4), 2)} == {(name, name)}
