@@ -156,13 +156,6 @@ def _failed(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.failed-{version('torch')}")
 
 
-def quantised(
-    load: Callable[[], Exportable], identity: str, *, inputs: Sequence[str], output: str, cache: Path | None = None
-) -> Path:
-    """A model as an ONNX file with 8-bit weights, as for `exported`."""
-    return exported(load, identity, inputs=inputs, output=output, bits=8, cache=cache)
-
-
 def _make(load: Callable[[], Exportable], folder: Path, plan: Mapping[str, Any]) -> None:
     """Exports in a folder beside, the manifest last, then renames it: a crash leaves nothing behind."""
     failures = f"the model cannot be turned into {_MADE[plan['bits']]}", "Use the backend torch."

@@ -11,7 +11,7 @@ import pytest
 from citerec.errors import ModelError
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER, model_identity
-from citerec.models.onnx import MODEL, OnnxModel, called_by_position, quantised
+from citerec.models.onnx import MODEL, OnnxModel, called_by_position, exported
 from citerec.models.sentence_transformer import TorchNetwork
 from tests.models.conftest import save_tiny
 from tests.models.test_encoder import TEXTS
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 def kept(model: Any, identity: str, cache: Path) -> Path:
     inputs, output = ("input_ids", "attention_mask"), "last_hidden_state"
     load = lambda: (called_by_position(model, inputs, output), {"beside": b"it"})  # noqa: E731
-    return quantised(load, identity, inputs=inputs, output=output, cache=cache)
+    return exported(load, identity, inputs=inputs, output=output, bits=8, cache=cache)
 
 
 def test_8_bits_are_near_32(minilm: Encoder, minilm_int8: Encoder) -> None:
@@ -185,11 +185,12 @@ def test_a_classifier_of_pairs(tmp_path: Path) -> None:
     folder = save_tiny(BertForSequenceClassification, tmp_path / "pairs", num_labels=1)
     model = BertForSequenceClassification.from_pretrained(folder).eval()
     names = ("input_ids", "attention_mask", "token_type_ids")
-    path = quantised(
+    path = exported(
         lambda: (called_by_position(model, names, "logits"), {}),
         model_identity(str(folder)),
         inputs=names,
         output="logits",
+        bits=8,
         cache=tmp_path / "cache",
     )
     random = np.random.default_rng(0)
