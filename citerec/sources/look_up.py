@@ -14,7 +14,6 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 import platformdirs
-import requests
 
 from citerec.corpus import csl, openalex, s2ag
 from citerec.corpus.json_lines import RecordError
@@ -191,6 +190,8 @@ class LookUp(ABC):
         )
 
     def _failed(self, error: WebError) -> ServiceError:
+        import requests  # it takes 60 ms, and commands that ask nobody import this module
+
         section, status = self.manners.section, error.status
         if isinstance(error.__cause__, requests.Timeout):
             seconds = self.manners.timeout
