@@ -1,4 +1,4 @@
-"""The executor on Ray beside processes of this machine: the same bytes, what Ray adds, and workers that are killed.
+"""Work on Ray beside processes of this machine: the same bytes, what Ray adds, and workers that are killed.
 
     python benchmarks/executors.py [--texts 464] [--kills 2] [--workers 2]
 

@@ -98,12 +98,12 @@ def extract(
     from citerec.files.parallel import workers_on
     from citerec.files.progress import progress_bar
 
-    with workers_on(on, workers) as executor, progress_bar() as on_progress:
+    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
         extracted = extract_shards(
             sources,
             out,
             Rules(single=single, split=split),
-            workers=executor,
+            workers=parallelism,
             **options,
             on_progress=lambda done, whole: on_progress("reading", done, whole),
         )

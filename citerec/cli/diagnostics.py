@@ -210,8 +210,8 @@ def build(
     settings = BuildOptions(quota=quota, per_class=per_class, single=not groups, model=model, **options)
     texts = (from_contexts,) if from_contexts else s2orc
     sources = Sources(papers, texts, citations, are_contexts=from_contexts is not None)
-    with workers_on(on, workers) as executor, progress_bar() as on_progress:
-        manifest = build_set(place, sources, replace(settings, workers=executor), on_progress)
+    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+        manifest = build_set(place, sources, replace(settings, workers=parallelism), on_progress)
     show_built(output(), place, manifest, is_default_place=place.parent == DIAGNOSTICS)
     if reviews_of(place).is_dir():
         note(f"Its reviews were kept. Apply them: citerec diagnostics review {out} --apply")

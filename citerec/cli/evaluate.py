@@ -102,12 +102,12 @@ def evaluate(
         from citerec.evaluation.files import RESULTS
 
         RESULTS.check_place(out)
-    with workers_on(on, workers) as executor, progress_bar() as on_progress:
+    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
         results = measured(
             named or None,
             what,
             families=families,
-            parallelism=executor or HERE,
+            parallelism=parallelism or HERE,
             metrics=[name.strip() for name in metrics.split(",") if name.strip()],
             on_progress=on_progress,
             **options,

@@ -153,8 +153,8 @@ def build(
     check_url(engine, url)
     dense = _dense_options(options, wanted=engine != "lucene")
     before = _papers_before(out)
-    with workers_on(on, workers) as executor, progress_bar() as on_progress:
-        manifest = build_index(sources, out, BuildOptions(**options, workers=executor, dense=dense), on_progress)
+    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+        manifest = build_index(sources, out, BuildOptions(**options, workers=parallelism, dense=dense), on_progress)
         scores = renew_scores(out, on_progress) if dense else None
         on_progress("preparing Java", 0, 1)
         make_archive(out)
@@ -196,8 +196,8 @@ def add(
     path = find_index(index_path)
     dense = _dense_options(options, wanted=bool(_given_names()), before=path / DENSE)
     _change(path)
-    with workers_on(on, workers) as executor, progress_bar() as on_progress:
-        manifest = add_to_index(sources, path, BuildOptions(**options, workers=executor, dense=dense), on_progress)
+    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+        manifest = add_to_index(sources, path, BuildOptions(**options, workers=parallelism, dense=dense), on_progress)
     tell_changed(path, manifest)
 
 
@@ -224,8 +224,8 @@ def update(
     path = find_index(index_path)
     before = Manifest.read(path)
     _change(path)
-    with workers_on(on, workers) as executor, progress_bar() as on_progress:
-        after = update_index(folders, path, BuildOptions(**options, workers=executor), on_progress)
+    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+        after = update_index(folders, path, BuildOptions(**options, workers=parallelism), on_progress)
     if len(after.sources) == len(before.sources):
         say(f"{path} is up to date: there is nothing new to read.")
         return
@@ -300,8 +300,8 @@ def encode(path: Path | None, retriever: str, workers: int | None, on: str | Non
     part = RETRIEVERS[retriever]
     dense = _dense_options(options, wanted=True)
     assert dense is not None
-    with workers_on(on, workers) as executor, progress_bar() as on_progress:
-        told = part.encode(found, dense, on_progress, executor or HERE)
+    with workers_on(on, workers) as parallelism, progress_bar() as on_progress:
+        told = part.encode(found, dense, on_progress, parallelism or HERE)
         scores = renew_scores(found, on_progress) if retriever == DENSE else None
     if told:
         say(told)

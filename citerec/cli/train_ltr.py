@@ -106,6 +106,6 @@ def ltr(
             ),
             *further,
         ]
-        executor = stack.enter_context(workers_on(on, workers))
-        manifest = train_ltr(sources, place, ranker, on_progress, executor or HERE)
+        parallelism = stack.enter_context(workers_on(on, workers))
+        manifest = train_ltr(sources, place, ranker, on_progress, parallelism or HERE)
     show_ranker(place, manifest)

@@ -69,7 +69,7 @@ def extract_shards(
         rules: Which sentences make contexts.
         work: Where the results of shards are kept; by default in `.OUT.work` beside the file.
         max_bad: Share of bad texts above which nothing is written.
-        workers: Processes, by default one for each processor; or an executor.
+        workers: Processes, by default one for each processor; or Ray.
         on_progress: Called with the bytes of shards done, and the bytes of all.
 
     Raises:

@@ -3,7 +3,7 @@
 import functools
 import itertools
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from citerec.corpus.store import PaperStore, Quarantined, Rows, ShardCounts, row
 from citerec.errors import InputError
 from citerec.files.parallel import Parallelism, Ray, available_processors, outcomes_of
 from citerec.files.progress import Progress
-from citerec.files.rejected import Rejected
+from citerec.files.rejected import Rejected, fault_at
 from citerec.files.writing import remove, writing_file
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 
@@ -74,7 +74,7 @@ def ingest(
             given = (shards[number - first].path.name, sizes[number]) if number in sizes else None
             if (Path(counts.path).name, counts.bytes) != given:
                 raise InputError(f"{store.name} holds papers of other shards", "Give the address of an empty database.")
-            rejected.add(counts.read, counts.bad, _first_bad(store, number, shards[number - first].path))
+            rejected.add(counts.read, counts.bad, _first(store.quarantine(number), shards[number - first].path))
             done += sizes[number]
         todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
         for (number, shard), batches in _read(todo, store, workers):
@@ -83,8 +83,7 @@ def ingest(
                 store.write(batch.rows, number)
                 store.set_aside(batch.bad)
                 counts = _sum(counts, batch.counts)
-                first_bad = f"{shard.path}, line {batch.bad[0].line}: {batch.bad[0].reason}" if batch.bad else ""
-                rejected.add(batch.counts.read, len(batch.bad), first_bad)
+                rejected.add(batch.counts.read, len(batch.bad), _first(batch.bad, shard.path))
                 rejected.check((done + batch.bytes_read) / max(1, whole))
                 on_progress("reading", done + batch.bytes_read, whole)
             store.finish_shard(number, counts)
@@ -93,9 +92,9 @@ def ingest(
         rejected.check()
 
 
-def _first_bad(store: PaperStore, number: int, path: Path) -> str:
-    bad = next(store.quarantine(number), None)
-    return f"{path}, line {bad.line}: {bad.reason}" if bad else ""
+def _first(bad: Iterable[Quarantined], path: Path) -> str:
+    """What is wrong with the first of some records; empty if there is none."""
+    return next((fault_at(path, one.line, one.reason) for one in bad), "")
 
 
 def _sum(counts: ShardCounts, more: ShardCounts) -> ShardCounts:

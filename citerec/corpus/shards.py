@@ -1,6 +1,5 @@
 """The shards below a path given by the user, and the format of each."""
 
-import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -137,7 +136,6 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("[!.]*") if path.is_file())
 
 
-@functools.cache
 def _by_ending() -> dict[str, str]:
     """The names of formats by the endings of their files."""
     return {ending: name for name, form in FORMATS.items() for ending in form.endings}

@@ -13,7 +13,7 @@ from citerec.datasets.citebench import files_read, read_source
 from citerec.datasets.published import dataset_name
 from citerec.errors import InputError, SourceError
 from citerec.files.progress import Progress, no_progress
-from citerec.files.rejected import Rejected
+from citerec.files.rejected import Rejected, fault_at
 from citerec.files.writing import write_failures
 from citerec.texts.write import task_record
 
@@ -89,6 +89,6 @@ def unify(
         rejected = Rejected(max_bad)
         if bad:
             shown = orjson.loads(first)
-            rejected.add(seen - bad, bad, f"{shown['shard']}, line {shown['line']}: {shown['reason']}")
+            rejected.add(seen - bad, bad, fault_at(shown["shard"], shown["line"], shown["reason"]))
         rejected.check()
     return Unified(dict(counts), bad, quarantine if bad else None)

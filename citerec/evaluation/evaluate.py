@@ -95,7 +95,7 @@ def evaluate(
         index: The index that is the pool, a directory or an `Index`; by default the one that a set was made for, or
             the only one.
         families: Only these families; the overall figures are over all contexts, whether they have a class or not.
-        parallelism: An executor, or a number of processes, if several systems named by recipes are to be measured at
+        parallelism: Ray, or a number of processes, if several systems named by recipes are to be measured at
             once. They have less time each then: the report says so beside their cost.
         on_progress: Called as the work goes on; by default a bar on standard error, where that is a terminal or a
             notebook.

@@ -86,7 +86,7 @@ def answers(
 ) -> Iterator[tuple[str, Answered]]:
     """Lets systems answer all topics; yields each with its name as it is done. Errors as for `answer`.
 
-    Runs come first, so that their errors are told before other systems search for minutes. On an executor, each system
+    Runs come first, so that their errors are told before other systems search for minutes. In parallel, each system
     named by a recipe is a task; all others are done here.
     """
     there = [(name, one) for name, one in systems.items() if isinstance(one, str) and parallelism != HERE]

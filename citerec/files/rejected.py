@@ -35,6 +35,11 @@ def _bytes(stated: str) -> int:
     return int(stated[:18])
 
 
+def fault_at(file: object, line: int, reason: str) -> str:
+    """What is wrong with a record, and where."""
+    return f"{file}, line {line}: {reason}"
+
+
 class Rejected:
     """Counts the records of some work, and those that are set aside.
 

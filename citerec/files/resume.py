@@ -124,7 +124,7 @@ def run_stage(
         shards: The shards.
         step: What to do with each.
         parameters: What the result depends on besides the shard, as JSON values.
-        workers: Processes, by default as many as processors; or an executor.
+        workers: Processes, by default as many as processors; or Ray.
         on_progress: Called with bytes of shards done, and bytes of all.
 
     Raises:

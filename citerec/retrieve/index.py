@@ -52,7 +52,7 @@ class BuildOptions:
     Attributes:
         format_name: Format of the files; None to recognise it.
         max_bad: Share of bad records above which the build stops.
-        workers: Processes that read, by default one for each processor; or an executor.
+        workers: Processes that read, by default one for each processor; or Ray.
         citances: Files of contexts whose sentences become citances of the papers they cite.
         abstract_field: Whether abstracts are a field of their own too, so that `lucene.weights.abstract` can be used.
             An index that is added to keeps what it has.
@@ -72,7 +72,7 @@ class BuildOptions:
 
     @property
     def encoders(self) -> Parallelism:
-        """Where papers are encoded: on an executor, or here; more processes that read are no help to an encoder."""
+        """Where papers are encoded: on Ray, or here; more processes that read are no help to an encoder."""
         return HERE if self.workers is None or isinstance(self.workers, int) else self.workers
 
 

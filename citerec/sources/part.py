@@ -21,7 +21,7 @@ from citerec.corpus.json_lines import BadRecord, bounded_lines
 from citerec.files.http import ChangedError, Pace, Web, WebError
 from citerec.files.parallel import outcomes_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
-from citerec.files.rejected import Rejected, line_bytes
+from citerec.files.rejected import Rejected, fault_at, line_bytes
 from citerec.files.writing import writing_file
 from citerec.records import Filters
 from citerec.sources.base import CORPORA, Corpus, RemoteFile
@@ -141,8 +141,13 @@ class Part(BaseModel):
 
     @property
     def file_name(self) -> str:
-        """The name of the file here: it is always compressed."""
-        return self.name if self.name.endswith(".gz") else f"{self.name}.gz"
+        """The name of the file here."""
+        return packed_name(self.name)
+
+
+def packed_name(name: str) -> str:
+    """The name here of a file of a source: it is always compressed."""
+    return name if name.endswith(".gz") else f"{name}.gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,7 +243,7 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
     keeps = job.sieve()
     counts = {"read": 0, "kept": 0, "bad": 0}
     first_bad, name = "", f"{file.dataset}/{file.name}"
-    path = job.out / Part(dataset="", name=file.name, format="", read=0, kept=0).file_name if job.out else None
+    path = job.out / packed_name(file.name) if job.out else None
     with contextlib.ExitStack() as stack:
         stream = stack.enter_context(Stream(corpus, file, job.listing))
         write = stack.enter_context(kept_lines(path)) if path else lambda _line: None
@@ -248,7 +253,7 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
             if isinstance(record.records, BadRecord):
                 counts["bad"] += 1
                 reason, beginning = record.records.reason, record.records.beginning
-                first_bad = first_bad or f"{name}, line {record.number}: {reason}"
+                first_bad = first_bad or fault_at(name, record.number, reason)
                 row = {"shard": name, "line": record.number, "reason": reason, "beginning": beginning}
                 quarantine(orjson.dumps(row) + b"\n")
                 continue

@@ -90,8 +90,8 @@ def train_ltr(
     LambdaMART (Burges, 2010) as in LightGBM. Candidates come from the index under the leak rules: the citing
     paper's own sentences and newer ones never support them. Contexts whose cited paper is not found are left out.
     The contexts of dev decide when to stop. Each context is seen more than once (`citerec.train.ltr_table`): as it is,
-    with the citing sentences of half of the papers withheld, and in a draft. An executor searches for candidates; the
-    trees are learnt here.
+    with the citing sentences of half of the papers withheld, and in a draft. Candidates are searched for in parallel;
+    the trees are learnt here.
 
     Raises:
         SourceError: A file cannot be read.

@@ -98,7 +98,7 @@ def look(
         contexts: Contexts with cited papers.
         looks: How they are searched for.
         advance: Called with the number of contexts that are done.
-        parallelism: Where they are searched for: an executor opens the same system on an index at the same path.
+        parallelism: Where they are searched for: each process opens the same system on an index at the same path.
     """
     turns = looks.turns(has_citances=recommender.manifest.counts.citances > 0)
     in_drafts = list(drafted(contexts, looks.seed))

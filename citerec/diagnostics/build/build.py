@@ -37,7 +37,7 @@ from citerec.diagnostics.sets import FamilyOfSet, Sampling, SetFacts, SetManifes
 from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.hashing import digest_of, identity
 from citerec.files.progress import Progress
-from citerec.files.rejected import Rejected
+from citerec.files.rejected import Rejected, fault_at
 from citerec.files.resume import Journal, Result, Step, alone_in, run_stage
 from citerec.files.writing import beside, writing_file
 from citerec.records import Context
@@ -343,7 +343,7 @@ class _Build:
             rejected.add(result.counts.get("texts", 0) + result.counts.get("rows", 0), result.counts["bad"])
         if rejected.bad:
             first = orjson.loads(next(survey.quarantine([result for result in results if result.counts["bad"]])))
-            rejected.first = f"{first['shard']}, line {first['line']}: {first['reason']}"
+            rejected.first = fault_at(first["shard"], first["line"], first["reason"])
         rejected.check()
 
 

@@ -27,7 +27,7 @@ class BuildOptions:
         conditions: Whether the conditions of families must hold.
         store: Where papers are kept: None for a file beside the set, or an address such as `mongodb://HOST/DATABASE`.
         max_bad: Share of bad records above which the work stops.
-        workers: Processes, by default one for each processor; or an executor.
+        workers: Processes, by default one for each processor; or Ray.
         work: Where the results of shards are kept, such as an address that all machines of a cluster reach; None for
             beside the set.
     """

@@ -45,7 +45,7 @@ def build_dense(
 ) -> DenseManifest:
     """Makes the vectors of all papers of a store, and the FAISS index over them, in a folder.
 
-    A call with the same arguments resumes an interrupted build, on any executor. Texts that `previous` has encoded
+    A call with the same arguments resumes an interrupted build, wherever it is done. Texts that `previous` has encoded
     with the same model are not encoded again. Errors are those of `encode_index`.
     """
     sources = find_given(options.vectors)

@@ -120,7 +120,7 @@ class Encoding:
         self.encoder = open_encoder(options)
         self.parallelism = parallelism
         self.gpus = int(ENCODERS[options.backend].on_gpu)
-        # Processes of one machine share its processors; an executor sees to that by itself.
+        # Processes of one machine share its processors; Ray sees to that by itself.
         processes = parallelism if isinstance(parallelism, int) else available_processors()
         threads = max(1, available_processors() // processes)
         self._elsewhere = _Elsewhere(options, open_encoder, self.encoder.identity, threads)
