@@ -317,9 +317,18 @@ class Bench:
         return Built(kept, made.manifest, made.options)
 
     def store_of(self, built: Built) -> PaperStore:
-        """The papers that were read for `built`: read again first, as tests share the folder."""
-        assert digests(self.build().path) == digests(built.path)
+        """The papers that were read for `built`."""
+        self._return_to(built)
         return open_store(self.folder / ".mine.work" / "papers" / "papers.sqlite")
+
+    def documents_of(self, built: Built) -> dict[str, dict[str, Any]]:
+        """The documents that `built` has kept, by collection and id."""
+        self._return_to(built)
+        return kept(self.folder)
+
+    def _return_to(self, built: Built) -> None:
+        """Build `built` again: tests share the folder, and may run in any order."""
+        assert digests(self.build().path) == digests(built.path)
 
 
 @pytest.fixture(scope="module")
@@ -521,7 +530,7 @@ def test_the_funnel_counts_what_is_there(built: Built, world: World, bench: Benc
     )
     assert funnel["texts"] == world.traps["texts"]["records"] - world.traps["texts"]["doubled_text"]
     assert funnel["usable"] == len(truth)
-    drawn = {int(paper_id) for paper_id in kept(bench.folder)["cited_papers"]}
+    drawn = {int(paper_id) for paper_id in bench.documents_of(built)["cited_papers"]}
     assert {one["cited_id"] for one in truth.values()} <= drawn
     assert all(world.cell(number) for number in drawn)
     assert funnel["drawn"] == funnel["eligible"] == len(drawn)
@@ -560,7 +569,7 @@ def test_what_could_not_be_read_is_set_aside_once(built: Built, world: World) ->
 
 
 def test_the_collections_hold_what_was_read(built: Built, bench: Bench, world: World) -> None:
-    documents = kept(bench.folder)
+    documents = bench.documents_of(built)
     assert all(documents.values())
     assert {key_of(one["context"]) for one in documents["contexts"].values()} == set(
         world.eligible(world.large, world.small)
