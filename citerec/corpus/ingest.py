@@ -3,7 +3,7 @@
 import functools
 import itertools
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import PaperStore, Quarantined, Rows, ShardCounts, rows_of
+from citerec.corpus.store import PaperStore, Rows, ShardCounts, rows_of
 from citerec.errors import InputError
 from citerec.files.parallel import Parallelism, Ray, available_processors, outcomes_of
 from citerec.files.progress import Progress
@@ -32,11 +32,11 @@ _AHEAD = 4  # shards for each process that are read before the store takes them
 
 @dataclass(slots=True)
 class _Batch:
-    """Some records of a shard, counted, as rows; the bad ones among them; how far the shard was read."""
+    """Some records of a shard as rows, counted; what is wrong with the first bad one; how far the shard was read."""
 
     rows: list[Rows]
-    bad: list[Quarantined]
     counts: ShardCounts
+    fault: str
     bytes_read: int
 
 
@@ -74,27 +74,23 @@ def ingest(
             given = (shards[number - first].path.name, sizes[number]) if number in sizes else None
             if (Path(counts.path).name, counts.bytes) != given:
                 raise InputError(f"{store.name} holds papers of other shards", "Give the address of an empty database.")
-            rejected.add(counts.read, counts.bad, _first(store.quarantine(number), shards[number - first].path))
+            rejected.add(counts.read, counts.bad)
             done += sizes[number]
+        bad = (one for one in store.quarantine() if one.shard in finished)
+        rejected.add(first=next((fault_at(finished[one.shard].path, one.line, one.reason) for one in bad), ""))
         todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
         for (number, shard), batches in _read(todo, store, workers):
             counts = ShardCounts(str(shard.path), shard.format, sizes[number])
             for batch in batches:
                 store.write(batch.rows, number)
-                store.set_aside(batch.bad)
                 counts = _sum(counts, batch.counts)
-                rejected.add(batch.counts.read, len(batch.bad), _first(batch.bad, shard.path))
+                rejected.add(batch.counts.read, batch.counts.bad, batch.fault)
                 rejected.check((done + batch.bytes_read) / max(1, whole))
                 on_progress("reading", done + batch.bytes_read, whole)
             store.finish_shard(number, counts)
             done += sizes[number]
             on_progress("reading", done, whole)
         rejected.check()
-
-
-def _first(bad: Iterable[Quarantined], path: Path) -> str:
-    """What is wrong with the first of some records; empty if there is none."""
-    return next((fault_at(path, one.line, one.reason) for one in bad), "")
 
 
 def _sum(counts: ShardCounts, more: ShardCounts) -> ShardCounts:
@@ -146,8 +142,8 @@ def _of_file(path: Path) -> Iterator[_Batch]:
             stated: Mapping[str, Any] = orjson.loads(line)
             yield _Batch(
                 [Rows(**rows) for rows in stated["rows"]],
-                [Quarantined(*bad) for bad in stated["bad"]],
                 ShardCounts(**stated["counts"]),
+                stated["fault"],
                 stated["bytes_read"],
             )
 
@@ -160,15 +156,15 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
     counts = ShardCounts(str(shard.path), shard.format, 0)
     while some := list(itertools.islice(lines, _BATCH)):
         bad = [
-            Quarantined(number, line.number, line.record.reason, line.record.beginning)
+            (number, line.number, line.record.reason, line.record.beginning)
             for line in some
             if isinstance(line.record, BadRecord)
         ]
         records = [line.record for line in some if not isinstance(line.record, BadRecord)]
         lacking = (isinstance(one, Citation) and not (one.cited_id and one.contexts) for one in records)
+        rows = rows_of(itertools.chain.from_iterable(map(_with_texts, records)) if whole_records else records)
         yield _Batch(
-            rows_of(itertools.chain.from_iterable(map(_with_texts, records)) if whole_records else records),
-            bad,
+            [*rows, Rows({"quarantine": bad})],
             replace(
                 counts,
                 read=len(records),
@@ -176,6 +172,7 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
                 without_context=sum(lacking),
                 papers=sum(isinstance(record, Paper) for record in records),
             ),
+            fault_at(shard.path, *bad[0][1:3]) if bad else "",
             some[-1].bytes_read,
         )
 

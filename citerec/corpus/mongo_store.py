@@ -9,12 +9,11 @@ import itertools
 import os
 import re
 import socket
-import threading
 import time
 import uuid
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from operator import itemgetter
 from typing import Any
@@ -22,7 +21,6 @@ from typing import Any
 import orjson
 import pymongo
 from bson import encode
-from bson.errors import InvalidDocument
 from bson.raw_bson import RawBSONDocument
 from pymongo import DeleteMany, MongoClient, ReadPreference, ReplaceOne
 from pymongo.errors import BulkWriteError, ConnectionFailure, DuplicateKeyError, OperationFailure, PyMongoError
@@ -33,14 +31,11 @@ from citerec.corpus.store import (
     COLUMNS,
     JSON_COLUMNS,
     KEYS,
-    CensusRow,
     CitationRow,
     Counts,
     PaperStore,
-    Quarantined,
     Row,
     Rows,
-    ShardCounts,
     StoreError,
     json_text,
     paper_of,
@@ -50,10 +45,9 @@ from citerec.records import Paper
 
 Fields = dict[str, Any]
 
-LOCK_SECONDS = 60.0
-"""How long the lock of a writer lasts that does not renew it: so long a database of a killed one waits."""
+LOCK_SECONDS = 120.0
+"""How long the lock of a writer lasts after each write: so long a database of a killed one waits."""
 
-_RENEWALS = 4  # in the time that the lock lasts: three may fail
 _LARGEST = 16 * 1024 * 1024  # MongoDB's own limit
 _PAGE = 1000
 _PATIENCE_SECONDS = 5
@@ -80,7 +74,7 @@ class MongoStore(PaperStore):
     def __init__(self, uri: str, *, name: str, credentials: Mapping[str, Any], read_only: bool = False) -> None:
         self.name = name
         self._client = _client(uri, name, credentials)
-        self._renewed: float | None = None  # when the lock was, if this process has it
+        self._owner: str | None = None  # of the lock, if this store has it
         try:
             # Short here only: later, a replica set may need half a minute to choose a new primary.
             with self._failures(opening=True), pymongo.timeout(_PATIENCE_SECONDS):
@@ -97,33 +91,26 @@ class MongoStore(PaperStore):
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
-        """Takes the lock of the writer: a document that expires, and is renewed by a thread meanwhile."""
-        owner, ended = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}", threading.Event()
+        """Takes the lock of the writer: a document that expires, and that each write renews."""
+        owner = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         since = time.monotonic()
         while not self._renew(owner):
             if time.monotonic() - since > 2 * LOCK_SECONDS:
-                raise StoreError(f"another process is writing to {self.name}", "Wait for it, or stop it.")
-            time.sleep(min(1.0, LOCK_SECONDS / _RENEWALS))
-
-        def renew() -> None:
-            while not ended.wait(LOCK_SECONDS / _RENEWALS):
-                with contextlib.suppress(StoreError, InputError):  # `write` sees when all of them failed
-                    self._renew(owner)
-
-        thread = threading.Thread(target=renew, name="lock", daemon=True)
-        thread.start()
+                raise self._is_written()
+            time.sleep(min(1.0, LOCK_SECONDS / 4))
+        self._owner = owner
         try:
             yield
         finally:
-            ended.set()
-            thread.join()
-            self._renewed = None
+            self._owner = None
             with contextlib.suppress(StoreError, InputError), self._failures():  # it ends by itself
                 self._database["lock"].delete_one({"_id": "writer", "owner": owner})
 
+    def _is_written(self) -> StoreError:
+        return StoreError(f"another process is writing to {self.name}", "Wait for it, or stop it; then begin again.")
+
     def _renew(self, owner: str) -> bool:
         """Takes the lock, or renews it; False if another process has it. Times are those of the primary's clock."""
-        begun = time.monotonic()
         with self._failures():
             local: datetime = self._client.admin.command("hello")["localTime"]
             now = round(local.replace(tzinfo=UTC).timestamp() * 1000)
@@ -133,49 +120,30 @@ class MongoStore(PaperStore):
                 self._database["lock"].update_one(ours, {"$set": until}, upsert=True)
             except DuplicateKeyError:
                 return False
-        self._renewed = begun
         return True
 
     def write(self, rows: Sequence[Rows], shard: int = 0) -> None:  # noqa: ARG002 - changes are not noted here
-        if self._renewed is not None and time.monotonic() - self._renewed > LOCK_SECONDS:
-            raise StoreError(
-                f"{self.name} did not answer for {LOCK_SECONDS:.0f} seconds: another process may have taken over",
-                "Run the same command again: it goes on with what is left.",
-            )
+        if self._owner and not self._renew(self._owner):  # it had expired
+            raise self._is_written()
         for some in rows:
             for table, of_table in some.tables.items():
-                self._put(table, {_id(table, row): _fields(table, row) for row in of_table})
+                self._put(table, of_table)
             for table, keys in itertools.groupby(some.deleted, itemgetter(0)):
-                if table == "citations":
-                    self._index(table, "citation_id")
-                field = "citation_id" if table == "citations" else "_id"
+                key_column = COLUMNS[table][KEYS[table] - 1]
+                self._index(table, key_column)
                 for part in _parts([key for _, key in keys]):
                     with self._failures():
-                        self._database[table].bulk_write([DeleteMany({field: {"$in": part}})])
+                        self._database[table].bulk_write([DeleteMany({key_column: {"$in": part}})])
 
-    def _put(self, collection: str, documents: Mapping[Any, Fields]) -> None:
-        """Puts documents, each in place of the one with its `_id`."""
+    def _put(self, table: str, rows: Sequence[Row]) -> None:
+        """Puts rows, each in place of the one with its key; of two with one key the later one."""
+        documents = {_key(table, row): _document(table, row) for row in rows}
         operations: list[ReplaceOne[Fields]] = [
-            ReplaceOne({"_id": key}, RawBSONDocument(_to_bson({"_id": key, **fields})), upsert=True)
-            for key, fields in documents.items()
+            ReplaceOne({"_id": key}, document, upsert=True) for key, document in documents.items()
         ]
         if operations:
             with self._failures():
-                self._database[collection].bulk_write(operations, ordered=False)
-
-    def shards(self) -> dict[int, ShardCounts]:
-        return {fields.pop("_id"): ShardCounts(**fields) for fields in self._sorted("shards", {})}
-
-    def finish_shard(self, number: int, counts: ShardCounts) -> None:
-        self._put("shards", {number: asdict(counts)})
-
-    def quarantine(self, shard: int | None = None) -> Iterator[Quarantined]:
-        found = self._sorted("quarantine", {} if shard is None else {"shard": shard})
-        rows = [Quarantined._make(fields[name] for name in Quarantined._fields) for fields in found]
-        return iter(sorted(rows))
-
-    def set_aside(self, bad: Sequence[Quarantined]) -> None:
-        self._put("quarantine", {f"{one.shard} {one.line}": one._asdict() for one in bad})
+                self._database[table].bulk_write(operations, ordered=False)
 
     def finish(self) -> None:
         self._index("papers", "names")
@@ -201,7 +169,7 @@ class MongoStore(PaperStore):
         return {paper_id: fields["text"] for paper_id, fields in self._by_id(table, ids, "text").items()}
 
     def scan(self, *columns: str, after: str = "", only: Sequence[str] | None = None) -> Iterator[Row]:
-        names = [name for name in columns if name not in ("paper_id", "abstract")] or ["_id"]
+        names = [name for name in columns if name != "abstract"]
         if only is None:
             pages = self._pages("papers", after, *names)
         else:
@@ -210,7 +178,7 @@ class MongoStore(PaperStore):
         for page in pages:
             abstracts = self._texts("abstracts", [fields["_id"] for fields in page]) if "abstract" in columns else {}
             for fields in page:
-                found = {**fields, "paper_id": fields["_id"], "abstract": abstracts.get(fields["_id"])}
+                found = {**fields, "abstract": abstracts.get(fields["_id"])}
                 yield tuple(json_text(found[name]) if name in JSON_COLUMNS else found[name] for name in columns)
 
     def citation_rows(
@@ -253,54 +221,31 @@ class MongoStore(PaperStore):
         return {fields["_id"] for part in found for fields in part}
 
     def counts(self) -> Counts:
-        with_abstract, unmatched_abstracts = self._matched("abstracts")
-        with_tldr, unmatched_tldrs = self._matched("tldrs")
-        citances = with_citances = unmatched = 0
-        for part in _parts(self._groups("citations", "$cited_id", sentences={"$size": "$contexts"})):
-            known = self._by_id("papers", [cited_id for cited_id, *_ in part], "_id")
-            for cited_id, citations, sentences in part:
-                if cited_id in known:
-                    with_citances += 1
-                    citances += sentences
-                else:
-                    unmatched += citations
+        totals = Counter[str]()
+        for table, value in (("abstracts", "text"), ("tldrs", "text"), ("citations", "contexts")):
+            key, last = COLUMNS[table][0], None
+            for page in self._pages(table, "", key, value):
+                known = self._by_id("papers", {fields[key] for fields in page}, "_id")
+                of_papers = [fields for fields in page if fields[key] in known]
+                with_text = [fields[key] for fields in of_papers if fields[value] is not None]
+                totals["unmatched"] += len(page) - len(of_papers)
+                totals[table] += len(set(with_text) - {last})  # the citations of a paper may go on from page to page
+                totals["citances"] += sum(len(fields[value]) for fields in of_papers if value == "contexts")
+                last = page[-1][key]
         return Counts(
-            papers=self._count("papers", {}),
-            with_abstract=with_abstract,
-            with_tldr=with_tldr,
-            with_year=self._count("papers", {"year": {"$ne": None}}),
-            citances=citances,
-            with_citances=with_citances,
-            unmatched=unmatched_abstracts + unmatched_tldrs + unmatched,
+            papers=self._count({}),
+            with_abstract=totals["abstracts"],
+            with_tldr=totals["tldrs"],
+            with_year=self._count({"year": {"$ne": None}}),
+            citances=totals["citances"],
+            with_citances=totals["citations"],
+            unmatched=totals["unmatched"],
         )
 
-    def _matched(self, table: str) -> tuple[int, int]:
-        """How many papers have a text, and how many records of texts, empty ones too, have no paper."""
-        with_text = without_paper = 0
-        for page in self._pages(table, "", "text"):
-            known = self._by_id("papers", [fields["_id"] for fields in page], "_id")
-            with_text += sum(fields["text"] is not None and fields["_id"] in known for fields in page)
-            without_paper += len(page) - len(known)
-        return with_text, without_paper
-
-    def census(self) -> Iterator[CensusRow]:
-        names = ({"$toString": "$year"}, {"$toString": "$citation_count"}, {"$arrayElemAt": ["$fields_of_study", 0]})
-        year, citation_count, field = ({"$ifNull": [name, ""]} for name in names)
-        # One text, not an object of three fields: nx-27017, on which the tests run, takes that for a constant.
-        key = {"$concat": [year, "/", citation_count, "/", field]}
-        rows = [_census_row(text, papers) for text, papers in self._groups("papers", key)]
-        # In SQLite's order: missing values come first.
-        return iter(sorted(rows, key=lambda row: [(value is not None, value) for value in row]))
-
-    def histogram(self, attribute: str) -> dict[Any, int]:
-        if attribute == "fields_of_study":
-            groups = self._groups("papers", "$fields_of_study", {"$unwind": "$fields_of_study"})
-        elif attribute in ("venue", "year"):
-            groups = self._groups("papers", f"${attribute}", {"$match": {attribute: {"$ne": None}}})
-        else:
-            raise ValueError(f"no histogram of {attribute}")
-        found: dict[Any, int] = dict(sorted((value, papers) for value, papers in groups))
-        return found if attribute == "year" else dict(sorted(found.items(), key=lambda item: -item[1]))
+    def _count(self, only: Mapping[str, Any]) -> int:
+        """How many papers there are."""
+        with self._failures():
+            return self._database["papers"].count_documents(only)
 
     def integrity_faults(self) -> list[str]:
         faults = []
@@ -335,21 +280,6 @@ class MongoStore(PaperStore):
             found = self._database[collection].find({"_id": {"$in": list(ids)}}, list(names) or None)
             return {fields["_id"]: fields for fields in found}
 
-    def _groups(self, collection: str, key: Any, *stages: Fields, **sums: Any) -> Iterator[tuple[Any, ...]]:
-        """(key, documents, further sums …) of each group, after some stages of an aggregation, in no order."""
-        group = {"_id": key, "n": {"$sum": 1}, **{name: {"$sum": of} for name, of in sums.items()}}
-        with (
-            self._failures(),
-            self._database[collection].aggregate([*stages, {"$group": group}], allowDiskUse=True) as found,
-        ):
-            for fields in found:
-                yield (fields.get("_id"), fields["n"], *(fields[name] for name in sums))
-
-    def _count(self, collection: str, only: Mapping[str, Any]) -> int:
-        """How many documents there are."""
-        with self._failures():
-            return self._database[collection].count_documents(only)
-
     @contextlib.contextmanager
     def _failures(self, *, opening: bool = False) -> Iterator[None]:
         """Reports failures in one line. From None: the driver's own texts are long, and name hosts and documents."""
@@ -361,18 +291,22 @@ class MongoStore(PaperStore):
             raise _told(error, self.name, opening=opening) from None
 
 
-def _id(table: str, row: Row) -> str:
-    """The key of a row. Those of citations are three ids with spaces between.
+def _key(table: str, row: Row) -> str:
+    """The `_id` of a row: its key, as texts with spaces between.
 
-    No id holds a space or anything that comes before it (corpus/values.py): so the keys sort like the three ids,
-    one by one, and the citations of a paper are adjacent.
+    No id holds a space or anything that comes before it (corpus/values.py), and numbers are padded: so these sort like
+    the keys of rows, and the citations of a paper are adjacent.
     """
-    return " ".join(row[: KEYS[table]])
+    return " ".join(f"{part:010}" if isinstance(part, int) else part for part in row[: KEYS[table]])
 
 
-def _fields(table: str, row: Row) -> Fields:
-    """The other fields of a row's document: JSON becomes lists, which MongoDB can search and index."""
-    fields = dict(zip(COLUMNS[table], row, strict=True))
+def _document(table: str, row: Row) -> RawBSONDocument:
+    """The document of a row: JSON becomes lists, which MongoDB can search and index.
+
+    Raises:
+        InputError: It is too large for MongoDB.
+    """
+    fields = {"_id": _key(table, row), **dict(zip(COLUMNS[table], row, strict=True))}
     for name in JSON_COLUMNS & fields.keys():
         fields[name] = orjson.loads(fields[name])
     if table == "papers":
@@ -380,41 +314,21 @@ def _fields(table: str, row: Row) -> Fields:
         # A list of pairs: names of schemes come from files, and not every name may be that of a field.
         fields["external_ids"] = [{"scheme": scheme, "id": value} for scheme, value in fields["external_ids"].items()]
         fields["origins"] = [{"field": name, "source": value} for name, value in fields["origins"].items()]
-    if KEYS[table] == 1:
-        del fields[COLUMNS[table][0]]
-    return fields
+    bson = encode(fields)
+    if len(bson) > _LARGEST:
+        raise InputError(
+            f"the record {fields['_id']!r:.80} takes {len(bson):,} bytes, and MongoDB keeps up to {_LARGEST:,}",
+            "Shorten it, leave it out, or use a SQLite store, which has no such limit.",
+        )
+    return RawBSONDocument(bson)
 
 
 def _row(table: str, fields: Fields) -> Row:
     """The row of a document, equal to the one that SQLite gives."""
-    if KEYS[table] == 1:
-        fields[COLUMNS[table][0]] = fields["_id"]
     if table == "papers":
         fields["external_ids"] = {pair["scheme"]: pair["id"] for pair in fields["external_ids"]}
         fields["origins"] = {pair["field"]: pair["source"] for pair in fields["origins"]}
     return tuple(json_text(fields[name]) if name in JSON_COLUMNS else fields[name] for name in COLUMNS[table])
-
-
-def _census_row(text: str, papers: int) -> CensusRow:
-    *numbers, field = text.split("/", 2)
-    year, citation_count = (int(number) if number else None for number in numbers)
-    return CensusRow(field or None, year, citation_count, papers)
-
-
-def _to_bson(document: Mapping[str, Any]) -> bytes:
-    """A document as MongoDB stores it; InputError if it is too large, or holds values that MongoDB cannot store."""
-    what = f"the record {document['_id']!r:.80}"
-    try:
-        bson = encode(document)
-    except (InvalidDocument, OverflowError) as error:
-        message = f"MongoDB cannot keep {what}: {_short(error)}"
-        raise InputError(message, "Change it, or use a SQLite store, which can.") from None
-    if len(bson) > _LARGEST:
-        raise InputError(
-            f"{what} takes {len(bson):,} bytes, and MongoDB keeps documents of up to {_LARGEST:,}",
-            "Shorten it, leave it out, or use a SQLite store, which has no such limit.",
-        )
-    return bson
 
 
 def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:

@@ -8,7 +8,6 @@ import secrets
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -19,14 +18,11 @@ from citerec.corpus.matching import look_up_names, name_digest
 from citerec.corpus.store import (
     COLUMNS,
     KEYS,
-    CensusRow,
     CitationRow,
     Counts,
     PaperStore,
-    Quarantined,
     Row,
     Rows,
-    ShardCounts,
     json_text,
     paper_of,
 )
@@ -75,7 +71,19 @@ SELECT n.value, p.paper_id FROM papers p, json_each(names(p.title, p.external_id
 _ABSTRACT = "(SELECT text FROM abstracts a WHERE a.paper_id = p.paper_id)"
 _TLDR = "(SELECT text FROM tldrs t WHERE t.paper_id = p.paper_id)"
 _CITING_YEAR = "COALESCE((SELECT year FROM papers q WHERE q.paper_id = c.citing_id), c.citing_year)"
-_IS_KNOWN = "EXISTS (SELECT 1 FROM papers p WHERE p.paper_id = x.paper_id)"
+_LACKS_PAPER = "NOT EXISTS (SELECT 1 FROM papers WHERE paper_id"
+_COUNTS = f"""
+SELECT
+  (SELECT COUNT(*) FROM papers),
+  (SELECT COUNT(text) FROM abstracts JOIN papers USING (paper_id)),
+  (SELECT COUNT(text) FROM tldrs JOIN papers USING (paper_id)),
+  (SELECT COUNT(year) FROM papers),
+  (SELECT COALESCE(SUM(json_array_length(contexts)), 0) FROM citations JOIN papers ON paper_id = cited_id),
+  (SELECT COUNT(*) FROM papers WHERE EXISTS (SELECT 1 FROM citations WHERE cited_id = paper_id)),
+  (SELECT COUNT(*) FROM abstracts a WHERE {_LACKS_PAPER} = a.paper_id))
+  + (SELECT COUNT(*) FROM tldrs t WHERE {_LACKS_PAPER} = t.paper_id))
+  + (SELECT COUNT(*) FROM citations WHERE {_LACKS_PAPER} = cited_id))
+"""
 _LIKE = re.compile("[%_!]")
 _PAPER = ", ".join(COLUMNS["papers"])
 _KEYS = {table: ", ".join(columns[: KEYS[table]]) for table, columns in COLUMNS.items()}
@@ -170,23 +178,6 @@ class SqliteStore(PaperStore):
             self._connection.executemany(noted, keys)
         self._connection.executemany(f"DELETE FROM {table} WHERE {key} = ?", keys)
 
-    def shards(self) -> dict[int, ShardCounts]:
-        return {number: ShardCounts(*counts) for number, *counts in self._all("SELECT * FROM shards ORDER BY number")}
-
-    def finish_shard(self, number: int, counts: ShardCounts) -> None:
-        self._put_all("INSERT OR REPLACE INTO shards VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [(number, *astuple(counts))])
-
-    def quarantine(self, shard: int | None = None) -> Iterator[Quarantined]:
-        query = "SELECT * FROM quarantine WHERE ?1 IS NULL OR shard = ?1 ORDER BY shard, line"
-        return map(Quarantined._make, self._stream(query, (shard,)))
-
-    def set_aside(self, bad: Sequence[Quarantined]) -> None:
-        self._put_all("INSERT OR REPLACE INTO quarantine VALUES (?, ?, ?, ?)", bad)
-
-    def _put_all(self, statement: str, rows: Iterable[Row]) -> None:
-        with self._lock, self._connection:
-            self._connection.executemany(statement, rows)
-
     def finish(self) -> None:
         self._connection.executescript(_INDEXES)
         self._connection.create_function("names", 2, _names, deterministic=True)
@@ -244,39 +235,7 @@ class SqliteStore(PaperStore):
         return {paper_id for (paper_id,) in rows}
 
     def counts(self) -> Counts:
-        papers, with_year = self._all("SELECT COUNT(*), COUNT(year) FROM papers")[0]
-        (abstracts, no_paper), (tldrs, nor_paper) = (
-            self._all(
-                "SELECT COALESCE(SUM(known AND has_text), 0), COALESCE(SUM(NOT known), 0) FROM "
-                f"(SELECT text IS NOT NULL AS has_text, {_IS_KNOWN} AS known FROM {table} x)"
-            )[0]
-            for table in ("abstracts", "tldrs")
-        )
-        citances, with_citances, unmatched = self._all(
-            "SELECT COALESCE(SUM(known * sentences), 0), COALESCE(SUM(known), 0), "
-            f"COALESCE(SUM((NOT known) * records), 0) FROM (SELECT {_IS_KNOWN} AS known, sentences, records FROM "
-            "(SELECT cited_id AS paper_id, SUM(json_array_length(contexts)) AS sentences, COUNT(*) AS records "
-            "FROM citations GROUP BY cited_id) x)"
-        )[0]
-        return Counts(papers, abstracts, tldrs, with_year, citances, with_citances, no_paper + nor_paper + unmatched)
-
-    def census(self) -> Iterator[CensusRow]:
-        rows = self._all(
-            "SELECT json_extract(fields_of_study, '$[0]'), year, citation_count, COUNT(*) FROM papers "
-            "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
-        )
-        return map(CensusRow._make, rows)
-
-    def histogram(self, attribute: str) -> dict[Any, int]:
-        queries = {
-            "fields_of_study": "SELECT f.value, COUNT(*) FROM papers, json_each(fields_of_study) f GROUP BY 1 "
-            "ORDER BY 2 DESC, 1",
-            "venue": "SELECT venue, COUNT(*) FROM papers WHERE venue IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1",
-            "year": "SELECT year, COUNT(*) FROM papers WHERE year IS NOT NULL GROUP BY 1 ORDER BY 1",
-        }
-        if attribute not in queries:
-            raise ValueError(f"no histogram of {attribute}")
-        return dict(self._all(queries[attribute]))
+        return Counts(*self._all(_COUNTS)[0])
 
     def check(self) -> None:
         """Raises an error if the store is clearly damaged, without reading its records, unlike `integrity_faults`."""

@@ -4,8 +4,9 @@ import contextlib
 import hashlib
 import itertools
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
@@ -23,10 +24,15 @@ COLUMNS = {
     "abstracts": ("paper_id", "text"),
     "tldrs": ("paper_id", "text"),
     "citations": ("cited_id", "citing_id", "citation_id", "contexts", "intents", "influential", "citing_year"),
+    "shards": ("number", "path", "format", "bytes", "read", "bad", "without_context", "papers"),
+    "quarantine": ("shard", "line", "reason", "beginning"),
 }  # fmt: skip
-"""The tables of records and their columns."""
+"""The tables and their columns: those of records, and what is known of the shards that they come from."""
 
-KEYS = {"papers": 1, "abstracts": 1, "tldrs": 1, "citations": 3}
+RECORDS = ("papers", "abstracts", "tldrs", "citations")
+"""The tables of records."""
+
+KEYS = {"papers": 1, "abstracts": 1, "tldrs": 1, "citations": 3, "shards": 1, "quarantine": 2}
 """How many of the first columns of each table are the key of its rows."""
 
 JSON_COLUMNS = frozenset({"authors", "fields_of_study", "external_ids", "origins", "contexts", "intents"})
@@ -161,21 +167,9 @@ class PaperStore(ABC):
     def write(self, rows: Sequence["Rows"], shard: int = 0) -> None:
         """Writes rows, and applies deletions, in their order: of two rows of one key the later one stays."""
 
-    @abstractmethod
-    def shards(self) -> dict[int, ShardCounts]:
-        """Counts of the shards that were read completely, by number, in order."""
-
-    @abstractmethod
     def finish_shard(self, number: int, counts: ShardCounts) -> None:
         """Notes that a shard was read completely: it will not be read again."""
-
-    @abstractmethod
-    def quarantine(self, shard: int | None = None) -> Iterator[Quarantined]:
-        """The records set aside, of one shard or of all, in order of shard and line."""
-
-    @abstractmethod
-    def set_aside(self, bad: Sequence[Quarantined]) -> None:
-        """Puts bad records into the quarantine, in place of earlier ones of their lines."""
+        self.write([Rows({"shards": [(number, *astuple(counts))]})])
 
     @abstractmethod
     def finish(self) -> None:
@@ -231,18 +225,35 @@ class PaperStore(ABC):
         """The counts of the store."""
 
     @abstractmethod
-    def census(self) -> Iterator[CensusRow]:
-        """Counts of papers by first field, year and citation count: one pass over all papers."""
-
-    @abstractmethod
-    def histogram(self, attribute: str) -> dict[Any, int]:
-        """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
-
-    @abstractmethod
     def integrity_faults(self) -> list[str]:
         """What the database finds wrong with itself; empty if nothing is."""
 
     # What follows from these.
+
+    def shards(self) -> dict[int, ShardCounts]:
+        """Counts of the shards that were read completely, by number, in order."""
+        return {number: ShardCounts(*counts) for number, *counts in self.rows("shards")}
+
+    def quarantine(self) -> Iterator[Quarantined]:
+        """The records set aside, in order of shard and line."""
+        return map(Quarantined._make, self.rows("quarantine"))
+
+    def census(self) -> list[CensusRow]:
+        """Counts of papers by first field, year and citation count, missing ones first: one pass over all papers."""
+        counts = Counter[Row]()
+        for fields, year, citation_count in self.scan("fields_of_study", "year", "citation_count"):
+            counts[next(iter(self.json(fields)), None), year, citation_count] += 1
+        rows = [CensusRow._make((*key, papers)) for key, papers in counts.items()]
+        return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
+
+    def histogram(self, attribute: str) -> dict[Any, int]:
+        """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
+        counts = Counter[Any]()
+        for (value,) in self.scan(attribute):
+            counts.update(self.json(value) if attribute in JSON_COLUMNS else [value])
+        counts.pop(None, None)
+        order = itemgetter(0) if attribute == "year" else lambda item: (-item[1], item[0])
+        return dict(sorted(counts.items(), key=order))
 
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
         """Years by id, without the rest of the record; unknown ids are left out."""
@@ -305,7 +316,7 @@ class PaperStore(ABC):
         It does not depend on the order of the records, and is not safe against records that are made up to have it.
         """
         total = 0
-        for table in COLUMNS:
+        for table in RECORDS:
             key = hashlib.blake2b(digest_size=_DIGEST_BYTES, person=table.encode())
             for row in self.rows(table):
                 whole = key.copy()
@@ -344,7 +355,7 @@ def rows_of(records: Iterable[Record]) -> list[Rows]:
 
 
 def _tables(records: Iterable[Record]) -> dict[str, list[Row]]:
-    rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
+    rows: dict[str, list[Row]] = {table: [] for table in RECORDS}
     for record in records:
         match record:
             case Paper():

@@ -328,6 +328,7 @@ def test_what_lies_in_the_database_is_what_the_docs_say(mongodb: str) -> None:
         database = client.get_default_database()
         assert database["papers"].find_one() == {
             "_id": "p",
+            "paper_id": "p",
             "names": sorted(map(name_digest, ("doi:10.1/x", "title:t"))),
             "title": "t",
             "year": None,

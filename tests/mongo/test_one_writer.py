@@ -4,6 +4,8 @@ import json
 import signal
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -102,10 +104,33 @@ def test_the_second_of_two_writers_waits(
 def test_a_writer_that_stays_is_named(mongodb: str, monkeypatch: pytest.MonkeyPatch, shards: list[Shard]) -> None:
     monkeypatch.setattr(mongo_store, "LOCK_SECONDS", 0.4)
     first, second = open_store(mongodb), open_store(mongodb)
-    with first.writing(), pytest.raises(StoreError, match="another process is writing to"):
-        read(second, shards)
+    ended = threading.Event()
+
+    def keep_writing() -> None:
+        while not ended.wait(0.1):
+            first.write(rows_of([Paper("p")]))
+
+    with first.writing(), ThreadPoolExecutor(1) as pool:
+        pool.submit(keep_writing)
+        with pytest.raises(StoreError, match="another process is writing to"):
+            read(second, shards)
+        ended.set()
     with second.writing():  # the lock was given back
         second.write(rows_of([Paper("p")]))
+    first.close()
+    second.close()
+
+
+def test_a_writer_whose_lock_another_took_stops(mongodb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mongo_store, "LOCK_SECONDS", 0.2)
+    first, second = open_store(mongodb), open_store(mongodb)
+    with first.writing():
+        first.write(rows_of([Paper("p")]))
+        with second.writing():  # the first one was silent for too long
+            second.write(rows_of([Paper("q")]))
+            with pytest.raises(StoreError, match="another process is writing to"):
+                first.write(rows_of([Paper("r")]))
+    assert set(first.papers(["p", "q", "r"])) == {"p", "q"}
     first.close()
     second.close()
 
