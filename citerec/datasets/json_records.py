@@ -28,7 +28,7 @@ def json_records(path: Path) -> Iterator[JsonRecord]:
     if not _is_list(path):
         numbered = ((number, raw) for number, raw, _ in raw_lines(path, longest=FULL_TEXT_BYTES))
     else:
-        numbered = ((number, value.raw) for number, value in enumerate(list_values(path, REMEDY, FULL_TEXT_BYTES), 1))
+        numbered = ((number, value.raw) for number, value in enumerate(list_values(path, REMEDY), 1))
     for number, raw in numbered:
         yield JsonRecord(number, parsed(raw, dict), raw)
 

@@ -193,5 +193,5 @@ def _records(path: Path) -> Iterator[tuple[str, Any]]:
         yield from ((f"line {number}", raw) for number, raw, _ in lines)
         return
     # The file is one list, as in CiteBench.
-    values = list_values(path, "Give JSON Lines, or one JSON list.", FULL_TEXT_BYTES)
+    values = list_values(path, "Give JSON Lines, or one JSON list.")
     yield from ((f"record {number}", value.raw) for number, value in enumerate(values, 1))
