@@ -77,7 +77,7 @@ def parse_entry(raw: bytes) -> list[Record | BadRecord]:
         return []
     if isinstance(raw, LongLine):
         return [bad_record(raw.reason, raw)]
-    return [line.record for line in parse_bibtex(Path("the Anthology"), raw.decode("utf-8", "surrogateescape"))]
+    return [line.record for line in parse_bibtex(raw.decode("utf-8", "surrogateescape"))]
 
 
 ANTHOLOGY = Format("acl-anthology", read_anthology)

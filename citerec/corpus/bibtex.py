@@ -14,7 +14,6 @@ from citerec.corpus.json_lines import (
     Line,
     LongLine,
     RecordError,
-    check_account,
     check_size,
     raw_lines,
     tried,
@@ -29,7 +28,6 @@ from citerec.records import Paper
 
 _VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
 _LINE_FEED = "\n"
-_ENTRY_BEGINS = re.compile(r"^[ \t]*@\w*[ \t]*[{(]", re.MULTILINE)
 # Possessive: no comment makes them try twice.
 _ENTRY_WITHOUT_SIGN = re.compile(
     r"(?<![A-Za-z])([A-Za-z]{1,40}+)\s*+[{(]\s*+[^\s{}(),=]{0,600}+\s*+,\s*+[A-Za-z][\w-]{0,60}+\s*+="
@@ -60,23 +58,22 @@ def read_bibtex(path: Path) -> Iterator[Line]:
     whole = b"".join(raw + b"\n" if isinstance(raw, LongLine) else raw for raw in lines)
     text = whole.decode("utf-8", "surrogateescape")
     cut = {number: raw for number, raw in enumerate(lines, 1) if isinstance(raw, LongLine)}
-    yield from parse_bibtex(path, text, path.stat().st_size, cut=cut)
+    yield from parse_bibtex(text, path.stat().st_size, cut=cut)
 
 
 def parse_bibtex(
-    path: Path, text: str, size: int = 0, *, untitled: bool = False, cut: Mapping[int, LongLine] | None = None
+    text: str, size: int = 0, *, untitled: bool = False, cut: Mapping[int, LongLine] | None = None
 ) -> Iterator[Line]:
     """Yields the entries of a `.bib` file whose text is given, as `read_bibtex` does.
 
     Args:
-        path: The file, for errors.
-        text: Its text.
+        text: The text of the file.
         size: Its size in bytes, of which `bytes_read` tells how much is done.
         untitled: Whether entries may have neither title nor abstract; they cannot be searched.
         cut: Lines by number that were too long to be read, and of which the text has only the beginning.
     """
     cut = cut or {}
-    blocks = _blocks(path, text)
+    blocks = _blocks(text)
     for position, (number, raw, entry) in enumerate(blocks, 1):
         lines = range(number, number + raw.count(_LINE_FEED) + 1)
         written = next((line for place, line in cut.items() if place in lines), raw)
@@ -97,7 +94,7 @@ class _Entry(NamedTuple):
     fields: dict[str, str]
 
 
-def _blocks(path: Path, text: str) -> list[_Block]:
+def _blocks(text: str) -> list[_Block]:
     from bibtexparser.entrypoint import parse_string
     from bibtexparser.model import (
         DuplicateBlockKeyBlock,
@@ -115,7 +112,6 @@ def _blocks(path: Path, text: str) -> list[_Block]:
     macros = _Macros(len(text))
     found = _bad_macros(library.strings, macros)
     entries: dict[str, dict[str, str]] = {}
-    begun: set[int] = set()
     for parsed in library.blocks:
         number = (parsed.start_line or 0) + 1
         # Of several entries with one key the store keeps the last.
@@ -126,7 +122,6 @@ def _blocks(path: Path, text: str) -> list[_Block]:
         if isinstance(block, ImplicitComment):
             found += _lost(number, raw, after_entry=bool(found) and isinstance(found[-1].entry, _Entry))
             continue
-        begun.add(number)
         if isinstance(block, Entry):
             fields = tried(partial(macros.fields, block), raw)
             if isinstance(fields, BadRecord):
@@ -136,7 +131,6 @@ def _blocks(path: Path, text: str) -> list[_Block]:
                 entries[block.key] = fields
         elif isinstance(block, ParsingFailedBlock):
             found.append(_Block(number, raw, _not_bibtex(number, raw, block.error)))
-    _check_all_begun(path, text, begun)
     return [_inheriting(block, entries, macros) for block in found]
 
 
@@ -207,15 +201,6 @@ def _lost(line: int, comment: str, *, after_entry: bool) -> Iterator[_Block]:
         number = line + comment.count(_LINE_FEED, 0, match.start())
         beginning = comment[match.start() : match.start() + _SHOWN]
         yield _Block(number, beginning, f"not BibTeX: an entry must begin with @{match[1]}{{")
-
-
-def _check_all_begun(path: Path, text: str, begun: set[int]) -> None:
-    """Raises a BuildError unless each entry that begins a line was found."""
-    line, at, signs = 1, 0, set()
-    for match in _ENTRY_BEGINS.finditer(text):
-        line, at = line + text.count(_LINE_FEED, at, match.start()), match.start()
-        signs.add(line)
-    check_account(path, len(signs), len(signs & begun), "entries")
 
 
 def _parts(name: str, raw: str) -> list[str]:

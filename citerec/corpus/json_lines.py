@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 
 import orjson
 
-from citerec.errors import BuildError, SourceError
+from citerec.errors import SourceError
 from citerec.files.addresses import client_failures
 from citerec.files.rejected import RECORD_BYTES, line_bytes, record_bytes
 from citerec.files.text import one_line
@@ -219,12 +219,3 @@ def bad_record(reason: str, raw: bytes | str) -> BadRecord:
         raw = raw[:_SHOWN_BYTES].encode("utf-8", "surrogateescape")
     told = one_line(reason.encode("utf-8", "replace").decode())  # it may quote bytes that are not UTF-8
     return BadRecord(told, raw[:_SHOWN_BYTES].decode("utf-8", "replace").rstrip())
-
-
-def check_account(path: Path, whole: int, found: int, what: str) -> None:
-    """Raises a BuildError unless all lines or entries of a file are in its records, good or bad: none is lost."""
-    if whole != found:
-        raise BuildError(
-            f"{path} has {whole:,} {what}, but citerec read {found:,}: this is a fault of citerec",
-            "Report it, with the file if you can.",
-        )

@@ -14,7 +14,6 @@ from citerec.corpus.json_lines import (
     LongLine,
     RecordError,
     bad_record,
-    check_account,
     raw_lines,
     tried,
 )
@@ -28,7 +27,8 @@ COLUMNS = tuple(Paper.__dataclass_fields__)
 _LISTS = ("authors", "fields_of_study")
 _LIST_SEPARATOR = ";"
 _LONGEST_CELL = 10_000_000
-_OFTEN = 8  # times that a file's lines are read again, at most
+_MOST_LINES = 200  # of a row: so many are read again after a quote that is not closed
+_NumberedLine = tuple[int, bytes, int]
 
 
 def parse_paper(record: Mapping[str, Any]) -> Paper:
@@ -74,128 +74,75 @@ def read_csv(path: Path) -> Iterator[Line]:
         SourceError: The file cannot be read, or its header has no `paper_id`.
     """
     csv.field_size_limit(_LONGEST_CELL)
-    lines = _Lines(path)
-    header = _header(path, lines)
-    while row := lines.row():
-        record = tried(partial(_parse_row, header, row), row.cut or row.text)
-        if isinstance(record, BadRecord) and len(row.lines) > 1 and not _fits(header, row):
+    lines = raw_lines(path)
+    header = _header(path, next(lines, (0, b"", 0))[1])
+    waiting: deque[_NumberedLine] = deque()
+    while row := _row(waiting, lines):
+        record = tried(partial(_parse_row, header, row), row.raw)
+        if isinstance(record, BadRecord) and len(row.lines) > 1 and len(row.cells) != len(header):
             reason = f"a quote in this line is not closed, or the row that it begins is bad: {record.reason}"
-            record = bad_record(reason, row.lines[0].text)
-            lines.give_back(row)
-        yield Line(row.lines[0].number, record, row.lines[-1].bytes_read)
-    check_account(path, lines.read, lines.used, "lines")
-
-
-class _PhysicalLine(NamedTuple):
-    number: int
-    text: str
-    bytes_read: int
-    cut: LongLine | None
+            record = bad_record(reason, row.lines[0][1])
+            waiting.extendleft(reversed(row.lines[1:]))
+            del row.lines[1:]
+        yield Line(row.lines[0][0], record, row.lines[-1][2])
 
 
 class _Row(NamedTuple):
-    """The cells of a row, or what is wrong with it, and its lines."""
+    """The cells of a row, or what is wrong with it, and its lines as `raw_lines` gives them."""
 
-    cells: list[str] | csv.Error
-    lines: list[_PhysicalLine]
-
-    @property
-    def text(self) -> str:
-        return "".join(line.text for line in self.lines)
+    cells: list[str]
+    fault: str
+    lines: list[_NumberedLine]
 
     @property
-    def cut(self) -> LongLine | None:
-        """The first of its lines that is too long to be read, if there is one."""
-        return next((line.cut for line in self.lines if line.cut), None)
+    def raw(self) -> bytes:
+        """The lines; or the first that is too long to be read, if one is."""
+        long = (raw for _, raw, _ in self.lines if isinstance(raw, LongLine))
+        return next(long, None) or b"".join(raw for _, raw, _ in self.lines)
 
 
-class _Lines:
-    """The lines of a file as rows, which may span several lines. Lines that are given back are read again.
+def _row(waiting: deque[_NumberedLine], lines: Iterator[_NumberedLine]) -> _Row | None:
+    """The next row: of lines that wait to be read again, then of further ones; None at the end."""
+    row = _Row([], "", [])
 
-    Attributes:
-        read: How many lines of the file were read.
-        used: How many lines the rows had that were not given back.
-    """
+    def texts() -> Iterator[str]:
+        while len(row.lines) < _MOST_LINES and (line := waiting.popleft() if waiting else next(lines, None)):
+            row.lines.append(line)
+            yield line[1].decode("utf-8", "surrogateescape")
 
-    def __init__(self, path: Path) -> None:
-        self._raw = raw_lines(path)
-        self._waiting: deque[_PhysicalLine] = deque()
-        self._taken: list[_PhysicalLine] = []
-        self._length = self._first_read = self._read_again = 0
-        self.read = self.used = 0
-
-    def row(self) -> _Row | None:
-        """The next row; None at the end."""
-        self._taken, self._length = [], 0
-        cells: list[str] | csv.Error
-        try:
-            # strict: an unclosed quote is an error. A reader of its own: after an error, one is of no more use.
-            cells = next(csv.reader(self._more(), strict=True))
-        except csv.Error as error:
-            cells = error
-        except StopIteration:
-            return None
-        self.used += len(self._taken)
-        return _Row(cells, self._taken)
-
-    def give_back(self, row: _Row) -> None:
-        """Gives back all lines of the last row but the first."""
-        self.used -= len(row.lines) - 1
-        self._read_again += sum(len(line.text) for line in row.lines[1:])
-        self._waiting.extendleft(reversed(row.lines[1:]))
-
-    def _more(self) -> Iterator[str]:
-        while line := self._next():
-            self._taken.append(line)
-            self._length += len(line.text)
-            yield line.text
-            # A row ends where it is longer than a cell may be. If lines were often read in vain, each is taken for a
-            # row: no file, however made, takes more than time in proportion to its length.
-            if self._length > _LONGEST_CELL or self._read_again > _OFTEN * self._first_read:
-                return
-
-    def _next(self) -> _PhysicalLine | None:
-        if self._waiting:
-            return self._waiting.popleft()
-        if (found := next(self._raw, None)) is None:
-            return None
-        number, raw, bytes_read = found
-        cut = raw if isinstance(raw, LongLine) else None
-        line = _PhysicalLine(number, raw.decode("utf-8", "surrogateescape"), bytes_read, cut)
-        self.read += 1
-        self._first_read += len(line.text)
-        return line
+    try:
+        # strict: an unclosed quote is an error. A reader of its own: after an error, one is of no more use.
+        cells = next(csv.reader(texts(), strict=True), [])
+    except csv.Error as error:
+        return row._replace(fault=f"not CSV: {error}")
+    return row._replace(cells=cells) if row.lines else None
 
 
-def _header(path: Path, lines: _Lines) -> list[str]:
-    row = lines.row()
+def _header(path: Path, raw: bytes) -> list[str]:
     remedy = f"Columns are: {', '.join(COLUMNS)}."
-    if row and isinstance(row.cells, csv.Error):
-        raise SourceError(f"{path}: the header is not CSV, such as a quote that is not closed ({row.cells})", remedy)
-    header = [name.strip() for name in row.cells] if row and isinstance(row.cells, list) else []
+    try:
+        header = [name.strip() for name in next(csv.reader([raw.decode("utf-8", "surrogateescape")], strict=True), [])]
+    except csv.Error as error:
+        fault = f"the header is not CSV, such as a quote that is not closed ({error})"
+        raise SourceError(f"{path}: {fault}", remedy) from None
     if "paper_id" not in header:
         raise SourceError(f"{path}: the header has no column paper_id", remedy)
     return header
 
 
-def _fits(header: list[str], row: _Row) -> bool:
-    return isinstance(row.cells, list) and len(row.cells) == len(header)
-
-
 def _parse_row(header: list[str], row: _Row) -> Paper:
-    cells = row.cells
-    if isinstance(cells, csv.Error):
-        raise RecordError(f"not CSV: {cells}")
-    if len(cells) != len(header):
-        raise RecordError(f"{len(cells)} cells where the header has {len(header)}")
-    record: dict[str, Any] = dict(zip(header, cells, strict=True))
+    if row.fault:
+        raise RecordError(row.fault)
+    if len(row.cells) != len(header):
+        raise RecordError(f"{len(row.cells)} cells where the header has {len(header)}")
+    record: dict[str, Any] = dict(zip(header, row.cells, strict=True))
     for name in _LISTS:
         record[name] = (record.get(name) or "").split(_LIST_SEPARATOR)
     for name in ("external_ids", "origins"):
-        if given := record.get(name):
-            pairs = [pair.partition(":") for pair in given.split(_LIST_SEPARATOR)]
+        if text := record.get(name):
+            pairs = [pair.partition(":") for pair in text.split(_LIST_SEPARATOR)]
             record[name] = {key.strip(): value.strip() for key, _, value in pairs}
-    row.text.encode()  # what is not UTF-8 fails here
+    row.raw.decode()  # what is not UTF-8 fails here
     return parse_paper(record)
 
 

@@ -56,7 +56,7 @@ def read_entries(paths: Iterable[Path], files: Files | None = None) -> Entries:
         try:
             if path.suffix.lower() != ".bib":
                 raise InputError(f"{path} is no .bib file", "Give its entries as BibTeX: --bib FILE")
-            for line in parse_bibtex(path, files.text(path), untitled=True):
+            for line in parse_bibtex(files.text(path), untitled=True):
                 if isinstance(line.record, Paper):
                     entries.append(Entry(line.record, path, line.number))
                 elif isinstance(line.record, BadRecord):

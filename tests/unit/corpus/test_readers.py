@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from citerec.contexts.read import read_contexts
 from citerec.contexts.s2orc import read_s2orc
 from citerec.corpus.base import FORMATS
-from citerec.corpus.json_lines import BadRecord, Line, bad_record, check_account, tried
+from citerec.corpus.json_lines import BadRecord, Line, bad_record, tried
 from citerec.datasets.json_records import json_records
 from citerec.discourse.paragraphs import read_paragraphs
-from citerec.errors import BuildError, InputError
+from citerec.errors import InputError
 from citerec.texts.read import read_prediction_file, read_tasks
 from tests.conftest import s2ag_paper
 
@@ -111,11 +111,6 @@ def test_whatever_is_raised_is_the_reason() -> None:
     with pytest.raises(MemoryError):
         failing(MemoryError())
     assert bad_record("ESC \x1b", "\udcff").beginning == "\ufffd"
-
-
-def test_a_line_that_got_lost_is_a_fault_of_ours() -> None:
-    with pytest.raises(BuildError, match=r"papers.csv has 3 lines, but citerec read 2: this is a fault of citerec"):
-        check_account(Path("papers.csv"), 3, 2, "lines")
 
 
 def test_a_list_is_followed_by_nothing_and_its_numbers_may_be_long(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_every_line_is_in_a_record_or_bad_or_blank(
     body = "\n".join(texts) + "\n" * ends
     path.write_bytes(b"paper_id,title\n" + body.encode())
     rows = [number for number, line in enumerate(body.split("\n"), 2) if line.strip()]
-    found = [line.number for line in read_csv(path)]  # it counts the lines itself, and raises an error for a lost one
+    found = [line.number for line in read_csv(path)]
     assert set(found) <= set(rows)
     assert len(set(found)) == len(found)
     sound = [number for number, line in enumerate(body.split("\n"), 2) if line.strip() and '"' not in body]
