@@ -31,23 +31,23 @@ from citerec.corpus.store import (
     COLUMNS,
     JSON_COLUMNS,
     KEYS,
-    CitationRow,
     Counts,
     PaperStore,
     Row,
     Rows,
     StoreError,
     json_text,
-    paper_of,
 )
 from citerec.errors import InputError
-from citerec.records import Paper
+from citerec.files.parts import in_parts
 
 Fields = dict[str, Any]
 
 LOCK_SECONDS = 120.0
 """How long the lock of a writer lasts after each write: so long a database of a killed one waits."""
 
+# Objects are lists of pairs: names of schemes come from files, and not every name may be that of a field.
+_PAIRS = {"external_ids": ("scheme", "id"), "origins": ("field", "source")}
 _LARGEST = 16 * 1024 * 1024  # MongoDB's own limit
 _PAGE = 1000
 _PATIENCE_SECONDS = 5
@@ -131,7 +131,7 @@ class MongoStore(PaperStore):
             for table, keys in itertools.groupby(some.deleted, itemgetter(0)):
                 key_column = COLUMNS[table][KEYS[table] - 1]
                 self._index(table, key_column)
-                for part in _parts([key for _, key in keys]):
+                for part in in_parts([key for _, key in keys], _PAGE):
                     with self._failures():
                         self._database[table].bulk_write([DeleteMany({key_column: {"$in": part}})])
 
@@ -157,53 +157,26 @@ class MongoStore(PaperStore):
 
     # Reading
 
-    def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
-        found: dict[str, Paper] = {}
-        for ids in _parts(paper_ids):
-            abstracts, tldrs = (self._texts(table, ids) if texts else {} for table in ("abstracts", "tldrs"))
-            for paper_id, fields in self._by_id("papers", ids).items():
-                found[paper_id] = paper_of(_row("papers", fields), abstracts.get(paper_id), tldrs.get(paper_id))
-        return found
-
-    def _texts(self, table: str, ids: list[str]) -> dict[str, str | None]:
-        return {paper_id: fields["text"] for paper_id, fields in self._by_id(table, ids, "text").items()}
-
-    def scan(self, *columns: str, after: str = "", only: Sequence[str] | None = None) -> Iterator[Row]:
-        names = [name for name in columns if name != "abstract"]
+    def select(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        after: str = "",
+        only: Sequence[str] | None = None,
+        second: str | None = None,
+    ) -> Iterator[Row]:
         if only is None:
-            pages = self._pages("papers", after, *names)
+            # "!" comes next after the space that ends a first id: see _key.
+            pages = self._pages(table, f"{after}!" if after and KEYS[table] > 1 else after, *columns)
+        elif KEYS[table] == 1:
+            parts = in_parts((one for one in only if one > after), _PAGE)
+            pages = (self._sorted(table, {"_id": {"$in": ids}}, *columns) for ids in parts)
         else:
-            parts = _parts(one for one in only if one > after)
-            pages = (sorted(self._by_id("papers", ids, *names).values(), key=itemgetter("_id")) for ids in parts)
-        for page in pages:
-            abstracts = self._texts("abstracts", [fields["_id"] for fields in page]) if "abstract" in columns else {}
-            for fields in page:
-                found = {**fields, "abstract": abstracts.get(fields["_id"])}
-                yield tuple(json_text(found[name]) if name in JSON_COLUMNS else found[name] for name in columns)
-
-    def citation_rows(
-        self, after: str = "", only: Sequence[str] | None = None, citing_id: str | None = None
-    ) -> Iterator[CitationRow]:
-        names = ("cited_id", "citing_id", "citing_year", "contexts")
-        if only is None:
-            # "!" comes next after the space that ends a cited id: see _id.
-            pages = self._pages("citations", f"{after}!", *names)
-        else:
-            begins = (f"{one} " if citing_id is None else f"{one} {citing_id} " for one in only if one > after)
-            # "!" again: what comes after all ids that begin so.
-            pages = (
-                self._sorted("citations", {"_id": {"$gte": begin, "$lt": f"{begin[:-1]}!"}}, *names) for begin in begins
-            )
-        for page in pages:
-            citing = self._by_id("papers", {fields["citing_id"] for fields in page}, "year") if page else {}
-            for fields in page:
-                year = citing.get(fields["citing_id"], {}).get("year")
-                year = fields.get("citing_year") if year is None else year
-                if citing_id is None or fields["citing_id"] == citing_id:
-                    yield CitationRow(fields["cited_id"], fields["citing_id"], year, fields["contexts"])
-
-    def rows(self, table: str) -> Iterator[Row]:
-        return (_row(table, fields) for page in self._pages(table, "") for fields in page)
+            begins = (f"{one} " if second is None else f"{one} {second} " for one in only if one > after)
+            ranges = ({"_id": {"$gte": begin, "$lt": f"{begin[:-1]}!"}} for begin in begins)
+            pages = (self._sorted(table, of_paper, *columns) for of_paper in ranges)
+        return (tuple(_value(name, document[name]) for name in columns) for page in pages for document in page)
 
     def ids_called(self, names: Sequence[str], most: int) -> list[str]:
         if not names:
@@ -217,7 +190,7 @@ class MongoStore(PaperStore):
         return [fields["_id"] for fields in found[:most]]
 
     def ids_named(self, digests: Iterable[int]) -> set[str]:
-        found = (self._sorted("papers", {"names": {"$in": part}}, "_id") for part in _parts(digests))
+        found = (self._sorted("papers", {"names": {"$in": part}}, "_id") for part in in_parts(digests, _PAGE))
         return {fields["_id"] for part in found for fields in part}
 
     def counts(self) -> Counts:
@@ -225,7 +198,7 @@ class MongoStore(PaperStore):
         for table, value in (("abstracts", "text"), ("tldrs", "text"), ("citations", "contexts")):
             key, last = COLUMNS[table][0], None
             for page in self._pages(table, "", key, value):
-                known = self._by_id("papers", {fields[key] for fields in page}, "_id")
+                known = self.years(fields[key] for fields in page)
                 of_papers = [fields for fields in page if fields[key] in known]
                 with_text = [fields[key] for fields in of_papers if fields[value] is not None]
                 totals["unmatched"] += len(page) - len(of_papers)
@@ -274,12 +247,6 @@ class MongoStore(PaperStore):
         with self._failures():
             return list(self._database[collection].find(only, list(names) or None).sort("_id", 1).limit(limit))
 
-    def _by_id(self, collection: str, ids: Iterable[str], *names: str) -> dict[str, Fields]:
-        """Documents by `_id`."""
-        with self._failures():
-            found = self._database[collection].find({"_id": {"$in": list(ids)}}, list(names) or None)
-            return {fields["_id"]: fields for fields in found}
-
     @contextlib.contextmanager
     def _failures(self, *, opening: bool = False) -> Iterator[None]:
         """Reports failures in one line. From None: the driver's own texts are long, and name hosts and documents."""
@@ -311,9 +278,8 @@ def _document(table: str, row: Row) -> RawBSONDocument:
         fields[name] = orjson.loads(fields[name])
     if table == "papers":
         fields["names"] = sorted(map(name_digest, look_up_names(fields["title"], fields["external_ids"])))
-        # A list of pairs: names of schemes come from files, and not every name may be that of a field.
-        fields["external_ids"] = [{"scheme": scheme, "id": value} for scheme, value in fields["external_ids"].items()]
-        fields["origins"] = [{"field": name, "source": value} for name, value in fields["origins"].items()]
+        for name, keys in _PAIRS.items():
+            fields[name] = [dict(zip(keys, pair, strict=True)) for pair in fields[name].items()]
     bson = encode(fields)
     if len(bson) > _LARGEST:
         raise InputError(
@@ -323,19 +289,11 @@ def _document(table: str, row: Row) -> RawBSONDocument:
     return RawBSONDocument(bson)
 
 
-def _row(table: str, fields: Fields) -> Row:
-    """The row of a document, equal to the one that SQLite gives."""
-    if table == "papers":
-        fields["external_ids"] = {pair["scheme"]: pair["id"] for pair in fields["external_ids"]}
-        fields["origins"] = {pair["field"]: pair["source"] for pair in fields["origins"]}
-    return tuple(json_text(fields[name]) if name in JSON_COLUMNS else fields[name] for name in COLUMNS[table])
-
-
-def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
-    """Items in lists that one query can take."""
-    remaining = iter(items)
-    while part := list(itertools.islice(remaining, _PAGE)):
-        yield part
+def _value(column: str, value: Any) -> Any:
+    """The value of a column, equal to the one that SQLite gives."""
+    if column in _PAIRS:
+        value = dict(map(itemgetter(*_PAIRS[column]), value))
+    return json_text(value) if column in JSON_COLUMNS else value
 
 
 def _client(uri: str, name: str, credentials: Mapping[str, Any]) -> MongoClient[Fields]:

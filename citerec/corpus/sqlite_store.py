@@ -18,16 +18,14 @@ from citerec.corpus.matching import look_up_names, name_digest
 from citerec.corpus.store import (
     COLUMNS,
     KEYS,
-    CitationRow,
     Counts,
     PaperStore,
     Row,
     Rows,
     json_text,
-    paper_of,
 )
 from citerec.errors import IndexUnusableError
-from citerec.records import Paper
+from citerec.files.parts import in_parts
 
 _IDS_PER_QUERY = 500
 _CACHE_KIB = 128 * 1024
@@ -68,9 +66,6 @@ _NAMES = """
 INSERT OR IGNORE INTO names
 SELECT n.value, p.paper_id FROM papers p, json_each(names(p.title, p.external_ids)) n ORDER BY 1, 2;
 """
-_ABSTRACT = "(SELECT text FROM abstracts a WHERE a.paper_id = p.paper_id)"
-_TLDR = "(SELECT text FROM tldrs t WHERE t.paper_id = p.paper_id)"
-_CITING_YEAR = "COALESCE((SELECT year FROM papers q WHERE q.paper_id = c.citing_id), c.citing_year)"
 _LACKS_PAPER = "NOT EXISTS (SELECT 1 FROM papers WHERE paper_id"
 _COUNTS = f"""
 SELECT
@@ -85,8 +80,6 @@ SELECT
   + (SELECT COUNT(*) FROM citations WHERE {_LACKS_PAPER} = cited_id))
 """
 _LIKE = re.compile("[%_!]")
-_PAPER = ", ".join(COLUMNS["papers"])
-_KEYS = {table: ", ".join(columns[: KEYS[table]]) for table, columns in COLUMNS.items()}
 
 
 class SqliteStore(PaperStore):
@@ -195,28 +188,25 @@ class SqliteStore(PaperStore):
 
     # Reading
 
-    def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
-        read = f"SELECT {_PAPER}, {f'{_ABSTRACT}, {_TLDR}' if texts else 'NULL, NULL'} FROM papers p "
-        with self._failures():
-            rows = self._in_parts(f"{read} WHERE paper_id IN ({{}})", paper_ids)
-            return {row[0]: paper_of(row[:-2], *row[-2:]) for row in rows}
-
-    def scan(self, *columns: str, after: str = "", only: Sequence[str] | None = None) -> Iterator[Row]:
-        read = ", ".join(_ABSTRACT if column == "abstract" else column for column in columns)
-        return self._in_order(f"SELECT {read} FROM papers p", "paper_id", after, only)
-
-    def citation_rows(
-        self, after: str = "", only: Sequence[str] | None = None, citing_id: str | None = None
-    ) -> Iterator[CitationRow]:
-        read = f"SELECT cited_id, citing_id, {_CITING_YEAR}, contexts FROM citations c"
-        of_pair = "" if citing_id is None else "citing_id = ? AND "
-        parameters = () if citing_id is None else (citing_id,)
-        rows = self._in_order(read, _KEYS["citations"], after, only, of_pair, parameters)
-        for cited, citing, year, contexts in rows:
-            yield CitationRow(cited, citing, year, self.json(contexts))
-
-    def rows(self, table: str) -> Iterator[Row]:
-        return self._stream(f"SELECT {', '.join(COLUMNS[table])} FROM {table} ORDER BY {_KEYS[table]}")
+    def select(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        after: str = "",
+        only: Sequence[str] | None = None,
+        second: str | None = None,
+    ) -> Iterator[Row]:
+        first, *others = COLUMNS[table][: KEYS[table]]
+        read = f"SELECT {', '.join(columns)} FROM {table} WHERE {f'{others[0]} = ?' if second is not None else 1}"
+        order = f"ORDER BY {', '.join([first, *others])}"
+        parameters = () if second is None else (second,)
+        if only is not None:
+            ids = only[bisect.bisect_right(only, after) :]
+            return self._in_parts(f"{read} AND {first} IN ({{}}) {order}", ids, parameters)
+        if not after:
+            return self._stream(f"{read} {order}", parameters)
+        return self._stream(f"{read} AND {first} > ? {order}", (*parameters, after))
 
     def ids_called(self, names: Sequence[str], most: int) -> list[str]:
         # In the JSON of a list or an object, a text ends with a quotation mark.
@@ -254,27 +244,9 @@ class SqliteStore(PaperStore):
         with self._failures():
             return orjson.loads(text)
 
-    def _in_order(
-        self,
-        read: str,
-        keys: str,
-        after: str,
-        only: Sequence[str] | None,
-        condition: str = "",
-        parameters: Sequence[Any] = (),
-    ) -> Iterator[Any]:
-        """Rows in the order of their keys, those after a first key, or with some first keys."""
-        first = keys.partition(",")[0]
-        if only is None:
-            query = f"{read} WHERE {condition}{first} > ? ORDER BY {keys}"
-            return self._stream(query, (*parameters, after))
-        query = f"{read} WHERE {condition}{first} IN ({{}}) ORDER BY {keys}"
-        return self._in_parts(query, only[bisect.bisect_right(only, after) :], parameters)
-
     def _in_parts(self, query: str, ids: Iterable[Any], parameters: Sequence[Any] = ()) -> Iterator[Any]:
         """The rows that a query finds for some ids, in parts that it can take; it has `{}` for question marks."""
-        remaining = iter(ids)
-        while part := list(itertools.islice(remaining, _IDS_PER_QUERY)):
+        for part in in_parts(ids, _IDS_PER_QUERY):
             yield from self._all(query.format(",".join("?" * len(part))), (*parameters, *part))
 
     def _all(self, query: str, parameters: Sequence[Any] = ()) -> list[Any]:

@@ -14,6 +14,7 @@ import orjson
 
 from citerec.corpus.matching import by_name, name_digest
 from citerec.errors import CiterecError
+from citerec.files.parts import in_parts
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
 
 Row = tuple[Any, ...]
@@ -38,6 +39,7 @@ KEYS = {"papers": 1, "abstracts": 1, "tldrs": 1, "citations": 3, "shards": 1, "q
 JSON_COLUMNS = frozenset({"authors", "fields_of_study", "external_ids", "origins", "contexts", "intents"})
 """Columns whose values are JSON, as text: equal values are equal texts."""
 
+_PAGE = 1000  # rows whose texts or years are looked up at once
 _DIGEST_BYTES = 16
 
 
@@ -186,28 +188,24 @@ class PaperStore(ABC):
     # Reading: from any number of threads.
 
     @abstractmethod
-    def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
-        """Records, by id, without abstracts and TLDRs unless `texts`; unknown ids are left out."""
-
-    @abstractmethod
-    def scan(self, *columns: str, after: str = "", only: Sequence[str] | None = None) -> Iterator[Row]:
-        """Some columns of papers, in order of id.
+    def select(
+        self,
+        table: str,
+        columns: Sequence[str],
+        *,
+        after: str = "",
+        only: Sequence[str] | None = None,
+        second: str | None = None,
+    ) -> Iterator[Row]:
+        """Some columns of the rows of a table, in order of their keys; those of `JSON_COLUMNS` are texts.
 
         Args:
-            columns: Columns of `papers`, or `abstract`; those of `JSON_COLUMNS` are texts.
-            after: The papers with an id above this one.
-            only: Of some papers, whose ids are given in order; by default of all.
+            table: One of `COLUMNS`.
+            columns: Names of its columns.
+            after: The rows with a first key above this one.
+            only: Those with some first keys, which are given in order; by default all.
+            second: With `only`, those with this second key.
         """
-
-    @abstractmethod
-    def citation_rows(
-        self, after: str = "", only: Sequence[str] | None = None, citing_id: str | None = None
-    ) -> Iterator[CitationRow]:
-        """Citations in order of cited paper, citing paper and id; cited papers as for `scan`."""
-
-    @abstractmethod
-    def rows(self, table: str) -> Iterator[Row]:
-        """All rows of a table, in order of their keys."""
 
     @abstractmethod
     def ids_called(self, names: Sequence[str], most: int) -> list[str]:
@@ -229,6 +227,49 @@ class PaperStore(ABC):
         """What the database finds wrong with itself; empty if nothing is."""
 
     # What follows from these.
+
+    def papers(self, paper_ids: Iterable[str], *, texts: bool = True) -> dict[str, Paper]:
+        """Records, by id, without abstracts and TLDRs unless `texts`; unknown ids are left out."""
+        papers: dict[str, Paper] = {}
+        for ids in in_parts(sorted(set(paper_ids)), _PAGE):
+            abstract_of, tldr_of = (self._texts(table, ids) if texts else {} for table in ("abstracts", "tldrs"))
+            for row in self.select("papers", COLUMNS["papers"], only=ids):
+                values = dict(zip(COLUMNS["papers"], row, strict=True))
+                values |= {name: tuple(self.json(values[name])) for name in ("authors", "fields_of_study")}
+                values |= {name: self.json(values[name]) for name in ("external_ids", "origins")}
+                papers[row[0]] = Paper(abstract=abstract_of.get(row[0]), tldr=tldr_of.get(row[0]), **values)
+        return papers
+
+    def scan(self, *columns: str, after: str = "", only: Sequence[str] | None = None) -> Iterator[Row]:
+        """Some columns of papers, in order of id: those of `papers`, or `abstract`. The rest is as for `select`."""
+        if "abstract" not in columns:
+            yield from self.select("papers", columns, after=after, only=only)
+            return
+        names = ("paper_id", *(name for name in columns if name not in ("paper_id", "abstract")))
+        for page in in_parts(self.select("papers", names, after=after, only=only), _PAGE):
+            abstract_of = self._texts("abstracts", [row[0] for row in page])
+            for row in page:
+                values = {**dict(zip(names, row, strict=True)), "abstract": abstract_of.get(row[0])}
+                yield tuple(values[name] for name in columns)
+
+    def _texts(self, table: str, ids: Sequence[str]) -> dict[str, str | None]:
+        return dict(self.select(table, COLUMNS[table], only=ids))
+
+    def citation_rows(
+        self, after: str = "", only: Sequence[str] | None = None, citing_id: str | None = None
+    ) -> Iterator[CitationRow]:
+        """Citations in order of cited paper, citing paper and id; cited papers as for `select`."""
+        columns = ("cited_id", "citing_id", "citing_year", "contexts")
+        rows = self.select("citations", columns, after=after, only=only, second=citing_id)
+        for page in in_parts(rows, _PAGE):
+            years = self.years(row[1] for row in page)
+            for cited, citing, year, contexts in page:
+                known = years.get(citing)
+                yield CitationRow(cited, citing, year if known is None else known, self.json(contexts))
+
+    def rows(self, table: str) -> Iterator[Row]:
+        """All rows of a table, in order of their keys."""
+        return self.select(table, COLUMNS[table])
 
     def shards(self) -> dict[int, ShardCounts]:
         """Counts of the shards that were read completely, by number, in order."""
@@ -376,14 +417,6 @@ def _tables(records: Iterable[Record]) -> dict[str, list[Row]]:
                 key = (cited_id, citing_id, record.citation_id)
                 rows["citations"].append((*key, *texts, int(record.influential), record.citing_year))
     return rows
-
-
-def paper_of(row: Sequence[Any], abstract: str | None, tldr: str | None) -> Paper:
-    """The paper of a row of `papers`, with its texts."""
-    values = dict(zip(COLUMNS["papers"], row, strict=True))
-    values |= {name: tuple(orjson.loads(values[name])) for name in ("authors", "fields_of_study")}
-    values |= {name: orjson.loads(values[name]) for name in ("external_ids", "origins")}
-    return Paper(abstract=abstract, tldr=tldr, **values)
 
 
 def citation_of(row: Row) -> Citation:
