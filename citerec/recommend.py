@@ -1,6 +1,5 @@
 """The pipeline, from a sentence to ranked papers: topic, retrievers, fusion, rerankers, records."""
 
-import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from citerec.contexts.read import contexts_of_text
 from citerec.contexts.topic import Topic, topic_of, topics_of
 from citerec.corpus.matching import depth_to_fold, folded
 from citerec.errors import QueryError, SettingsError
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.records import FIRST, MARKER, NO_FILTERS, Answer, Citance, Context, Filters, Hit, Paper
 from citerec.rerank.base import Reranker, citance_text, citance_texts
@@ -280,7 +280,7 @@ class Recommender:
 
     def topics(self, contexts: Iterable[Context], *, neighbours: bool = True) -> Iterator[Topic]:
         """The topics of contexts, in order, made as they are needed; `neighbours` as for `topic_of`."""
-        for part in _parts(contexts):
+        for part in in_parts(contexts, _PART):
             yield from topics_of(part, self.store, neighbours=neighbours)
 
     def candidates(
@@ -307,7 +307,7 @@ class Recommender:
         k = self._index.number_of_hits(k)
         self._index.check_filters(filters)
         # Part by part: a thread pool would read all topics at once.
-        for part in _parts(topics):
+        for part in in_parts(topics, _PART):
             begun = time.perf_counter()
             prepared = self._retriever.prepare(part)
             share = (time.perf_counter() - begun) / len(part)
@@ -411,8 +411,3 @@ class Recommender:
             return None
         citing_id, _, score = candidate.citance
         return Citance(citing_id, citance_text(self.store, candidate.paper_id, candidate.citance), score)
-
-
-def _parts(items: Iterable[Any]) -> Iterator[list[Any]]:
-    remaining = iter(items)
-    return iter(lambda: list(itertools.islice(remaining, _PART)), [])

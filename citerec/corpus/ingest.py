@@ -17,6 +17,7 @@ from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, Rows, ShardCounts, rows_of
 from citerec.errors import InputError
 from citerec.files.parallel import Parallelism, Ray, available_processors, outcomes_of
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected, fault_at
 from citerec.files.writing import remove, writing_file
@@ -154,7 +155,7 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
     whole_records = not shard.format.startswith("s2ag-")
     lines = FORMATS[shard.format].read(shard.path)
     counts = ShardCounts(str(shard.path), shard.format, 0)
-    while some := list(itertools.islice(lines, _BATCH)):
+    for some in in_parts(lines, _BATCH):
         bad = [
             (number, line.number, line.record.reason, line.record.beginning)
             for line in some

@@ -16,6 +16,7 @@ from citerec.corpus.matching import is_preprint, plain_title, same_work
 from citerec.corpus.references import ARXIV_DOI, conflicting, keys_of
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import citation_of
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.records import Citation, Paper
 
@@ -77,7 +78,7 @@ class Merging:
         """Finds which records are of one work."""
         whole, done = sum(source.store.counts().papers for source in self._sources), 0
         for number, source in enumerate(self._sources):
-            for papers in _batches(source.store):
+            for papers in in_parts(source.store.all_papers(), _BATCH):
                 self._take(number, papers)
                 done += len(papers)
                 on_progress(f"finding works of {source.name}", done, whole)
@@ -91,7 +92,7 @@ class Merging:
         """One paper for each work, with `origins`: from which source each field came."""
         rows = self._works.execute("SELECT work, source, paper_id FROM works ORDER BY work, source, paper_id")
         works = ([row[1:] for row in rows] for _, rows in itertools.groupby(rows, key=lambda row: row[0]))
-        while batch := list(itertools.islice(works, _BATCH)):
+        for batch in in_parts(works, _BATCH):
             found = [
                 source.store.papers(paper_id for work in batch for at, paper_id in work if at == number)
                 for number, source in enumerate(self._sources)
@@ -201,9 +202,3 @@ def _title_key(paper: Paper) -> str:
 def _may_be_editions(paper: Paper, other: Paper) -> bool:
     """Whether two records are not of two publications: articles that follow talks of the same title are papers too."""
     return paper.year == other.year or None in (paper.year, other.year) or is_preprint(paper) or is_preprint(other)
-
-
-def _batches(store: SqliteStore) -> Iterator[list[Paper]]:
-    ids = (paper_id for paper_id, _ in store.ids_and_abstracts())
-    while batch := list(itertools.islice(ids, _BATCH)):
-        yield list(store.papers(batch).values())

@@ -240,6 +240,11 @@ class PaperStore(ABC):
                 papers[row[0]] = Paper(abstract=abstract_of.get(row[0]), tldr=tldr_of.get(row[0]), **values)
         return papers
 
+    def all_papers(self) -> Iterator[Paper]:
+        """The records of all papers, in order of id."""
+        for ids in in_parts(self.scan("paper_id"), _PAGE):
+            yield from self.papers(paper_id for (paper_id,) in ids).values()
+
     def scan(self, *columns: str, after: str = "", only: Sequence[str] | None = None) -> Iterator[Row]:
         """Some columns of papers, in order of id: those of `papers`, or `abstract`. The rest is as for `select`."""
         if "abstract" not in columns:

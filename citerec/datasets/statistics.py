@@ -1,7 +1,6 @@
 """Statistics of data sets of texts: sizes, lengths, novelty, and tasks of nearly the same input."""
 
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from citerec.datasets.overlap import Overlap, near_pairs, tfidf
 from citerec.errors import InputError
 from citerec.evaluation.rendering import Cell, Table, left, right
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.texts.metrics.length import Length
 from citerec.texts.metrics.novelty import NGRAMS, Novelty
@@ -185,8 +185,7 @@ def _described(path: Path, over: Sequence[int], count: CountTokens, name: str, o
     of_tasks: list[tuple[float, float]] = []
     of_targets: list[list[float]] = []
     tokens: tuple[list[int], list[int]] = ([], [])
-    tasks = read_tasks(path)
-    while part := list(itertools.islice(tasks, _PROGRESS_EVERY)):
+    for part in in_parts(read_tasks(path), _PROGRESS_EVERY):
         targets = [(task, target) for task in part for target in task.targets if target.strip()]
         of_tasks += [(len(task.sources), len(words_of(_text(task)))) for task in part]
         for task, target in targets:

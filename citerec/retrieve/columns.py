@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self
 from xxhash import xxh3_64_intdigest
 
 from citerec.corpus.store import PaperFacts, PaperStore
+from citerec.files.parts import in_parts
 from citerec.records import Paper
 from citerec.retrieve.dense.files import ArrayWriter, Splice
 
@@ -191,9 +192,9 @@ def _parts(store: PaperStore) -> "Iterator[dict[str, NDArray[Any]]]":
     """The arrays of a store's papers by name, some thousand papers at a time, as they follow each other."""
     import numpy as np
 
-    facts, done = store.facts(), dict.fromkeys(_LISTS, 0)
+    done = dict.fromkeys(_LISTS, 0)
     yield {begins: np.zeros(1, np.int64) for begins in _LISTS}
-    while part := list(itertools.islice(facts, _PART)):
+    for part in in_parts(store.facts(), _PART):
         made = columns_of(part)
         arrays = {name: getattr(made, name) for name in FILES}
         for begins, values in _LISTS.items():

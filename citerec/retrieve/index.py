@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import itertools
 import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from citerec.corpus.store import Counts, PaperStore
 from citerec.corpus.stores import address_of, is_mongodb, name_of
 from citerec.errors import InputError, SourceError
 from citerec.files.parallel import HERE, Parallelism
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress, no_progress
 from citerec.files.resume import Journal
 from citerec.records import Deletion
@@ -171,7 +171,7 @@ def remove_papers(
     before = _changeable(index)
     with contextlib.closing(open_file(index)) as store:
         known = (line.record.key for line in read_removed(ids) if isinstance(line.record, Deletion))
-        if not any(store.years(part) for part in iter(lambda: list(itertools.islice(known, _LOOKED_UP)), [])):
+        if not any(map(store.years, in_parts(known, _LOOKED_UP))):
             return before
     return _updated(index, before, [Shard(ids, REMOVED)], options or BuildOptions(), on_progress)
 

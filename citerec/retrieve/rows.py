@@ -1,7 +1,6 @@
 """Papers as numbers: the row of a paper is the rank of its id among all ids of the index, by their bytes."""
 
 import contextlib
-import itertools
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
+from citerec.files.parts import in_parts
 from citerec.records import Filters
 from citerec.retrieve.columns import COLUMNS, PaperColumns, update_columns, write_columns
 from citerec.retrieve.dense.files import ArrayWriter, Splice, mapped, rows_of, write_ids
@@ -144,9 +144,8 @@ def write_rows(store: PaperStore, lucene: Path) -> None:
     folder = lucene / ROWS
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    papers = store.ids_and_abstracts()
     with (folder / _LINES).open("wb") as ids, ArrayWriter(folder / "has_abstract.npy", "?") as has_abstract:
-        while part := list(itertools.islice(papers, _PART)):
+        for part in in_parts(store.ids_and_abstracts(), _PART):
             ids.writelines(paper_id.encode() + b"\n" for paper_id, _ in part)
             has_abstract.append(np.array([flag for _, flag in part], bool))
     write_ids(folder / _LINES, folder / "ids.npy")

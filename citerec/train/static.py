@@ -4,8 +4,7 @@ Model2Vec (Tulkens and van Dongen 2024) takes the vectors of tokens from a model
 then trains them on the model's vectors of texts. Here the texts and vectors are those of the index, and the start too.
 """
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import InputError
+from citerec.files.parts import in_parts
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.models.find import DEFAULT_ENCODER
 from citerec.models.loading import load_tokenizer, torch_device
@@ -126,8 +126,7 @@ def _read(
     parts: list[NDArray[np.int32]] = []
     store = open_store(index)
     try:
-        texts: Iterator[Any] = iter(store.searchable_texts())
-        while part := list(itertools.islice(texts, _PART)):
+        for part in in_parts(store.searchable_texts(), _PART):
             found = vectors.rows([paper.paper_id for paper in part])
             kept = [(int(row), paper_text(paper)) for row, paper in zip(found, part, strict=True) if row >= 0]
             kept = [(row, text) for row, text in kept if chosen[row]]

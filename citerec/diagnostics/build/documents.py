@@ -1,6 +1,5 @@
 """The collections of a build: cited papers, citing papers, texts, contexts (docs/storage.md)."""
 
-import itertools
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -10,7 +9,8 @@ import orjson
 
 from citerec.corpus.store import PaperStore
 from citerec.diagnostics.build import intents, texts
-from citerec.diagnostics.build.draw import Cell, in_parts
+from citerec.diagnostics.build.draw import Cell
+from citerec.files.parts import in_parts
 from citerec.files.resume import Result
 from citerec.records import Paper
 
@@ -62,8 +62,7 @@ class Collections:
 
     def _put(self, name: str, documents: Iterable[Mapping[str, Any]]) -> None:
         """Stores documents, each in place of the one with its id."""
-        remaining = iter(documents)
-        while part := list(itertools.islice(remaining, _BATCH)):
+        for part in in_parts(documents, _BATCH):
             rows = [(one["id"], one.get("cited_id"), orjson.dumps(one).decode()) for one in part]
             with self._database:
                 self._database.executemany(f"INSERT OR REPLACE INTO {name} VALUES (?, ?, ?)", rows)
@@ -74,7 +73,7 @@ class Collections:
 
     def add_cited(self, drawn: Iterable[str], cells: Mapping[str, Cell]) -> None:
         """Keeps the papers that were drawn, each with its cell."""
-        for part in in_parts(drawn):
+        for part in in_parts(drawn, _BATCH):
             found = sorted(self.papers.papers(part).items())
             self._put(
                 "cited_papers",
@@ -85,7 +84,7 @@ class Collections:
         """Keeps papers that cite drawn ones: their metadata, if the corpus has them, and why they cite."""
 
         def citing() -> Iterator[dict[str, Any]]:
-            for part in in_parts(intents.citing_papers(results)):
+            for part in in_parts(intents.citing_papers(results), _BATCH):
                 known = self.papers.papers([citing_id for citing_id, _ in part])
                 for citing_id, cites in part:
                     paper = known.get(citing_id)
@@ -102,7 +101,7 @@ class Collections:
         self._put("contexts", self._known_contexts(result))
 
     def _known_contexts(self, result: Path) -> Iterator[dict[str, Any]]:
-        for part in in_parts(texts.measured(result)):
+        for part in in_parts(texts.measured(result), _BATCH):
             citing = {str(document["context"]["citing_id"]) for document in part}
             years = self.papers.years(citing)
             cites = self._of("citing_papers", citing)
@@ -121,7 +120,7 @@ class Collections:
 
     def _merge_into(self, collection: str, documents: Iterable[dict[str, Any]]) -> None:
         """Puts documents; their lists and tables are added to those of an earlier round."""
-        for part in in_parts(documents):
+        for part in in_parts(documents, _BATCH):
             before = self._of(collection, [document["id"] for document in part])
             for document in part:
                 for key, value in before.get(document["id"], {}).items():

@@ -1,9 +1,8 @@
 """Drawing cited papers: field, years, citation count, and in each such cell more papers than are needed."""
 
 import heapq
-import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
@@ -11,6 +10,7 @@ from citerec.corpus.store import PaperStore
 from citerec.diagnostics.bounds import Bounds
 from citerec.diagnostics.strata import strata
 from citerec.files.hashing import hash_sample
+from citerec.files.parts import in_parts
 from citerec.records import Paper
 
 T = TypeVar("T")
@@ -63,7 +63,7 @@ def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: M
     """
     draw = Draw()
     heaps: dict[Cell, list[tuple[int, str]]] = {}
-    for part in in_parts(cited):
+    for part in in_parts(cited, _PART):
         draw.cited += len(part)
         papers = store.papers(part)
         draw.known += len(papers)
@@ -81,10 +81,3 @@ def draw_papers(cited: Iterable[str], store: PaperStore, bounds: Bounds, most: M
                 heapq.heappushpop(heap, entry)
     draw.papers = {cell: [paper_id for _, paper_id in sorted(heaps[cell], reverse=True)] for cell in sorted(heaps)}
     return draw
-
-
-def in_parts(items: Iterable[T]) -> Iterator[list[T]]:
-    """Items in batches, each for one call to a store."""
-    remaining = iter(items)
-    while part := list(itertools.islice(remaining, _PART)):
-        yield part

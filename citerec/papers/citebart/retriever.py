@@ -1,6 +1,5 @@
 """Retrieval by an encoder-decoder that writes author and year of the cited paper (CiteBART, EMNLP 2025)."""
 
-import itertools
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -181,9 +180,6 @@ class CiteBartRetriever(Retriever):
 
     def _citations(self) -> Iterator[tuple[str, str]]:
         """The papers of the index, each with its citation."""
-        store = self._index.store
-        ids = (text.paper_id for text in store.searchable_texts())
-        while part := list(itertools.islice(ids, _PART)):
-            for paper in store.papers(part).values():
-                if citation := citation_of(paper):
-                    yield paper.paper_id, citation
+        for paper in self._index.store.all_papers():
+            if citation := citation_of(paper):
+                yield paper.paper_id, citation

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.resume import Journal
 from citerec.files.writing import remove, write_json
@@ -179,8 +180,7 @@ def _write_postings(work: Path, store: PaperStore, journal: Journal, papers: int
             terms = len(numbers)
             journal.note(at=[after, done, columns["terms"].rows, terms])
 
-        remaining = store.searchable_texts(after)
-        while batch := list(itertools.islice(remaining, _BATCH)):
+        for batch in in_parts(store.searchable_texts(after), _BATCH):
             with java_failures("analysing words"):
                 texts = analyzed([*map(paper_text, batch), *(paper.title for paper in batch)])
             for name, values in _counted(texts[: len(batch)], texts[len(batch) :], numbers, done).items():

@@ -1,6 +1,5 @@
 """Arrays on disk that grow row by row, and are memory-mapped for reading: plain `.npy` files."""
 
-import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from citerec.errors import IndexUnusableError
+from citerec.files.parts import in_parts
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,7 +99,7 @@ def write_ids(lines: Path, path: Path) -> None:
     with lines.open("rb") as file:
         width = max((len(line) - 1 for line in file), default=1)
     with lines.open("rb") as file, ArrayWriter(path, f"S{width}") as writer:
-        while part := list(itertools.islice(file, _PART)):
+        for part in in_parts(file, _PART):
             writer.append(np.array([line[:-1] for line in part], dtype=f"S{width}"))
 
 

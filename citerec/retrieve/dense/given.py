@@ -20,6 +20,7 @@ import orjson
 from citerec.corpus.json_lines import BadRecord, RecordError, parsed, raw_lines
 from citerec.corpus.values import read_id
 from citerec.errors import BuildError, SourceError
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected
 from citerec.files.resume import Journal
@@ -267,7 +268,7 @@ def _line_batches(source: Path, dimension: int, after: int) -> Iterator[_Batch]:
 
     size = max(1, source.stat().st_size)
     lines = itertools.dropwhile(lambda line: line[0] <= after, raw_lines(source))
-    while part := list(itertools.islice(lines, _BATCH)):
+    for part in in_parts(lines, _BATCH):
         ids: list[str] = []
         rows: list[list[float]] = []
         faults: Counter[str] = Counter()

@@ -1,7 +1,6 @@
 """Retrieval by a causal language model that writes the reference (Taylor et al., "Galactica", 2022)."""
 
 import functools
-import itertools
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -192,7 +191,4 @@ class GalacticaRetriever(Retriever):
 
     def _references(self, model: "CausalModel") -> Iterator[tuple[int, ...]]:
         """The references to all papers of the index."""
-        store = self._index.store
-        ids = (text.paper_id for text in store.searchable_texts())
-        while part := list(itertools.islice(ids, _PART)):
-            yield from (reference_to(model, paper, self.settings) for paper in store.papers(part).values())
+        return (reference_to(model, paper, self.settings) for paper in self._index.store.all_papers())
