@@ -3,10 +3,10 @@
 import functools
 import itertools
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -36,7 +36,7 @@ class _Batch:
     """Some records of a shard as rows, counted; what is wrong with the first bad one; how far the shard was read."""
 
     rows: list[Rows]
-    counts: ShardCounts
+    counts: Mapping[str, int]
     fault: str
     bytes_read: int
 
@@ -81,22 +81,17 @@ def ingest(
         rejected.add(first=next((fault_at(finished[one.shard].path, one.line, one.reason) for one in bad), ""))
         todo = [(number, shard) for number, shard in enumerate(shards, first) if number not in finished]
         for (number, shard), batches in _read(todo, store, workers):
-            counts = ShardCounts(str(shard.path), shard.format, sizes[number])
+            totals = Counter[str]()
             for batch in batches:
                 store.write(batch.rows, number)
-                counts = _sum(counts, batch.counts)
-                rejected.add(batch.counts.read, batch.counts.bad, batch.fault)
+                totals.update(batch.counts)
+                rejected.add(batch.counts["read"], batch.counts["bad"], batch.fault)
                 rejected.check((done + batch.bytes_read) / max(1, whole))
                 on_progress("reading", done + batch.bytes_read, whole)
-            store.finish_shard(number, counts)
+            store.finish_shard(number, ShardCounts(str(shard.path), shard.format, sizes[number], **totals))
             done += sizes[number]
             on_progress("reading", done, whole)
         rejected.check()
-
-
-def _sum(counts: ShardCounts, more: ShardCounts) -> ShardCounts:
-    names = ("read", "bad", "without_context", "papers")
-    return replace(counts, **{name: getattr(counts, name) + getattr(more, name) for name in names})
 
 
 Numbered = tuple[int, Shard]
@@ -117,8 +112,7 @@ def _read(
     folder.mkdir()
     try:
         at_once = _AHEAD * ((workers.count if isinstance(workers, Ray) else workers) or available_processors())
-        for begin in range(0, len(todo), at_once):
-            some = todo[begin : begin + at_once]
+        for some in in_parts(todo, at_once):
             done: set[int] = set()
             outcomes = outcomes_of(functools.partial(_into_file, folder), some, workers)
             for place, task in enumerate(some):
@@ -134,27 +128,22 @@ def _read(
 def _into_file(folder: Path, task: Numbered) -> None:
     """Writes the batches of a shard into a file, as JSON Lines."""
     with writing_file(folder / str(task[0])) as partial, partial.open("wb") as file:
-        file.writelines(orjson.dumps(asdict(batch), default=tuple) + b"\n" for batch in batches_of(task))
+        file.writelines(orjson.dumps(batch) + b"\n" for batch in batches_of(task))
 
 
 def _of_file(path: Path) -> Iterator[_Batch]:
     with path.open("rb") as file:
         for line in file:
-            stated: Mapping[str, Any] = orjson.loads(line)
-            yield _Batch(
-                [Rows(**rows) for rows in stated["rows"]],
-                ShardCounts(**stated["counts"]),
-                stated["fault"],
-                stated["bytes_read"],
-            )
+            fields = orjson.loads(line)
+            rows = [Rows(**one) for one in fields.pop("rows")]
+            yield _Batch(rows, **fields)
 
 
 def batches_of(task: Numbered) -> Iterator[_Batch]:
-    """The records of a shard, which has a number, in batches; the last one may be empty."""
+    """The records of a shard, which has a number, in batches."""
     number, shard = task
     whole_records = not shard.format.startswith("s2ag-")
     lines = FORMATS[shard.format].read(shard.path)
-    counts = ShardCounts(str(shard.path), shard.format, 0)
     for some in in_parts(lines, _BATCH):
         bad = [
             (number, line.number, line.record.reason, line.record.beginning)
@@ -166,13 +155,12 @@ def batches_of(task: Numbered) -> Iterator[_Batch]:
         rows = rows_of(itertools.chain.from_iterable(map(_with_texts, records)) if whole_records else records)
         yield _Batch(
             [*rows, Rows({"quarantine": bad})],
-            replace(
-                counts,
-                read=len(records),
-                bad=len(bad),
-                without_context=sum(lacking),
-                papers=sum(isinstance(record, Paper) for record in records),
-            ),
+            {
+                "read": len(records),
+                "bad": len(bad),
+                "without_context": sum(lacking),
+                "papers": sum(isinstance(record, Paper) for record in records),
+            },
             fault_at(shard.path, *bad[0][1:3]) if bad else "",
             some[-1].bytes_read,
         )

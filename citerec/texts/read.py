@@ -10,13 +10,13 @@ import orjson
 
 from citerec.corpus.json_lines import BadRecord, RecordError, json_object, raw_lines, tried
 from citerec.corpus.json_lists import list_values
-from citerec.corpus.parquet import is_parquet, parquet_rows
 from citerec.corpus.values import optional_id, read_list, read_strings, read_text
 from citerec.errors import InputError, SourceError
 from citerec.files.rejected import FULL_TEXT_BYTES
 from citerec.files.text import printable
 from citerec.texts.inputs import INPUTS, Material, material_of, sees_target
 from citerec.texts.oarelatedwork import is_published, parse_published
+from citerec.texts.parquet import is_parquet, parquet_rows
 from citerec.texts.published import as_task_record
 from citerec.texts.tasks import Prediction, Sentence, Source, TextTask
 
