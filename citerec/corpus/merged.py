@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.ingest import ingest
-from citerec.corpus.merging import MergeCounts, Merging, Source
+from citerec.corpus.merging import MergeCounts, Merging
 from citerec.corpus.shards import find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.errors import InputError, SourceError
@@ -19,7 +19,7 @@ from citerec.files.hashing import identity
 from citerec.files.progress import Progress
 from citerec.files.resume import Journal
 from citerec.files.writing import Kind, alone, beside, remove, write_failures
-from citerec.records import Citation, Paper
+from citerec.records import Paper
 
 MANIFEST = "merged.json"
 _FILES = 8  # so that as many processes can read them at once
@@ -69,7 +69,7 @@ def merge_corpora(sources: Mapping[str, Path], out: Path, options: MergeOptions,
     busy = f"another process is merging into {out}"
     with alone(beside(out, "merging.lock"), busy), write_failures(out), contextlib.ExitStack() as stack:
         journal = Journal(beside(out, "merging"), {"merge": plan})
-        opened = []
+        opened = {}
         for number, (name, found) in enumerate(shards.items()):
             store = SqliteStore(journal.folder / f"{number}.sqlite")
             stack.callback(store.close)
@@ -78,12 +78,12 @@ def merge_corpora(sources: Mapping[str, Path], out: Path, options: MergeOptions,
                 journal.finish(name)
             if not store.counts().papers:
                 raise SourceError(f"{sources[name]} holds no paper", "Give at least one readable paper record.")
-            opened.append(Source(name, store))
+            opened[name] = store
         merging = stack.enter_context(contextlib.closing(Merging(opened, journal.folder / "works.sqlite")))
         counts = merging.find_works(on_progress)
         with KIND.writing(out) as folder:
             _write(folder, "papers", map(paper_line, merging.papers()), counts.works, on_progress)
-            _write(folder, "citations", map(citation_line, merging.citations()), 0, on_progress)
+            _write(folder, "citations", merging.citations(), 0, on_progress)
             stated = {"kind": KIND.kind, "sources": list(sources), **asdict(counts)}
             (folder / MANIFEST).write_bytes(orjson.dumps(stated, option=orjson.OPT_INDENT_2) + b"\n")
     remove(journal.folder)
@@ -93,18 +93,6 @@ def merge_corpora(sources: Mapping[str, Path], out: Path, options: MergeOptions,
 def paper_line(paper: Paper) -> dict[str, Any]:
     """A paper as the object of a line of citerec's own JSON Lines; empty fields are left out."""
     return {name: value for name, value in asdict(paper).items() if value not in (None, "", (), {})}
-
-
-def citation_line(citation: Citation) -> dict[str, Any]:
-    """A citation as a record of S2AG's `citations`."""
-    return {
-        "citationid": citation.citation_id,
-        "citingcorpusid": citation.citing_id,
-        "citedcorpusid": citation.cited_id,
-        "isinfluential": citation.influential,
-        "contexts": citation.contexts,
-        "intents": citation.intents,
-    }
 
 
 def _write(folder: Path, what: str, lines: Iterable[Mapping[str, Any]], whole: int, on_progress: Progress) -> None:

@@ -15,10 +15,9 @@ from typing import Any
 from citerec.corpus.matching import is_preprint, plain_title, same_work
 from citerec.corpus.references import ARXIV_DOI, conflicting, keys_of
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import citation_of
 from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
-from citerec.records import Citation, Paper
+from citerec.records import Paper
 
 _BATCH = 500
 _MOST_NAMESAKES = 20  # works of one title that a record is compared with
@@ -39,14 +38,6 @@ CREATE TABLE titles (title TEXT, source INTEGER, paper_id TEXT, PRIMARY KEY (tit
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """Papers of one source, under its name."""
-
-    name: str
-    store: SqliteStore
-
-
-@dataclass(frozen=True, slots=True)
 class MergeCounts:
     """How many records were merged into how many works, and how many works have records of several sources."""
 
@@ -59,12 +50,12 @@ class Merging:
     """The works of some sources.
 
     Args:
-        sources: The sources; of a field that several have, the value of the first counts.
+        sources: The papers of each source, by its name; of a field that several have, the value of the first counts.
         scratch: A file for the works, made anew.
     """
 
-    def __init__(self, sources: Sequence[Source], scratch: Path) -> None:
-        self._sources = tuple(sources)
+    def __init__(self, sources: Mapping[str, SqliteStore], scratch: Path) -> None:
+        self._names, self._stores = list(sources), list(sources.values())
         scratch.unlink(missing_ok=True)
         self._works = sqlite3.connect(scratch)
         self._works.executescript(_SCHEMA)
@@ -76,12 +67,14 @@ class Merging:
 
     def find_works(self, on_progress: Progress) -> MergeCounts:
         """Finds which records are of one work."""
-        whole, done = sum(source.store.counts().papers for source in self._sources), 0
-        for number, source in enumerate(self._sources):
-            for papers in in_parts(source.store.all_papers(), _BATCH):
-                self._take(number, papers)
+        whole, done = sum(store.counts().papers for store in self._stores), 0
+        for number, (name, store) in enumerate(zip(self._names, self._stores, strict=True)):
+            for papers in in_parts(store.all_papers(), _BATCH):
+                with self._works:
+                    for paper in papers:
+                        self._take(number, paper)
                 done += len(papers)
-                on_progress(f"finding works of {source.name}", done, whole)
+                on_progress(f"finding works of {name}", done, whole)
         works, shared = self._all(
             "SELECT COUNT(*), COALESCE(SUM(sources > 1), 0) "
             "FROM (SELECT COUNT(DISTINCT source) AS sources FROM works GROUP BY work)"
@@ -94,19 +87,28 @@ class Merging:
         works = ([row[1:] for row in rows] for _, rows in itertools.groupby(rows, key=lambda row: row[0]))
         for batch in in_parts(works, _BATCH):
             found = [
-                source.store.papers(paper_id for work in batch for at, paper_id in work if at == number)
-                for number, source in enumerate(self._sources)
+                store.papers(paper_id for work in batch for at, paper_id in work if at == number)
+                for number, store in enumerate(self._stores)
             ]
             for work in batch:
-                paper = merged([(self._sources[number].name, found[number][paper_id]) for number, paper_id in work])
+                paper = merged([(self._names[number], found[number][paper_id]) for number, paper_id in work])
                 yield replace(paper, paper_id=self._own_id(*work[0]))
 
-    def citations(self) -> Iterator[Citation]:
-        """The citations of all sources between the merged papers; papers that no source has are known by their id."""
-        for number, source in enumerate(self._sources):
-            for one in map(citation_of, source.store.rows("citations")):
-                cited, citing = self._id(number, one.cited_id or ""), self._id(number, one.citing_id)
-                yield replace(one, citing_id=citing, cited_id=cited, citation_id=f"{source.name}:{one.citation_id}")
+    def citations(self) -> Iterator[dict[str, Any]]:
+        """The citations of all sources between the merged papers, as records of S2AG's `citations`.
+
+        Papers that no source has are known by their id.
+        """
+        for number, (name, store) in enumerate(zip(self._names, self._stores, strict=True)):
+            for cited_id, citing_id, citation_id, contexts, intents, influential, _ in store.rows("citations"):
+                yield {
+                    "citationid": f"{name}:{citation_id}",
+                    "citingcorpusid": self._id(number, citing_id),
+                    "citedcorpusid": self._id(number, cited_id),
+                    "isinfluential": bool(influential),
+                    "contexts": store.json(contexts),
+                    "intents": store.json(intents),
+                }
 
     def _id(self, source: int, paper_id: str) -> str:
         """The id of a merged paper, by the id of a source."""
@@ -120,15 +122,9 @@ class Merging:
     def _own_id(self, source: int, paper_id: str) -> str:
         """The id of a source for a paper, with the source's name if the id is that of another paper before it."""
         taken = self._all("SELECT 1 FROM works WHERE paper_id = ? AND source < ? LIMIT 1", (paper_id, source))
-        return f"{self._sources[source].name}:{paper_id}" if taken else paper_id
+        return f"{self._names[source]}:{paper_id}" if taken else paper_id
 
-    def _take(self, number: int, papers: Sequence[Paper]) -> None:
-        """Puts records of a source into works, known ones or new ones."""
-        with self._works:
-            for paper in papers:
-                self._take_one(number, paper)
-
-    def _take_one(self, number: int, paper: Paper) -> None:
+    def _take(self, number: int, paper: Paper) -> None:
         """Puts a record into the works that share an identifier with it, which become one; else into a new one."""
         keys = keys_of(paper)
         works = self._works_of(keys)
@@ -162,7 +158,7 @@ class Merging:
             (title, _MOST_NAMESAKES),
         )
         for work, source, paper_id in rows:
-            other = self._sources[source].store.papers([paper_id], texts=False)[paper_id]
+            other = self._stores[source].papers([paper_id], texts=False)[paper_id]
             known = frozenset(key for (key,) in self._all("SELECT key FROM keys WHERE work = ?", (work,)))
             if same_work(paper, other) and _may_be_editions(paper, other) and not conflicting(keys, known):
                 return int(work)

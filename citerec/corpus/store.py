@@ -424,20 +424,6 @@ def _tables(records: Iterable[Record]) -> dict[str, list[Row]]:
     return rows
 
 
-def citation_of(row: Row) -> Citation:
-    """The citation of a row of `citations`."""
-    cited_id, citing_id, citation_id, contexts, intents, influential, citing_year = row
-    return Citation(
-        citing_id=citing_id,
-        cited_id=cited_id,
-        contexts=tuple(orjson.loads(contexts)),
-        intents=tuple(tuple(each) for each in orjson.loads(intents)),
-        influential=bool(influential),
-        citation_id=citation_id,
-        citing_year=citing_year,
-    )
-
-
 def json_text(value: Any) -> str:
     """A value as JSON."""
     return orjson.dumps(value).decode()
