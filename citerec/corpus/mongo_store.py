@@ -7,7 +7,6 @@ minutes, and building an index takes longer. The index of `_id` gives the order,
 import contextlib
 import itertools
 import os
-import re
 import socket
 import time
 import uuid
@@ -177,17 +176,6 @@ class MongoStore(PaperStore):
             ranges = ({"_id": {"$gte": begin, "$lt": f"{begin[:-1]}!"}} for begin in begins)
             pages = (self._sorted(table, of_paper, *columns) for of_paper in ranges)
         return (tuple(_value(name, document[name]) for name in columns) for page in pages for document in page)
-
-    def ids_called(self, names: Sequence[str], most: int) -> list[str]:
-        if not names:
-            return []
-        either = "|".join(map(re.escape, names))
-        # $elemMatch: nx-27017, on which the tests run, does not look into lists for a regular expression without it.
-        surnames = {"authors": {"$elemMatch": {"$regex": f"(^| )({either})$", "$options": "i"}}}
-        identifiers = {"external_ids": {"$elemMatch": {"id": {"$regex": f"^({either})$", "$options": "i"}}}}
-        found = self._sorted("papers", {"$or": [surnames, identifiers]}, "citation_count")
-        found.sort(key=lambda fields: -(fields["citation_count"] or 0))
-        return [fields["_id"] for fields in found[:most]]
 
     def ids_named(self, digests: Iterable[int]) -> set[str]:
         found = (self._sorted("papers", {"names": {"$in": part}}, "_id") for part in in_parts(digests, _PAGE))

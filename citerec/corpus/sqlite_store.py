@@ -3,7 +3,6 @@
 import bisect
 import contextlib
 import itertools
-import re
 import secrets
 import sqlite3
 import threading
@@ -79,7 +78,6 @@ SELECT
   + (SELECT COUNT(*) FROM tldrs t WHERE {_LACKS_PAPER} = t.paper_id))
   + (SELECT COUNT(*) FROM citations WHERE {_LACKS_PAPER} = cited_id))
 """
-_LIKE = re.compile("[%_!]")
 
 
 class SqliteStore(PaperStore):
@@ -207,18 +205,6 @@ class SqliteStore(PaperStore):
         if not after:
             return self._stream(f"{read} {order}", parameters)
         return self._stream(f"{read} AND {first} > ? {order}", (*parameters, after))
-
-    def ids_called(self, names: Sequence[str], most: int) -> list[str]:
-        # In the JSON of a list or an object, a text ends with a quotation mark.
-        texts = [_LIKE.sub(r"!\g<0>", json_text(name)[1:]) for name in names]
-        patterns = [(f'%"{text}%', f"% {text}%", f'%:"{text}%') for text in texts]
-        condition = "authors LIKE ? ESCAPE '!' OR authors LIKE ? ESCAPE '!' OR external_ids LIKE ? ESCAPE '!'"
-        rows = self._all(
-            f"SELECT paper_id FROM papers WHERE {' OR '.join([condition] * len(names)) or 0} "
-            "ORDER BY COALESCE(citation_count, 0) DESC, paper_id LIMIT ?",
-            (*itertools.chain(*patterns), most),
-        )
-        return [paper_id for (paper_id,) in rows]
 
     def ids_named(self, digests: Iterable[int]) -> set[str]:
         rows = self._in_parts("SELECT paper_id FROM names WHERE name IN ({})", digests)

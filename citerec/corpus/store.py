@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import heapq
 import itertools
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -208,13 +209,6 @@ class PaperStore(ABC):
         """
 
     @abstractmethod
-    def ids_called(self, names: Sequence[str], most: int) -> list[str]:
-        """Ids of papers with one of the names as the last word of an author's name, or as an identifier elsewhere.
-
-        Case is ignored, at least that of ASCII. The most cited come first, `most` at most. It reads all papers.
-        """
-
-    @abstractmethod
     def ids_named(self, digests: Iterable[int]) -> set[str]:
         """Ids of papers that may have a name with one of some digests (`name_digest`); of a finished store only."""
 
@@ -283,6 +277,20 @@ class PaperStore(ABC):
     def quarantine(self) -> Iterator[Quarantined]:
         """The records set aside, in order of shard and line."""
         return map(Quarantined._make, self.rows("quarantine"))
+
+    def ids_called(self, names: Sequence[str], most: int) -> list[str]:
+        """Ids of papers with one of the names as the last word of an author's name, or as an identifier elsewhere.
+
+        Case is ignored. The most cited come first, `most` at most. It reads all papers.
+        """
+        ends = [json_text(name)[1:].casefold() for name in names]  # in JSON, a text ends with a quotation mark
+
+        def is_called(authors: str, ids: str) -> bool:
+            return any(f'"{end}' in authors or f" {end}" in authors or f':"{end}' in ids for end in ends)
+
+        rows = self.scan("citation_count", "paper_id", "authors", "external_ids")
+        called = ((-(count or 0), paper_id) for count, paper_id, *texts in rows if is_called(*map(str.casefold, texts)))
+        return [paper_id for _, paper_id in heapq.nsmallest(most, called)]
 
     def census(self) -> list[CensusRow]:
         """Counts of papers by first field, year and citation count, missing ones first: one pass over all papers."""
