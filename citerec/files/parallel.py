@@ -90,7 +90,7 @@ def outcomes_of(
 
     # The processes are used again, for work that is asked for from another folder, or with other keys.
     place = (str(Path.cwd()), dict(os.environ))
-    tasks = (delayed(_numbered)(work, number, item, *place) for number, item in enumerate(items))
+    tasks = (delayed(_placed)(work, number, item, *place) for number, item in enumerate(items))
     options: dict[str, Any] = {"batch_size": 1, "max_nbytes": None, "initializer": _begin, "initargs": (os.getpid(),)}
     # First: when it starts, it unblocks Ctrl-C again. It cleans up after a killed command, and need not say so.
     said = os.environ.get("PYTHONWARNINGS", "")
@@ -162,12 +162,10 @@ def workers_on(place: str | None, count: int | None = None) -> Iterator[Parallel
     except ImportError as error:
         raise InputError("Ray is not installed", "pip install 'citerec[ray]'") from error
     is_open = place == "ray" and ray.is_initialized()
-    if not is_open:
-        with _faults_handled_as_before():
-            _connect(ray, place, count)
     register_ray()  # type: ignore[no-untyped-call]
     try:
-        _check_version(ray, place)
+        with _faults_handled_as_before():
+            _connect(ray, place, count)
         yield Ray(count)
     finally:
         if not is_open:
@@ -195,43 +193,30 @@ def _faults_handled_as_before() -> Iterator[None]:
 
 
 def _connect(ray: Any, place: str, count: int | None) -> None:
-    """Starts a Ray of this machine, or connects to a cluster."""
+    """Starts a Ray of this machine, unless one is open, or connects to a cluster, which must have this citerec."""
     quiet = {"log_to_driver": False, "logging_level": "CRITICAL"}
-    if place == "ray":
-        # joblib's backend needs two processors of Ray, whatever the number of items at once.
-        ray.init("local", num_cpus=max(2, count or available_processors()), include_dashboard=False, **quiet)
-        return
-    host, _, port = place.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdecimal():
-        raise ServiceError(
-            f"--on {place} is no address of Ray", "Give ray, ray://HOST:PORT (Ray Client), or HOST:PORT of a cluster."
-        )
+    if place != "ray":
+        host, _, port = place.removeprefix("ray://").rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()  # Ray would try for minutes
+        except (OSError, OverflowError, ValueError) as error:
+            raise ServiceError(
+                f"no Ray cluster answers at {place} ({error})",
+                "Start one: ray start --head. Give ray://HOST:10001 (Ray Client), HOST:PORT of a cluster, or ray.",
+            ) from error
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _PATIENCE).close()  # Ray would try for minutes
-    except (OSError, OverflowError) as error:
-        raise ServiceError(
-            f"no Ray cluster answers at {place} ({error})", "Start one: ray start --head. Ray Client listens at 10001."
-        ) from error
-    try:
-        ray.init(place, **quiet)
+        if place != "ray":
+            ray.init(place, **quiet)
+        elif not ray.is_initialized():
+            # joblib's backend needs two processors of Ray, whatever the number of items at once.
+            ray.init("local", num_cpus=max(2, count or available_processors()), include_dashboard=False, **quiet)
+        if (version := ray.get(ray.remote(_version).remote())) != __version__:
+            raise ImportError(f"it has citerec {version}")
     except Exception as error:  # of gRPC, of Ray, of its client: each has its own
         raise ServiceError(
-            f"cannot use the Ray cluster at {place} ({_reason(error)})",
+            f"cannot use Ray at {place} ({_reason(error)})",
             f"It needs Python {platform.python_version()}, Ray {ray.__version__} and citerec {__version__} everywhere.",
         ) from error
-
-
-def _check_version(ray: Any, place: str) -> None:
-    """Raises a ServiceError unless the cluster has this version of citerec."""
-    try:
-        theirs = ray.get(ray.remote(_version).remote())
-    except ray.exceptions.RayError as error:
-        theirs = f"none ({_reason(error)})"
-    if theirs != __version__:
-        raise ServiceError(
-            f"the Ray cluster at {place} has citerec {theirs}, and this is {__version__}",
-            "Install the same version, with the same extras, on all its machines.",
-        )
 
 
 def _version() -> str:
@@ -260,7 +245,7 @@ def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus
         with parallel_config("ray", n_jobs=pool, ray_remote_args=needs), Parallel(batch_size=1) as parallel:
             while some := some or list(itertools.islice(remaining, at_once)):
                 try:
-                    outcomes = parallel(delayed(_there)(work, item, str(Path.cwd())) for _, item in some)
+                    outcomes = parallel(delayed(_placed)(work, *task, str(Path.cwd()), {}) for task in some)
                 except ray.exceptions.RayError as error:
                     if (failed := failed + 1) >= _TRIES:
                         raise ProcessDiedError(
@@ -269,18 +254,21 @@ def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus
                             "done again.",
                         ) from error
                     break
-                yield from zip((number for number, _ in some), outcomes, strict=True)
+                yield from outcomes
                 some, failed = [], 0
             else:
                 return
 
 
-def _there(work: Callable[[Item], Outcome], item: Item, folder: str) -> Outcome:
-    """Does the work in the folder of the command, if this machine has one of it."""
+def _placed(
+    work: Callable[[Item], Outcome], number: int, item: Item, folder: str, environment: Mapping[str, str]
+) -> tuple[int, Outcome]:
+    """Does the work in the folder of the command, if this machine has one of it, and with its environment."""
+    os.environ.update(environment)
     with contextlib.suppress(OSError):
         os.chdir(folder)
     try:
-        return work(item)
+        return number, work(item)
     except Exception as error:
         if Path(folder).is_dir():
             raise
@@ -288,15 +276,6 @@ def _there(work: Callable[[Item], Outcome], item: Item, folder: str) -> Outcome:
             f"{getattr(error, 'message', error)}. This happened on {socket.gethostname()}, which has no {folder}",
             "The machines of a cluster share a disk, or inputs and --work are addresses: s3://… (docs/cluster.md).",
         ) from error
-
-
-def _numbered(
-    work: Callable[[Item], Outcome], number: int, item: Item, folder: str, environment: Mapping[str, str]
-) -> tuple[int, Outcome]:
-    os.environ.update(environment)
-    with contextlib.suppress(OSError):
-        os.chdir(folder)
-    return number, work(item)
 
 
 def _each(work: Callable[[Item], Outcome], part: Sequence[Item]) -> list[Outcome]:

@@ -125,7 +125,7 @@ def test_what_died_on_ray_is_done_again(ray_here: Any, tmp_path: Path) -> None:
 def test_a_machine_without_the_folder_of_the_command_is_named(tmp_path: Path, ray_here: Any) -> None:
     """As on a cluster that shares no disk."""
     with pytest.raises(InputError, match=r"7 is refused. This happened on .*, which has no /elsewhere"):
-        parallel._there(refused, 7, "/elsewhere")
+        parallel._placed(refused, 0, 7, "/elsewhere", {})
 
 
 @pytest.mark.slow
@@ -136,13 +136,13 @@ def test_gpus_are_asked_for_only_where_there_are_some(ray_here: Any) -> None:
 @pytest.mark.slow
 def test_another_version_on_the_cluster_is_refused(ray_here: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "__version__", "0.0.0")
-    with pytest.raises(ServiceError, match=r"at ray has citerec .*, and this is 0.0.0"), workers_on("ray"):
+    with pytest.raises(ServiceError, match=r"it has citerec .*It needs .* citerec 0.0.0"), workers_on("ray"):
         pass
 
 
 @pytest.mark.parametrize("place", ["ray://", "Ray", "ray://host", "nonsense", "host:", ":10001", "host:port"])
 def test_no_address(place: str) -> None:
-    with pytest.raises(ServiceError, match=r"is no address of Ray. Give ray, ray://HOST:PORT"), workers_on(place):
+    with pytest.raises(ServiceError, match=r"no Ray cluster answers at .*Give ray://HOST:"), workers_on(place):
         pass
 
 
