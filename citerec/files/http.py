@@ -1,9 +1,10 @@
 """HTTP with the manners that public sources ask for: a steady pace, retries, Retry-After, kept answers, Range."""
 
 import contextlib
+import functools
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ _EXPIRED = (401, 403)  # of a link that was signed for a while
 _SECRETS = ("api_key", "mailto", "x-api-key")  # they are neither kept nor compared
 _SECONDS_OF_DAY = 86_400
 _CHUNK = 1 << 18
+_AS_IT_IS = {"Accept-Encoding": "identity"}
 
 Value = TypeVar("Value")
 Link = Callable[[bool], str]
@@ -85,6 +87,7 @@ class Cache:
     keeps: Callable[[bytes], bool]
 
 
+@dataclass(eq=False)
 class Web:
     """Asks servers. Use one per process.
 
@@ -101,26 +104,17 @@ class Web:
         size: The size in bytes of the file that is being fetched; None if the server does not say it.
     """
 
-    def __init__(
-        self,
-        pace: Pace | None = None,
-        *,
-        patience: float = 1.0,
-        tries: int = TRIES,
-        seconds: tuple[float, float] = (10, 60),
-        longest_wait: int = 600,
-        retries_connections: bool = True,
-        cache: Cache | None = None,
-    ) -> None:
-        self.patience = patience
-        self._pace, self._tries, self._seconds, self._cache = pace, tries, seconds, cache
-        self._longest_wait, self._retries_connections = longest_wait, retries_connections
-        self.size: int | None = None
-        self._opened: Session | None = None
+    pace: Pace | None = None
+    _: KW_ONLY
+    patience: float = 1.0
+    tries: int = TRIES
+    seconds: tuple[float, float] = (10, 60)
+    longest_wait: int = 600
+    retries_connections: bool = True
+    cache: Cache | None = None
+    size: int | None = field(default=None, init=False)
 
-    def json(
-        self, url: str, parameters: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
-    ) -> Any:
+    def json(self, url: str, headers: Mapping[str, str] | None = None) -> Any:
         """The JSON value that a server answers; an answer that breaks off or is none is asked for again.
 
         Errors as for `answer`.
@@ -129,7 +123,7 @@ class Web:
 
         def ask() -> Any:
             try:
-                return orjson.loads(self.answer(url, parameters, headers).content)
+                return orjson.loads(self.answer(url, headers=headers).content)
             except orjson.JSONDecodeError:
                 raise WebError(f"{_host(url)} answered something else than JSON", "Try again later.") from None
 
@@ -147,33 +141,32 @@ class Web:
         return ask()
 
     def answer(
-        self, url: str, parameters: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+        self,
+        url: str,
+        parameters: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        method: str = "GET",
     ) -> "Response":
-        """The answer to a GET.
+        """The answer to a request.
 
         Raises:
             WebError: The server cannot be reached, or refuses.
         """
-        with failures(url):
-            response = self._session.get(
-                url,
-                params=parameters,
-                headers=dict(headers or {}),
-                timeout=self._seconds,
-                allow_redirects=self._cache is None,  # a key is for this address only
-            )
+        import requests
+
+        follows = self.cache is None  # a key is for this address only
+        options: dict[str, Any] = {"timeout": self.seconds, "allow_redirects": follows}
+        try:
+            response = self._session.request(method, url, params=parameters, headers=headers, **options)
+        except requests.RequestException as error:
+            raise _unreachable(url, error) from error
         if response.status_code != 200:
-            raise refused(url, response.status_code, response.content)
+            raise _refused(url, response.status_code, response.content)
         return response
 
     def headers(self, url: str) -> Mapping[str, str]:
-        """The headers of a file, by HEAD, without the file; errors as for `answer`."""
-        with failures(url):
-            asked = {"Accept-Encoding": "identity"}  # the size as `chunks` gives it
-            response = self._session.head(url, headers=asked, timeout=self._seconds, allow_redirects=True)
-        if not response.ok:
-            raise refused(url, response.status_code)
-        return response.headers
+        """The headers of a file, without the file, with its size as `chunks` gives it; errors as for `answer`."""
+        return self.answer(url, headers=_AS_IT_IS, method="HEAD").headers
 
     def chunks(self, link: Link, headers: Mapping[str, str] | None = None) -> Iterator[bytes]:
         """The bytes of a file, as they come; `size` has its size from then on.
@@ -193,22 +186,21 @@ class Web:
         came = False
         url = link(False)
         while True:
-            asked = {"Accept-Encoding": "identity", **(headers or {})}
+            asked = {**_AS_IT_IS, **(headers or {})}
             if done:
                 asked |= {"Range": f"bytes={done}-"} | ({"If-Range": tag} if tag and not tag.startswith("W/") else {})
             before = done
             try:
-                with self._session.get(url, headers=asked, timeout=self._seconds, stream=True) as response:
+                with self._session.get(url, headers=asked, timeout=self.seconds, stream=True) as response:
                     if response.status_code in _EXPIRED and failed < TRIES:
                         url = link(True)
                         failed += 1
                         continue
-                    if response.status_code == 416 and done:
+                    # At the end; or the server knows no ranges, so that nothing more can be learnt.
+                    if (done and response.status_code == 416) or (came and response.status_code == 200):
                         return
-                    if came and response.status_code == 200:
-                        return  # the server knows no ranges, so that nothing more can be learnt
                     if not response.ok:
-                        raise refused(url, response.status_code)
+                        raise _refused(url, response.status_code)
                     tag = _same_file(response, url, done, tag, came=came)
                     skipped = done if response.status_code == 200 else 0  # the server knows no ranges
                     if (length := response.headers.get("Content-Length", "")).isdigit():
@@ -232,22 +224,16 @@ class Web:
 
     def close(self) -> None:
         """Closes its connections."""
-        if self._opened is not None:
-            self._opened.close()
-        self._opened = None
+        if session := self.__dict__.pop("_session", None):
+            session.close()
 
-    @property
+    @functools.cached_property
     def _session(self) -> "Session":
-        if self._opened is None:
-            self._opened = self._made()
-        return self._opened
-
-    def _made(self) -> "Session":
         import requests
         from requests.adapters import HTTPAdapter
         from urllib3.util import Retry
 
-        pace = self._pace
+        pace = self.pace
 
         class Paced(HTTPAdapter):
             """Waits before requests, but for parts of files; kept answers never come here."""
@@ -258,50 +244,35 @@ class Web:
                 return super().send(request, stream, *arguments, **options)
 
         session = requests.Session()
-        if self._cache and self._cache.days:
+        if self.cache and self.cache.days:
             from requests_cache import CachedSession
             from requests_cache.backends.sqlite import SQLiteCache
 
-            self._cache.place.parent.mkdir(parents=True, exist_ok=True)
+            self.cache.place.parent.mkdir(parents=True, exist_ok=True)
             session = CachedSession(
-                backend=SQLiteCache(self._cache.place, serializer="json"),  # the default would be pickle
+                backend=SQLiteCache(self.cache.place, serializer="json"),  # the default would be pickle
                 serializer="json",
-                expire_after=int(self._cache.days * _SECONDS_OF_DAY),
+                expire_after=int(self.cache.days * _SECONDS_OF_DAY),
                 stale_if_error=True,
                 ignored_parameters=_SECRETS,
-                filter_fn=lambda answer, keeps=self._cache.keeps: keeps(answer.content),  # type: ignore[misc]
+                filter_fn=lambda answer, keeps=self.cache.keeps: keeps(answer.content),  # type: ignore[misc]
             )
         session.headers["User-Agent"] = AGENT
         retry = Retry(
-            self._tries if self._retries_connections else self._tries - 1,
-            connect=None if self._retries_connections else 0,
-            read=None if self._retries_connections else False,
+            self.tries - 1,
+            connect=None if self.retries_connections else 0,
+            read=None if self.retries_connections else False,
             status_forcelist=_BUSY,
             backoff_factor=self.patience,
             raise_on_status=False,
-            retry_after_max=self._longest_wait,
-            redirect=5,
+            retry_after_max=self.longest_wait,
         )
         for scheme in ("http://", "https://"):
             session.mount(scheme, Paced(max_retries=retry))
         return session
 
 
-@contextlib.contextmanager
-def failures(url: str) -> Iterator[None]:
-    """Turns failures of `requests` into a WebError."""
-    import requests
-    import urllib3
-
-    try:
-        yield
-    except requests.RequestException as error:
-        failure = _unreachable(url, error)
-        failure.tried = isinstance(next(iter(error.args), None), urllib3.exceptions.MaxRetryError)
-        raise failure from error
-
-
-def refused(url: str, status: int, content: bytes = b"") -> WebError:
+def _refused(url: str, status: int, content: bytes = b"") -> WebError:
     """The error for an answer that is none; `status` is its number."""
     known = {
         401: "The key is missing or wrong.",
@@ -309,19 +280,22 @@ def refused(url: str, status: int, content: bytes = b"") -> WebError:
         404: "There is no such thing there.",
         429: "It is asked too often: wait some minutes, or use a key of your own.",
     }
-    error = WebError(
-        f"{_host(url)} answered {status}", known.get(status, "Try again later: it goes on where it stopped.")
-    )
+    remedy = known.get(status, "Try again later: it goes on where it stopped.")
+    error = WebError(f"{_host(url)} answered {status}", remedy)
     error.status, error.content = status, content
     return error
 
 
 def _unreachable(url: str, error: Exception) -> WebError:
-    reason = type(error).__name__
-    return WebError(
-        f"{_host(url)} cannot be reached ({reason})",
+    """The error for an answer that never came, or broke off."""
+    import urllib3
+
+    failure = WebError(
+        f"{_host(url)} cannot be reached ({type(error).__name__})",
         "Is there a network? Run the same command again: it goes on where it stopped.",
     )
+    failure.tried = isinstance(next(iter(error.args), None), urllib3.exceptions.MaxRetryError)
+    return failure
 
 
 def _same_file(response: "Response", url: str, done: int, tag: str | None, *, came: bool) -> str | None:
