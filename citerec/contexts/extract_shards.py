@@ -24,8 +24,8 @@ from citerec.corpus.result_lines import (
 from citerec.errors import InputError
 from citerec.files.addresses import is_address
 from citerec.files.parallel import Parallelism
-from citerec.files.resume import Step, alone_in
-from citerec.files.writing import beside, write_failures
+from citerec.files.resume import Step
+from citerec.files.writing import alone, beside, write_failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def extract_shards(
     if out.exists() and any(_is_same(out, shard) for shard in shards):
         raise InputError(f"{out} is one of the sources", "Give another --out.")
     work = work or beside(out, "work")
-    with alone_in(work, f"another process is writing {out}"), write_failures(out):
+    with alone(work / "lock", f"another process is writing {out}"), write_failures(out):
         parameters = {"single": rules.single, "split": rules.split, "split_is": splitter_identity(rules.split)}
         made = run_over_texts(
             work, shards, _EXTRACT, parameters, max_bad=max_bad, workers=workers, on_progress=on_progress

@@ -18,8 +18,8 @@ from citerec.errors import BuildError, InputError
 from citerec.files.hashing import hash_sample
 from citerec.files.progress import Progress, no_progress
 from citerec.files.rejected import FULL_TEXT_BYTES
-from citerec.files.resume import Result, Step, alone_in
-from citerec.files.writing import Kind, beside
+from citerec.files.resume import Result, Step
+from citerec.files.writing import Kind, alone, beside
 from citerec.retrieve.index import open_store
 from citerec.retrieve.manifest import Manifest
 from citerec.version import __version__
@@ -127,7 +127,7 @@ def build_pairs(
     open_store(index).close()  # a damaged store is reported before any work
     shards = find_texts(sources)
     work, advance = beside(out.resolve(), "work"), functools.partial(on_progress, "reading")
-    with alone_in(work, f"another process is writing {out}"):
+    with alone(work / "lock", f"another process is writing {out}"):
         parameters = {**plan.parameters, "index": str(index.resolve()), "fingerprint": fingerprint}
         made = run_over_texts(
             work, shards, plan.step, parameters, max_bad=max_bad, workers=workers, on_progress=advance

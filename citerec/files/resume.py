@@ -7,18 +7,17 @@ states its own version, which is increased when the same input would give anothe
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from citerec.errors import InputError
 from citerec.files.addresses import client_failures, is_address
 from citerec.files.hashing import digest_of, file_digest, identity
 from citerec.files.parallel import Parallelism, outcomes_of
-from citerec.files.writing import alone, remove, write_json, writing_file
+from citerec.files.writing import remove, write_json, writing_file
 from citerec.version import __version__
 
 JOURNAL = "journal.json"
@@ -27,16 +26,14 @@ JOURNAL = "journal.json"
 class Journal:
     """Notes of one piece of work, kept in its folder, which is emptied if it belongs to another plan.
 
-    A plan is everything that the result depends on, as a JSON object; the version of citerec is added. `is_new` is True
-    if nothing of this work was there.
+    A plan is everything that the result depends on, as a JSON object; the version of citerec is added.
     """
 
     def __init__(self, folder: Path, plan: Mapping[str, Any]) -> None:
         self.folder = folder
         self._notes = read_json(folder / JOURNAL) or {}
         stated = orjson.loads(orjson.dumps({"citerec": __version__, **plan}))
-        self.is_new = self._notes.get("plan") != stated
-        if self.is_new:
+        if self._notes.get("plan") != stated:
             remove(folder)
             folder.mkdir(parents=True)
             self._notes = {}
@@ -85,23 +82,6 @@ class Result:
     shard: Path
     path: Path
     counts: Mapping[str, Any]
-
-
-@contextlib.contextmanager
-def alone_in(work: Path, busy: str) -> Iterator[None]:
-    """Allows one process at a time in a folder of results, as `alone`; InputError if it cannot be written.
-
-    There are no locks at addresses. Two processes do the same work twice there, and write the same bytes.
-    """
-    if is_address(work):
-        yield
-        return
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(alone(work / "lock", busy))
-        except OSError as error:
-            raise InputError(f"cannot write {work}: {error.strerror or error}", "Give another --out.") from error
-        yield
 
 
 @client_failures()

@@ -181,23 +181,28 @@ def write_json(path: Path, value: object) -> None:
 
 
 @contextlib.contextmanager
-def alone(lock: Path, busy: str, remedy: str = "Wait for it, or stop it.", patience: float = 0) -> Iterator[None]:
+def alone(lock: Path, busy: str) -> Iterator[None]:
     """Allows one process at a time, by a lock file; its folder is created if missing.
 
+    There are no locks at addresses. Two processes do the same work twice there, and write the same bytes.
+
     Raises:
-        BuildError: Another process is still running after `patience` seconds; the message is `busy`.
-        OSError: The lock file cannot be written.
+        BuildError: Another process is running; the message is `busy`.
+        InputError: The lock file cannot be written.
     """
+    if is_address(lock):
+        yield
+        return
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        held = FileLock(lock)
-        held.acquire(timeout=patience)
+        held = FileLock(lock).acquire(timeout=0)
     except Timeout:
-        raise BuildError(busy, remedy) from None
-    try:
+        raise BuildError(busy, "Wait for it, or stop it, then run the same command again.") from None
+    except OSError as error:
+        remedy = "Make room there, correct its permissions, or give another place."
+        raise InputError(f"cannot write {lock.parent}: {error.strerror or error}", remedy) from error
+    with held:
         yield
-    finally:
-        held.release()
 
 
 def sync(folder: Path) -> None:

@@ -71,7 +71,7 @@ def write_batch(
         plan |= {"input": given.given, "full_texts": [identity(text) for text in find_texts(given.full_texts)]}
     with (
         write_failures(out, "Give another path, or make room; the same command then continues."),
-        alone(beside(out, "lock"), f"another process writes {out}", "Wait for it, or give another file to --out."),
+        alone(beside(out, "lock"), f"another process writes {out}"),
     ):
         folder = Journal(beside(out, "work"), plan).folder
         texts = folder / "texts.jsonl"

@@ -109,8 +109,7 @@ def staging_of(index: Path, plan: dict[str, object], begin: Callable[[Path], int
 
 def locked(index: Path) -> contextlib.AbstractContextManager[None]:
     """Keeps other builds away from an index; raises BuildError if another process holds it."""
-    busy = f"another process is building {index}"
-    return alone(beside(index, "lock"), busy, "Wait for it, or stop it, then run the same command again.")
+    return alone(beside(index, "lock"), f"another process is building {index}")
 
 
 @contextlib.contextmanager

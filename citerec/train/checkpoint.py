@@ -138,9 +138,8 @@ def checkpoint_directory(out: Path, plan: Mapping[str, Any]) -> Iterator[Path]:
     from safetensors import SafetensorError
 
     out = out.resolve()
-    busy = (f"another process trains {out}", "Wait for it, or stop it, then run this again.")
     try:
-        with alone(_beside(out, "lock"), *busy):
+        with alone(_beside(out, "lock"), f"another process trains {out}"):
             folder = Journal(_beside(out, "training"), plan).folder
             yield folder
             remove(folder)

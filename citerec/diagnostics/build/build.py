@@ -38,8 +38,8 @@ from citerec.errors import BuildError, InputError, SourceError
 from citerec.files.hashing import digest_of, identity
 from citerec.files.progress import Progress
 from citerec.files.rejected import Rejected, fault_at
-from citerec.files.resume import Journal, Result, Step, alone_in, run_stage
-from citerec.files.writing import beside, writing_file
+from citerec.files.resume import Journal, Result, Step, run_stage
+from citerec.files.writing import alone, beside, writing_file
 from citerec.records import Context
 
 
@@ -354,7 +354,7 @@ def _fields(bounds: Bounds) -> tuple[str, ...]:
 @contextlib.contextmanager
 def _kept_work(work: Path) -> Iterator[None]:
     """Locks the work of a build; errors of the disk or the database end it with a one-line message."""
-    with alone_in(work, "another process is building this set"):
+    with alone(work / "lock", "another process is building this set"):
         try:
             yield
         except (OSError, sqlite3.Error) as error:
