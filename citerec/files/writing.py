@@ -104,8 +104,8 @@ def remove(folder: Path) -> None:
 def writing_file(path: Path) -> Iterator[Path]:
     """Yields a path to write to, which replaces the file at the end; if anything fails, the old file is kept.
 
-    Anything but a regular file, such as a pipe, is written to directly. A link is followed. What is at an address is
-    written here first, and sent whole.
+    The permissions of the old file stay. Anything but a regular file, such as a pipe, is written to directly. A link is
+    followed. What is at an address is written here first, and sent whole.
     """
     if is_address(path):
         with tempfile.TemporaryDirectory(prefix="citerec-") as folder:
@@ -121,6 +121,8 @@ def writing_file(path: Path) -> Iterator[Path]:
     partial = beside(path, "writing")
     try:
         yield partial
+        if path.exists():
+            shutil.copymode(path, partial)
         sync_entry(partial)
         partial.replace(path)
     finally:
@@ -130,38 +132,25 @@ def writing_file(path: Path) -> Iterator[Path]:
 def write_together(files: Mapping[Path, bytes]) -> None:
     """Replaces several files, or makes them; if one cannot be written, none is changed.
 
-    A crash between two of them leaves each whole, but some may be new and some old. Links are followed, and a file's
-    permissions stay.
+    A crash between two of them leaves each whole, but some may be new and some old.
 
     Raises:
         BuildError: A file cannot be written.
     """
     places = {path.resolve(): data for path, data in files.items()}
-    before = {place: place.read_bytes() if place.exists() else None for place in places}
-    done: list[Path] = []
+    before = {path: path.read_bytes() if path.exists() else None for path in places}
     try:
         with contextlib.ExitStack() as stack:
-            partial = {place: beside(place, "writing") for place in places}
-            for place, data in places.items():
-                stack.callback(partial[place].unlink, missing_ok=True)
-                with write_failures(place, "Nothing was changed. Make room, or mend its permissions."):
-                    partial[place].write_bytes(data)
-                    if place.exists():
-                        shutil.copymode(place, partial[place])
-                    sync_entry(partial[place])
-            for place in places:
-                with write_failures(place, "Nothing was changed. Make room, or mend its permissions."):
-                    partial[place].replace(place)
-                done.append(place)
+            for path, data in places.items():
+                stack.enter_context(write_failures(path, "Nothing was changed. Make room, or mend its permissions."))
+                stack.enter_context(writing_file(path)).write_bytes(data)
     except BaseException:
-        for place in done:
-            old = before[place]
+        for path, old in before.items():
             if old is None:
-                place.unlink(missing_ok=True)
-            else:
-                with writing_file(place) as again:
-                    again.write_bytes(old)
-                    shutil.copymode(place, again)
+                path.unlink(missing_ok=True)
+            elif path.read_bytes() != old:
+                with writing_file(path) as partial:
+                    partial.write_bytes(old)
         raise
 
 

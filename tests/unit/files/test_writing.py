@@ -11,7 +11,7 @@ import pytest
 
 from citerec.errors import BuildError
 from citerec.files import writing
-from citerec.files.writing import Kind, alone, beside, exchange, recover, write_json, writing_file
+from citerec.files.writing import Kind, alone, beside, exchange, recover, write_json, write_together, writing_file
 from tests.torture.crash_points import DIED, crashes
 
 KIND = Kind("thing", "citerec-thing", "manifest.json", frozenset({"manifest.json", "values"}))
@@ -156,3 +156,25 @@ def test_a_model_whose_exchange_was_cut_short_is_found(tmp_path: Path) -> None:
     write(tmp_path / ".model.previous", "old")
     assert find_model(str(tmp_path / "model")) == str(tmp_path / "model")
     assert word_in(tmp_path / "model") == "old"
+
+
+def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("old")
+    path.chmod(0o640)
+    write_json(path, 1)
+    assert (path.read_text(), path.stat().st_mode & 0o777) == ("1", 0o640)
+
+
+def test_files_that_are_written_together_are_all_new_or_all_old(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("old")
+    link = tmp_path / "link"
+    link.symlink_to(first)
+    write_together({first: b"new", link: b"newer", second: b"new"})
+    assert (link.is_symlink(), first.read_text(), second.read_text()) == (True, "newer", "new")
+    third = tmp_path / "third"
+    with pytest.raises(BuildError, match=r"cannot write .*Nothing was changed"):
+        write_together({first: b"newest", third: b"new", Path("/proc/none/file"): b""})
+    assert (first.read_text(), second.read_text(), third.exists()) == ("newer", "new", False)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first", "link", "second"]
