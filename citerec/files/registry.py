@@ -22,29 +22,24 @@ class Registry(Generic[Part]):
 
     Args:
         kind: The kind of part in errors: "retriever".
+        plural: Its plural, if that is not `kind` with an s.
         table: The built-in parts in the order in which they are listed: name → `module:attribute`.
         error: The error that an unknown name raises.
         besides: Text about what else may be named, after the parts' names in errors: ", or a file".
     """
 
     def __init__(
-        self, kind: str, table: Mapping[str, str], *, error: type[InputError] = InputError, besides: str = ""
+        self,
+        kind: str,
+        table: Mapping[str, str],
+        *,
+        plural: str = "",
+        error: type[InputError] = InputError,
+        besides: str = "",
     ) -> None:
-        self.kind = kind
+        self.kind, self.plural = kind, plural or f"{kind}s"
         self._table, self._error, self._besides = table, error, besides
         self._parts: dict[str, Part] = {}
-
-    @property
-    def group(self) -> str:
-        """The group of entry points."""
-        return f"citerec.{self.plural.replace(' ', '_').replace('-', '_')}"
-
-    @property
-    def plural(self) -> str:
-        """The plural of the kind."""
-        if self.kind == "corpus":
-            return "corpora"
-        return f"{self.kind[:-1]}ies" if self.kind.endswith("y") else f"{self.kind}s"
 
     def register(self, part: Part) -> Part:
         """Adds a part under its `name` for this process, as a decorator; ValueError if another part has this name."""
@@ -66,9 +61,6 @@ class Registry(Generic[Part]):
         """The names: the built-in ones in their order, then those of other packages."""
         return iter(dict.fromkeys([*self._table, *self._entries, *self._parts]))
 
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
     def items(self) -> Iterator[tuple[str, Part]]:
         """Names and parts, in order; without those of other packages that cannot be imported."""
         for name in self:
@@ -78,17 +70,16 @@ class Registry(Generic[Part]):
                 if name in self._table:
                     raise
 
-    def _loaded(self, name: str) -> Part:
+    def _loaded(self, name: str) -> Any:
         if name in self._table:
             module, _, attribute = self._table[name].partition(":")
-            part: Part = getattr(importlib.import_module(module), attribute)
-            return part
+            return getattr(importlib.import_module(module), attribute)
         if name not in self._entries:
             near = difflib.get_close_matches(name, self, n=1)
             hint = f"Did you mean {near[0]}? " if near else ""
             raise self._error(f"there is no {self.kind} {name!r}", f"{hint}Choose: {', '.join(self)}{self._besides}.")
         try:
-            loaded: Any = self._entries[name].load()
+            loaded = self._entries[name].load()
             if loaded.name != name.rpartition(".")[2]:
                 raise ValueError(f"it is named {loaded.name!r}")
         except Exception as error:  # a broken package of others must not end every command
@@ -96,13 +87,13 @@ class Registry(Generic[Part]):
                 f"the {self.kind} {name!r} cannot be loaded: {type(error).__name__}: {error}",
                 "Repair or remove its package.",
             ) from error
-        checked: Part = loaded
-        return checked
+        return loaded
 
     @functools.cached_property
     def _entries(self) -> "dict[str, EntryPoint]":
         """The parts of other packages; a name of a built-in part stays with that."""
         from importlib.metadata import entry_points  # 20 ms, which no built-in part needs
 
-        entries = sorted(entry_points(group=self.group), key=lambda entry: entry.name)
+        group = f"citerec.{self.plural.replace(' ', '_').replace('-', '_')}"
+        entries = sorted(entry_points(group=group), key=lambda entry: entry.name)
         return {entry.name: entry for entry in entries if entry.name not in self._table}

@@ -255,5 +255,6 @@ CORPORA: Registry[type[Corpus]] = Registry(
         "openalex": f"{_SOURCES}.openalex:OpenAlex",
         "s2ag": f"{_SOURCES}.s2ag:SemanticScholar",
     },
+    plural="corpora",
 )
 """The corpora that can be fetched, by name."""

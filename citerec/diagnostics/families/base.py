@@ -106,6 +106,7 @@ FAMILIES: Registry[Family] = Registry(
         "cited_before": f"{_FAMILIES}.cited_before:CITED_BEFORE",
         "cold_start": f"{_FAMILIES}.cold_start:COLD_START",
     },
+    plural="families",
 )
 
 
