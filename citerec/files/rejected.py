@@ -1,6 +1,5 @@
 """Records that are set aside: how large one may be, and how many bad ones a source may have."""
 
-import functools
 import os
 
 from citerec.errors import BuildError, InputError
@@ -20,19 +19,15 @@ REMEDY = "Correct the source. More, but never all, are allowed with --max-bad 0.
 
 def record_bytes() -> int:
     """How many bytes of text a record may have; an InputError if the environment says no number."""
-    return _bytes(os.environ.get(RECORD_BYTES, _DEFAULT))
+    stated = os.environ.get(RECORD_BYTES, _DEFAULT)
+    if not (stated.isascii() and stated.isdigit() and int(stated[:18])):
+        raise InputError(f"{RECORD_BYTES} is no number of bytes: {stated!r:.60}", f"Set it to one such as {_DEFAULT}.")
+    return int(stated[:18])
 
 
 def line_bytes() -> int:
     """How many bytes a record may have as it is written, with what is not kept of it; errors as for `record_bytes`."""
     return _WRITTEN * record_bytes()
-
-
-@functools.cache
-def _bytes(stated: str) -> int:
-    if not (stated.isascii() and stated.isdigit() and int(stated[:18])):
-        raise InputError(f"{RECORD_BYTES} is no number of bytes: {stated!r:.60}", f"Set it to one such as {_DEFAULT}.")
-    return int(stated[:18])
 
 
 def fault_at(file: object, line: int, reason: str) -> str:
