@@ -1,7 +1,7 @@
 """The records that all packages share: papers, citations, contexts, hits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, overload
 
 from citerec.errors import QueryError
@@ -319,14 +319,12 @@ def to_json(hit: Hit) -> dict[str, Any]:
     paper_id = json_id(hit.paper.paper_id)
     answer = {"rank": hit.rank, "paper_id": paper_id, "score": round(hit.score, 6), **paper_to_json(hit.paper)}
     if citance := hit.citance:
-        shown = {"citing_id": json_id(citance.citing_id), "text": citance.text, "score": round(citance.score, 6)}
-        answer["citance"] = shown
+        own = {"citing_id": json_id(citance.citing_id), "score": round(citance.score, 6)}
+        answer["citance"] = asdict(citance) | own
     if hit.matches:
-        answer["matches"] = [
-            {"word": match.word, "fields": list(match.fields), "score": round(match.score, 6)} for match in hit.matches
-        ]
+        answer["matches"] = [asdict(match) | {"score": round(match.score, 6)} for match in hit.matches]
     if hit.reasons:
-        answer["reasons"] = [{"name": reason.name, "score": round(reason.score, 6)} for reason in hit.reasons]
+        answer["reasons"] = [asdict(reason) | {"score": round(reason.score, 6)} for reason in hit.reasons]
     if hit.cited_before:
         answer["cited_before"] = hit.cited_before
     if hit.also:

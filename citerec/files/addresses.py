@@ -28,11 +28,10 @@ def path_of(given: str | os.PathLike[str]) -> Path:
     Raises:
         InputError: The package for such addresses is not installed, or nobody knows them.
     """
-    text = given if isinstance(given, str) else ""
-    scheme, _, rest = text.partition("://")
-    if not _ADDRESS.match(text):
+    if not isinstance(given, str) or not _ADDRESS.match(given):
         return cast("Path", given) if is_address(given) else Path(given)
-    if _PASSWORD.match(text, len(scheme)):
+    scheme, _, rest = given.partition("://")
+    if _PASSWORD.match(given, len(scheme)):
         raise InputError(
             f"an address {scheme}:// holds a password", "Give it in the environment instead: addresses are printed."
         )
@@ -45,7 +44,7 @@ def path_of(given: str | os.PathLike[str]) -> Path:
     try:
         from upath import UPath
 
-        found = UPath(text, **_OPTIONS)
+        found = UPath(given, **_OPTIONS)
         found.fs  # noqa: B018 - this imports the package for it
     except ImportError as error:
         ours = error.name == "upath" or scheme == "s3"
