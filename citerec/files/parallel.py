@@ -179,9 +179,7 @@ def _faults_handled_as_before() -> Iterator[None]:
 
     A Java machine in this process uses such faults for its own work, and would die of the next one.
     """
-    if not hasattr(libc := ctypes.CDLL(None), "sigaction"):
-        yield
-        return
+    libc = ctypes.CDLL(None)
     before = {number: ctypes.create_string_buffer(_SIGACTION_BYTES) for number in _FAULTS}
     for number, action in before.items():
         libc.sigaction(number, None, action)

@@ -37,7 +37,8 @@ def exchange(new: Path, place: Path, aside: Path | None = None) -> None:
     """
     aside = aside or beside(place, "previous")
     recover(place, aside)
-    sync(new)
+    for path in [*new.rglob("*"), new]:
+        sync_entry(path)  # a later rename never gets to the disk before them
     if not (place.exists() and _swapped(new, place)):
         _replace(new, place, aside)
     sync_entry(place.parent)
@@ -47,11 +48,9 @@ def exchange(new: Path, place: Path, aside: Path | None = None) -> None:
 
 def _swapped(one: Path, other: Path) -> bool:
     """Lets two directories change places in one step; False if the system cannot do that."""
-    try:
-        renameat2 = ctypes.CDLL(None).renameat2
-    except (AttributeError, OSError):
-        return False
-    return bool(renameat2(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE) == 0)
+    renameat2 = getattr(ctypes.CDLL(None), "renameat2", None)
+    places = (_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other))
+    return renameat2 is not None and renameat2(*places, _RENAME_EXCHANGE) == 0
 
 
 def _replace(new: Path, place: Path, aside: Path) -> None:
@@ -192,12 +191,6 @@ def alone(lock: Path, busy: str) -> Iterator[None]:
         raise InputError(f"cannot write {lock.parent}: {error.strerror or error}", remedy) from error
     with held:
         yield
-
-
-def sync(folder: Path) -> None:
-    """Forces a directory's files to the disk, so that a later rename never gets there first."""
-    for path in [*folder.rglob("*"), folder]:
-        sync_entry(path)
 
 
 def sync_entry(path: Path) -> None:
