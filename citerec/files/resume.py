@@ -115,37 +115,36 @@ def run_stage(
         folder.mkdir(parents=True, exist_ok=True)
         folder = folder.absolute()  # a task of a cluster may run elsewhere
     sizes = [shard.stat().st_size for shard in shards]
-    names = [_name(shard, step, parameters) for shard in shards]
-    results: dict[int, Result] = {}
-    for number, (shard, name) in enumerate(zip(shards, names, strict=True)):
-        receipt, path = read_json(folder / f"{name}.json") or {}, folder / name
-        with contextlib.suppress(OSError):
-            counts = receipt.get("counts")
-            if isinstance(counts, dict) and receipt.get("checksum") == file_digest(path):
-                results[number] = Result(shard, path, counts)
+    stated = [step.work.__module__, step.work.__qualname__, step.version, __version__]
+    tasks = [(shard, folder / digest_of([identity(shard), stated, dict(parameters)])) for shard in shards]
+    results = {number: result for number, task in enumerate(tasks) if (result := _result(*task))}
     todo = [number for number in range(len(shards)) if number not in results]
-    on_progress(sum(sizes[number] for number in results), sum(sizes))
-    tasks = [(shards[number], names[number]) for number in todo]
-    for place, counts in outcomes_of(functools.partial(_do, folder, step.work, parameters), tasks, workers):
-        number = todo[place]
-        results[number] = Result(shards[number], folder / names[number], counts)
+    on_progress(sum(sizes[done] for done in results), sum(sizes))
+    work = functools.partial(_do, step.work, parameters)
+    for place, result in outcomes_of(work, [tasks[number] for number in todo], workers):
+        results[todo[place]] = result
         on_progress(sum(sizes[done] for done in results), sum(sizes))
     return [results[number] for number in range(len(shards))]
 
 
-def _name(shard: Path, step: Step, parameters: Mapping[str, Any]) -> str:
-    stated = [step.work.__module__, step.work.__qualname__, step.version, __version__]
-    return digest_of([identity(shard), stated, dict(parameters)])
+def _result(shard: Path, path: Path) -> Result | None:
+    """The result of a shard, if it is there with the checksum that was noted."""
+    receipt = read_json(path.with_name(f"{path.name}.json")) or {}
+    with contextlib.suppress(OSError):
+        if isinstance(counts := receipt.get("counts"), dict) and receipt.get("checksum") == file_digest(path):
+            return Result(shard, path, counts)
+    return None
 
 
-def _do(folder: Path, work: Work, parameters: Mapping[str, Any], task: tuple[Path, str]) -> Mapping[str, Any]:
+def _do(work: Work, parameters: Mapping[str, Any], task: tuple[Path, Path]) -> Result:
     """Does a shard's work; the receipt, written last, makes the result valid."""
-    shard, name = task
-    with writing_file(folder / name) as partial:
+    shard, path = task
+    with writing_file(path) as partial:
         counts = work(shard, partial, parameters)
         checksum = file_digest(partial)
-    write_json(folder / f"{name}.json", {"shard": shard.name, "checksum": checksum, "counts": counts})
-    return counts
+    receipt = {"shard": shard.name, "checksum": checksum, "counts": counts}
+    write_json(path.with_name(f"{path.name}.json"), receipt)
+    return Result(shard, path, counts)
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
