@@ -92,10 +92,8 @@ def outcomes_of(
     tasks = (delayed(_placed)(work, number, item, *place) for number, item in enumerate(items))
     options: dict[str, Any] = {"batch_size": 1, "max_nbytes": None, "initializer": _begin, "initargs": (os.getpid(),)}
     # First: when it starts, it unblocks Ctrl-C again. It cleans up after a killed command, and need not say so.
-    said = os.environ.get("PYTHONWARNINGS", "")
-    os.environ["PYTHONWARNINGS"] = "ignore:resource_tracker"
+    os.environ.setdefault("PYTHONWARNINGS", "ignore:resource_tracker")
     resource_tracker.ensure_running()
-    os.environ["PYTHONWARNINGS"] = said
     # Ctrl-C is blocked meanwhile: the processes inherit this, and leave Ctrl-C to their parent.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
