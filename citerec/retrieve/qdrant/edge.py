@@ -33,6 +33,7 @@ class EdgeClient:
             raise missing("qdrant-edge-py", "qdrant", error) from None
         self._edge, self._models = qdrant_edge, qdrant_client.models
         self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
         self._alone = alone(folder / "lock", f"{folder} is already accessed by another process")
         self._alone.__enter__()
         self._state: dict[str, Any] = read_json(folder / _STATE) or {"collections": {}, "aliases": {}}
