@@ -76,7 +76,7 @@ def _kill(command: int, ended: threading.Event, kills: int, killed: list[int]) -
     while len(killed) < kills and not ended.wait(BETWEEN):
         with contextlib.suppress(psutil.Error):
             below = psutil.Process(command).children(recursive=True)
-            if busy := next((one for one in below if one.cmdline()[:1] == ["ray::_placed"]), None):
+            if busy := next((one for one in below if one.cmdline()[:1] == ["ray::_each"]), None):
                 busy.kill()
                 killed.append(busy.pid)
 

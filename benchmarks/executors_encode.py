@@ -83,7 +83,7 @@ class Killer:
         if self.killed or first + len(ahead) < 1:
             return
         for one in process.children(recursive=True):
-            if one.name().startswith("ray::_placed"):
+            if one.name().startswith("ray::_each"):
                 one.send_signal(signal.SIGKILL)
                 self.killed = one.pid
                 return

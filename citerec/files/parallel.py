@@ -1,4 +1,4 @@
-"""Work on many items at once: by joblib in processes of this machine, or in tasks of Ray.
+"""Work on many items at once, by joblib: in processes of this machine, or on Ray.
 
 What does the work may die, and then does it again: so a job writes a file beside its place and renames it, and the same
 item gives the same bytes.
@@ -29,6 +29,7 @@ Outcome = TypeVar("Outcome")
 # A process takes a second or more to start, so it needs enough work. Parts are small, so that all end together.
 _WORTH_A_PROCESS, _PART = 500, 50
 _TRIES = 3  # of the items that were worked on when a process or a machine died
+_ROUND = 4  # items of Ray's processes whose outcomes are waited for together
 _PATIENCE = 5.0  # seconds until an address counts as dead
 _FAULTS = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _SIGACTION_BYTES = 1024  # more than any system's `struct sigaction`, which is copied as it is
@@ -151,14 +152,15 @@ def workers_on(place: str | None, count: int | None = None) -> Iterator[Parallel
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # it would report to its makers
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # or it warns of a change to come
     os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", ".")  # or it prints about dead processes, on standard output
-    os.environ.setdefault("RAY_task_oom_retries", str(_TRIES - 1))  # or it never gives up what takes too much memory
     if Path("~/.ray/auth_token").expanduser().exists():  # `ray start` uses it, but those who connect must be told to
         os.environ.setdefault("RAY_AUTH_MODE", "token")
     try:
         import ray
+        from ray.util.joblib import register_ray
     except ImportError as error:
         raise InputError("Ray is not installed", "pip install 'citerec[ray]'") from error
     is_open = place == "ray" and ray.is_initialized()
+    register_ray()  # type: ignore[no-untyped-call]
     try:
         with _faults_handled_as_before():
             _connect(ray, place, count)
@@ -202,7 +204,8 @@ def _connect(ray: Any, place: str, count: int | None) -> None:
         if place != "ray":
             ray.init(place, **quiet)
         elif not ray.is_initialized():
-            ray.init("local", num_cpus=count or available_processors(), include_dashboard=False, **quiet)
+            # joblib's backend needs two processors of Ray, whatever the number of items at once.
+            ray.init("local", num_cpus=max(2, count or available_processors()), include_dashboard=False, **quiet)
         if (version := ray.get(ray.remote(_version).remote())) != __version__:
             raise ImportError(f"it has citerec {version}")
     except Exception as error:  # of gRPC, of Ray, of its client: each has its own
@@ -222,31 +225,35 @@ def _reason(error: BaseException) -> str:
 
 
 def _on_ray(work: Callable[[Any], Any], items: Iterable[Any], workers: Ray, gpus: float) -> Generator[tuple[int, Any]]:
-    """As `outcomes_of`, in tasks of Ray, which itself does again those that a process or a machine did not survive."""
+    """As `outcomes_of`, some items after the others; those that were not done when a machine died are done again."""
     import ray
+    from joblib import Parallel, delayed, parallel_config
 
     resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
-    count = workers.count or max(1, int(resources.get("CPU", 1)))
-    # A process takes further tasks, also where it has a GPU, so that it opens a model once.
-    options: dict[str, Any] = {"scheduling_strategy": "SPREAD", "max_retries": _TRIES - 1, "max_calls": 0}
-    task: Any = ray.remote(num_gpus=gpus if resources.get("GPU") else 0, **options)(_placed)
-    tasks = (task.remote(work, number, item, str(Path.cwd()), {}) for number, item in enumerate(items))
-    running = list(itertools.islice(tasks, count))
-    try:
-        while running:
-            (done,), running = ray.wait(running)
-            running += itertools.islice(tasks, 1)
-            yield ray.get(done)
-    except ray.exceptions.RayTaskError as error:
-        raise error.cause from None
-    except ray.exceptions.RayError as error:
-        raise ProcessDiedError(
-            f"Ray could not finish the work ({_reason(error)})",
-            "Was there too little memory, or did the cluster end? Run again: what was saved is not done again.",
-        ) from error
-    finally:
-        for rest in running:
-            ray.cancel(rest)
+    processors = max(1, int(resources.get("CPU", 1)))
+    count = min(workers.count or processors, processors)
+    needs = {"scheduling_strategy": "SPREAD", "num_gpus": gpus if resources.get("GPU") else 0}
+    remaining, failed = enumerate(items), 0
+    some: list[tuple[int, Any]] = []
+    at_once = _ROUND * count if count > 1 else 1
+    pool = min(max(2, count), processors)  # joblib itself would do the work of one process here
+    while True:
+        with parallel_config("ray", n_jobs=pool, ray_remote_args=needs), Parallel(batch_size=1) as parallel:
+            while some := some or list(itertools.islice(remaining, at_once)):
+                try:
+                    outcomes = parallel(delayed(_placed)(work, *task, str(Path.cwd()), {}) for task in some)
+                except ray.exceptions.RayError as error:
+                    if (failed := failed + 1) >= _TRIES:
+                        raise ProcessDiedError(
+                            f"Ray could not finish the work ({_reason(error)})",
+                            "Was there too little memory, or did the cluster end? Run again: what was saved is not "
+                            "done again.",
+                        ) from error
+                    break
+                yield from outcomes
+                some, failed = [], 0
+            else:
+                return
 
 
 def _placed(
