@@ -10,14 +10,16 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlencode
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, ParseError
 
 import orjson
+from defusedxml.common import DefusedXmlException
+from defusedxml.ElementTree import fromstring
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.errors import InputError
 from citerec.files.http import ChangedError, Link, WebError
-from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, json_records, xml_of
+from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, json_records
 
 PAPERS, DELETED = "arxiv", "arxiv-deleted"
 _OAI = "{http://www.openarchives.org/OAI/2.0/}"
@@ -136,7 +138,7 @@ class Arxiv(Corpus):
 
     def _page(self, asked: dict[str, str] | str) -> Element:
         url, parameters = (asked, None) if isinstance(asked, str) else (self._oai, asked)
-        return self.web.again(lambda: xml_of(self.web.answer(url, parameters).content, "arXiv's answer"))
+        return self.web.again(lambda: _xml_of(self.web.answer(url, parameters).content))
 
     def _lines(self, file: RemoteFile) -> Iterator[bytes]:
         """The records of a file as lines, page by page: papers, or deleted ones where only identifiers are listed."""
@@ -162,6 +164,14 @@ class Arxiv(Corpus):
             if token == before:
                 raise ChangedError("arXiv's list does not go on", "Begin with this file again.")
             page = self._page({"verb": verb, "resumptionToken": token})
+
+
+def _xml_of(content: bytes) -> Element:
+    """The root of a document, read without entities and document types, which could read files or fill the memory."""
+    try:
+        return fromstring(content, forbid_dtd=True)  # type: ignore[no-any-return]
+    except (ParseError, DefusedXmlException, ValueError, LookupError):
+        raise WebError("arXiv's answer is not the XML that it should be", "Try again later.") from None
 
 
 def _paper(record: Element) -> dict[str, Any] | None:

@@ -10,10 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, NamedTuple
-from xml.etree.ElementTree import Element, ParseError
-
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import fromstring
 
 from citerec.corpus.json_lines import BadRecord, json_object, parsed
 from citerec.files.http import Link, Web, WebError
@@ -31,7 +27,6 @@ class RemoteFile:
         format: What reads it once it is here: a name of `citerec.corpus.base.FORMATS`.
         url: Its address, which may expire.
         bytes: Its size there, compressed as it comes; None if the source does not say.
-        records: How many records it has; None if the source does not say.
         checksum: Its checksum there, as "md5:…" or "sha256:…"; None if the source gives none.
     """
 
@@ -40,7 +35,6 @@ class RemoteFile:
     format: str
     url: str
     bytes: int | None = None
-    records: int | None = None
     checksum: str | None = None
 
 
@@ -234,16 +228,10 @@ def day_of(headers: Mapping[str, str]) -> str:
         ) from None
 
 
-def xml_of(content: bytes, what: str) -> Element:
-    """The root of a document, read without entities and document types, which could read files or fill the memory.
-
-    Raises:
-        WebError: It is none; the message says what was asked for.
-    """
-    try:
-        return fromstring(content, forbid_dtd=True)  # type: ignore[no-any-return]
-    except (ParseError, DefusedXmlException, ValueError, LookupError):
-        raise WebError(f"{what} is not the XML that it should be", "Try again later.") from None
+def size_of(headers: Mapping[str, str]) -> int | None:
+    """The size of a file on a server; None if the server does not say it."""
+    size = headers.get("Content-Length", "")
+    return int(size) if size.isdecimal() else None
 
 
 _SOURCES = "citerec.sources"

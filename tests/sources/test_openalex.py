@@ -1,4 +1,4 @@
-"""The snapshot of OpenAlex on a server, in its new form and in the one before June 2026."""
+"""The snapshot of OpenAlex on a server."""
 
 import gzip
 from collections.abc import Iterator
@@ -15,25 +15,23 @@ from tests.loopback import Site, send
 from tests.source_records import work
 
 DAYS = ("2026-01-03", "2026-06-24")
-NEW, OLD = "/data/jsonl/works", "/data/works"
-LISTED = "/?list-type=2&prefix=data%2Fmerged_ids%2Fworks%2F"
-S3 = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'
+NEW = "/data/jsonl/works"
 
 
-def manifest(place: str, key: str, *days: str) -> bytes:
+def manifest(*days: str) -> bytes:
     files = [
         {
-            "url": f"s3://openalex{place}/updated_date={day}/part_0000.gz",
+            "url": f"s3://openalex{NEW}/updated_date={day}/part_0000.gz",
             "meta": {"content_length": 100, "record_count": 2},
         }
         for day in reversed(days)
     ]
-    return orjson.dumps({"date": "2026-06-26", key: files, "meta": {"content_length": 200}})
+    return orjson.dumps({"date": "2026-06-26", "files": files, "meta": {"content_length": 200}})
 
 
 @pytest.fixture
 def site() -> Iterator[Site]:
-    site = Site({f"{NEW}/manifest.json": manifest(NEW, "files", *DAYS)})
+    site = Site({f"{NEW}/manifest.json": manifest(*DAYS)})
     yield site
     site.stop()
 
@@ -61,7 +59,7 @@ def test_files_in_order_of_their_days(openalex: OpenAlex, site: Site) -> None:
     files = openalex.files("2026-06-24", "works")
     assert [file.name for file in files] == [f"{day}-part_0000.gz" for day in DAYS]
     assert files[0].url == f"{site.url}{NEW}/updated_date=2026-01-03/part_0000.gz"
-    assert (files[0].bytes, files[0].records, files[0].format) == (100, 2, "openalex")
+    assert (files[0].bytes, files[0].format) == (100, "openalex")
     assert openalex.files("2026-06-24", "authors") == []
 
 
@@ -83,25 +81,6 @@ def test_without_a_list_of_deletions(openalex: OpenAlex, site: Site) -> None:
     assert openalex.updates("2026-01-03", ["works"])[0].deletions == ()
     site.pages[f"{NEW}/deleted_ids.csv.gz"] = gzip.compress(b"work_id,deleted_date\n")
     assert openalex.updates("2026-01-03", ["works"])[0].deletions[0].name == "deleted_ids.csv.gz"
-
-
-def test_the_form_before_june_2026(openalex: OpenAlex, site: Site) -> None:
-    page = f"<ListBucketResult {S3}>%s<IsTruncated>true</IsTruncated></ListBucketResult>"
-    keys = "".join(
-        f"<Contents><Key>data/merged_ids/works/{day}.csv.gz</Key></Contents>" for day in ("2022-06-07", DAYS[1])
-    )
-    more = "<Contents><Key>data/merged_ids/works/2026-02-01.csv.gz</Key></Contents><Contents><Key>x</Key></Contents>"
-    site.pages = {
-        f"{OLD}/manifest": manifest(OLD, "entries", *DAYS),
-        LISTED: (page % f"{keys}<NextContinuationToken>a/b=</NextContinuationToken>").encode(),
-        f"{LISTED}&continuation-token=a%2Fb%3D": (page % more).encode(),
-    }
-    (update,) = openalex.updates(DAYS[0], ["works"])
-    assert [file.url for file in update.upserts] == [f"{site.url}{OLD}/updated_date=2026-06-24/part_0000.gz"]
-    assert [file.name for file in update.deletions] == ["merged-2026-02-01.csv.gz", "merged-2026-06-24.csv.gz"]
-    site.pages[LISTED] = b'<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]><x>&e;</x>'
-    with pytest.raises(WebError, match="list of files"):
-        openalex.updates(DAYS[0], ["works"])
 
 
 @pytest.mark.parametrize(
