@@ -270,18 +270,27 @@ class S2agServer:
 
 
 def state_of(folder: Path) -> State:
-    """What a corpus folder holds, by reading its shards in the order of `corpus.json`."""
+    """What a corpus folder holds, by reading its shards in the order of `corpus.json`, as an index reads it.
+
+    Papers that are removed go with their texts. Citations of papers that are not there are not of the state.
+    """
     state: State = {"papers": {}, "abstracts": {}, "tldrs": {}, "citations": {}}
     for shard in orjson.loads((folder / "corpus.json").read_bytes())["shards"]:
         dataset, _, kind = shard["format"].removeprefix("s2ag-").partition("-")
         with gzip.open(folder / shard["path"]) as lines:
+            if shard["format"] == "removed":
+                for key, name in itertools.product(map(int, lines), ("papers", "abstracts", "tldrs")):
+                    state[name].pop(key, None)
+                continue
             for record in map(orjson.loads, lines):
                 key = record[_KEYS.get(dataset, "corpusid")]
                 if kind == "deletes":
                     state[dataset].pop(key, None)
                 else:
                     state[dataset][key] = record
-    return state
+    papers, citations = state["papers"], state["citations"].items()
+    about = {key: one for key, one in citations if one["citedcorpusid"] in papers and one["contexts"]}
+    return {**state, "citations": about}
 
 
 def cut_state(state: State, keeps: Callable[[dict[str, Any]], bool] = lambda _: True) -> State:

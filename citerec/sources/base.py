@@ -164,13 +164,6 @@ class Corpus(ABC):
         """Further headers with which a file is fetched; none by default."""
         return {}
 
-    def removal(self, _dataset: str, key: str) -> tuple[str, bytes]:
-        """What deletes a record: the format of such files, a name of `FORMATS`, and the line with its key.
-
-        By default the key is the id of a paper, which is removed with its texts.
-        """
-        return "removed", f"{key}\n".encode()
-
     def chunks(self, file: RemoteFile, link: Link) -> Iterator[bytes]:
         """The bytes of a file as they come. Where an interface answers in pages, the pages together are the file.
 

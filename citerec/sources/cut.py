@@ -149,18 +149,16 @@ def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
 
     Args:
         kept: A file of the ids of kept papers.
-        before: A file of the keys that were kept before: those that are not any more are noted as `left`.
+        before: A file of the keys that were kept before. What changed in these records is kept, whatever it is about.
     """
-    ids, keys = loaded(kept), loaded(before)
+    ids, keys = loaded(kept) or Ids(), loaded(before)
 
     def keeps(record: RawRecord, found: Found) -> bool:
-        if ids is None or record.paper_id is None or record.paper_id not in ids:
-            if keys is not None and record.key is not None and record.key in keys:
-                found.note("left", record.key)
+        if record.paper_id not in ids and (keys is None or record.key not in keys):
             return False
         if record.key is not None:
             found.note("keys", record.key)
-        else:
+        elif record.paper_id is not None:
             found.note("about", record.paper_id)
         return True
 

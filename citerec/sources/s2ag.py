@@ -96,11 +96,6 @@ class SemanticScholar(Corpus):
             raise self._odd("diffs that follow each other")
         return [Update(*step, tuple(steps[step][0]), tuple(steps[step][1])) for step in chain]
 
-    def removal(self, dataset: str, key: str) -> tuple[str, bytes]:
-        """What deletes a record: its primary key."""
-        number = key if key.isascii() and key.isdigit() else f'"{key}"'
-        return f"s2ag-{dataset}-deletes", f'{{"{_KEYS.get(dataset, "corpusid")}":{number}}}\n'.encode()
-
     def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
         """The records of a file. Of texts and citations only the ids are read here, for the sake of speed."""
         if file.format.endswith("-deletes"):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from citerec.corpus.base import REMOVED
 from citerec.corpus.json_lines import raw_lines
 from citerec.errors import InputError
 from citerec.files.resume import Journal, forget
@@ -92,24 +93,16 @@ class _Updating(Passes):
 
     def run(self) -> Step:
         """Fetches and cuts to size; ids and files are in the folder of the work then."""
-        before, citations = Ids.load(self._made.state() / KEPT), self._corpus.citations
+        before = Ids.load(self._made.state() / KEPT)
         upserts, now = self._papers(before)
         known = self._noted("known", before | now)
         deletions = self._each("deletes", self._mains, lambda _: functools.partial(kept_deletions, known))
         deleted = self.ids(deletions, "deleted")
         now -= deleted
         now.save(self.work / KEPT)
-        joined, joined_deletions, keys = self._texts(known)
+        joined, joined_deletions = self._texts(known)
         gone = before - now
-        cut_off = gone - deleted
-        # Citations of their own dataset are named by their own keys; those of OpenAlex are in the records of papers.
-        lines = {name: cut_off for name in (*self._mains, *self._joins) if name in self._mains or name != citations}
-        if keys is not None:
-            without = self.ids(joined, "left") - self.ids(joined, "keys")
-            without |= self._citations_of(gone, keys, joined) if len(cut_off) else Ids()
-            lines[citations] = without
-            (keys - without).save(self.work / KEYS)
-        removed = [part for name, ids in lines.items() for part in self._removals(name, ids)]
+        removed = self._removed(gone - deleted)
         if len(gone) > _MANY * len(before):
             self.manner.on_note(
                 f"The update to {self._update.end} removed {len(gone):,} of {len(before):,} papers: "
@@ -141,12 +134,11 @@ class _Updating(Passes):
                 now = now - left | kept
         return upserts, now
 
-    def _texts(self, known: Path) -> tuple[Parts, Parts, Ids | None]:
-        """Upserts and deletions of what is about kept papers; and the keys of the records that are there after them."""
+    def _texts(self, known: Path) -> tuple[Parts, Parts]:
+        """Upserts and deletions of what is about kept papers."""
         before, citations = self._made.state() / KEYS, self._corpus.citations
         keys = Ids.load(before) if before.exists() else Ids()
-        saved = self._noted("keys", keys)
-        sieve = functools.partial(kept_joins, self.work / KEPT, saved)
+        sieve = functools.partial(kept_joins, self.work / KEPT, self._noted("keys", keys))
         upserts = self._each("upserts", self._joins, lambda _: sieve)
         keys |= self.ids(upserts, "keys")
         all_keys = self._noted("all-keys", keys)
@@ -155,8 +147,10 @@ class _Updating(Passes):
             self._joins,
             lambda name: functools.partial(kept_deletions, all_keys if name == citations else known),
         )
-        of_citations = {stage: parts for stage, parts in deletions.items() if stage == f"{citations} deletes"}
-        return upserts, deletions, keys - self.ids(of_citations, "deleted") if citations in self._joins else None
+        if citations in self._joins:
+            of_citations = {stage: parts for stage, parts in deletions.items() if stage == f"{citations} deletes"}
+            (keys - self.ids(of_citations, "deleted")).save(self.work / KEYS)
+        return upserts, deletions
 
     def _each(
         self, kind: str, datasets: Iterable[str], sieve_of: Callable[[str], Sieve], cut: Cut | None = None
@@ -171,26 +165,16 @@ class _Updating(Passes):
             read[stage] = self.read(stage, files, job)
         return read
 
-    def _removals(self, dataset: str, ids: Ids) -> Iterator[Part]:
-        """A file of deletions, of what is not of the cut any more or was not named by the source."""
+    def _removed(self, ids: Ids) -> list[Part]:
+        """A file of the papers that are not of the cut any more, or that the source does not name as deleted."""
         if not len(ids):
-            return
-        path = self.work / dataset / "deletes-cut.jsonl.gz"
-        made = [self._corpus.removal(dataset, one) for one in ids]
+            return []
+        path = self.work / self._mains[0] / "deletes-cut.gz"
         with kept_lines(path) as write:
-            for _, line in made:
-                write(line)
-        count, size = len(made), path.stat().st_size
-        yield Part(dataset=dataset, name=path.name, format=made[0][0], read=count, kept=count, size=size)
-
-    def _citations_of(self, gone: Ids, keys: Ids, joined: Parts) -> Ids:
-        """The keys of the records here that are about papers that are gone."""
-        name, found = self._corpus.citations, set[str]()
-        new = ((self.work / name / part.file_name, part) for part in joined[f"{name} upserts"])
-        for record in self._records([*self._made.files([name]), *new]):
-            if record.key is not None and record.paper_id is not None:
-                (found.add if record.paper_id in gone else found.discard)(record.key)  # the later record counts
-        return Ids(found) & keys
+            for one in ids:
+                write(f"{one}\n".encode())
+        count, size = len(ids), path.stat().st_size
+        return [Part(dataset=self._mains[0], name=path.name, format=REMOVED, read=count, kept=count, size=size)]
 
     def _lines_here(self) -> Ids:
         """Digests of the records of papers as they are here."""
@@ -200,7 +184,7 @@ class _Updating(Passes):
 
     def _records(self, files: Iterable[tuple[Path, Part]]) -> Iterator[RawRecord]:
         for path, part in files:
-            if part.kept and not part.name.startswith("deletes-"):
+            if part.kept and part.format != REMOVED:
                 lines = (raw for _, raw, _ in raw_lines(path, blank_too=True))
                 yield from self._corpus.records(RemoteFile(part.dataset, part.name, part.format, ""), lines)
 

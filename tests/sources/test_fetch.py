@@ -62,8 +62,10 @@ def test_a_release_is_kept_as_it_is(server: S2agServer, tmp_path: Path) -> None:
 
 
 def test_only_what_is_asked_for_is_on_disk(server: S2agServer, tmp_path: Path) -> None:
-    get(server, tmp_path / "cs", PHYSICS)
+    made = get(server, tmp_path / "cs", PHYSICS)
     assert state_of(tmp_path / "cs") == cut_state(STATE, physics)
+    written = sum(part.kept for part in made.parts)
+    assert written == sum(map(len, cut_state(STATE, physics).values()))
     get(server, tmp_path / "few", PHYSICS, datasets=["abstracts"])
     expected = cut_state(STATE, physics)
     assert state_of(tmp_path / "few") == {**expected, "tldrs": {}, "citations": {}}
@@ -134,6 +136,11 @@ def test_a_paper_that_is_not_of_the_cut_any_more_goes_with_all_that_is_about_it(
     assert state_of(tmp_path / "cs") == cut_state(later, physics)
     assert made.steps[-1].left == 1
     assert cited
+    server.publish("2024-01-16", STATE)
+    update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+    back, whole = state_of(tmp_path / "cs"), cut_state(STATE, physics)
+    assert (back["papers"], back["citations"]) == (whole["papers"], whole["citations"])
+    assert moved not in back["abstracts"]
 
 
 def test_papers_that_come_into_the_cut_without_an_abstract_are_counted(server: S2agServer, tmp_path: Path) -> None:
