@@ -54,7 +54,7 @@ class Anthology(Corpus):
             found = parse_entry(raw)
             bad = next((record for record in found if isinstance(record, BadRecord)), None)
             good = tuple(record for record in found if not isinstance(record, BadRecord))
-            yield RawRecord(number, raw, bad or good)
+            yield RawRecord(number, raw, good, bad)
 
     def _newest(self, release: str | None = None) -> tuple[str, int | None]:
         headers = self.web.headers(f"{self.url_used}/{_FILE}")

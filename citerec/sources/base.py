@@ -90,7 +90,8 @@ class RawRecord(NamedTuple):
     Attributes:
         number: Its line, from 1.
         raw: Its bytes, as they are kept; with the end of the last line.
-        records: What it holds, such as a paper and its citations; or why it cannot be read.
+        records: What it holds, such as a paper and its citations.
+        bad: Why it cannot be read.
         language: The language of the paper as a code ("en"), where the source says so.
         paper_id: In a dataset of `Corpus.joins`: the paper for which it is kept; None if it is of use for none.
             `records` may then be empty, which saves time. Elsewhere the id of a paper that `Corpus.papers` left unread.
@@ -99,7 +100,8 @@ class RawRecord(NamedTuple):
 
     number: int
     raw: bytes
-    records: tuple[Record, ...] | BadRecord
+    records: tuple[Record, ...] = ()
+    bad: BadRecord | None = None
     language: str | None = None
     paper_id: str | None = None
     key: str | None = None
@@ -202,9 +204,10 @@ def json_records(
             continue
         made = parsed(raw, lambda value: read(json_object(value)))
         if isinstance(made, BadRecord):
-            yield RawRecord(number, raw, made)
+            yield RawRecord(number, raw, bad=made)
         else:
-            yield RawRecord(number, raw, *made)
+            records, spoken = made
+            yield RawRecord(number, raw, records, language=spoken)
 
 
 def day_of(headers: Mapping[str, str]) -> str:

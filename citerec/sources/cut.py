@@ -1,7 +1,7 @@
 """Which papers of a corpus are kept: filters, languages, ids, and the neighbourhood of a bibliography."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -123,12 +123,13 @@ def kept_papers(
         known: A file of `digest_of_line` of records that are here: they are not kept again.
     """
     wanted_names, near_ids, ids_before, lines = (loaded(path) for path in (wanted, near, before, known))
+    ids_before = ids_before or Ids()
 
     def keeps(record: RawRecord, found: Found) -> bool:
         kept = False
-        if record.paper_id is not None and ids_before is not None and record.paper_id in ids_before:
+        if record.paper_id is not None and record.paper_id in ids_before:
             found.note("left", record.paper_id)  # the source saw that it does not pass
-        for paper in papers_of(record):
+        for paper in _papers_of(record):
             if (
                 passes(paper, filters)
                 and (not languages or record.language in languages)
@@ -137,7 +138,7 @@ def kept_papers(
             ):
                 found.note("kept", paper.paper_id)
                 kept = True
-            elif ids_before is not None and paper.paper_id in ids_before:
+            elif paper.paper_id in ids_before:
                 found.note("left", paper.paper_id)
         return kept and (lines is None or digest_of_line(record.raw) not in lines)
 
@@ -170,8 +171,7 @@ def kept_deletions(known: Path) -> Keeps:
     ids = loaded(known) or Ids()
 
     def keeps(record: RawRecord, found: Found) -> bool:
-        records = record.records if isinstance(record.records, tuple) else ()
-        keys = [one.key for one in records if isinstance(one, Deletion) and one.key in ids]
+        keys = [one.key for one in record.records if isinstance(one, Deletion) and one.key in ids]
         for key in keys:
             found.note("deleted", key)
         return bool(keys)
@@ -184,7 +184,7 @@ def seeds_of(bibliography: Path) -> Keeps:
     library = library_of(library_entries(bibliography))
 
     def keeps(record: RawRecord, found: Found) -> bool:
-        for paper in papers_of(record):
+        for paper in _papers_of(record):
             if key := library.entry_of(paper):
                 found.note("seeds", paper.paper_id)
                 found.note("entries", key)
@@ -198,7 +198,7 @@ def neighbours_of(around: Path) -> Keeps:
     ids = loaded(around) or Ids()
 
     def keeps(record: RawRecord, found: Found) -> bool:
-        for one in record.records if isinstance(record.records, tuple) else ():
+        for one in record.records:
             if isinstance(one, Citation) and one.cited_id is not None:
                 if one.citing_id in ids:
                     found.note("near", one.cited_id)
@@ -209,9 +209,8 @@ def neighbours_of(around: Path) -> Keeps:
     return keeps
 
 
-def papers_of(record: RawRecord) -> list[Paper]:
-    """The papers of a record."""
-    return [one for one in record.records if isinstance(one, Paper)] if isinstance(record.records, tuple) else []
+def _papers_of(record: RawRecord) -> Iterator[Paper]:
+    return (one for one in record.records if isinstance(one, Paper))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from citerec.corpus.json_lines import BadRecord
 from citerec.errors import CiterecError
 from citerec.files.parallel import available_processors
 from citerec.sources.base import RawRecord, RemoteFile
@@ -157,7 +156,7 @@ def _whole(plan: Plan, name: str, files: Sequence[RemoteFile], size: int | None)
 def _sample(plan: Plan, dataset: str, keeps: Callable[[RawRecord], bool]) -> _Sample:
     """Reads the beginning of a dataset."""
     file = (plan.files.get(dataset) or plan.citations)[0]
-    corpus, listing = plan.place.open(), plan.listing(dataset)
+    corpus, listing = plan.place.open(), Listing(plan.place, plan.release.name, dataset)
     for last in (False, False, True):
         begun, packer = time.perf_counter(), zlib.compressobj(1)
         read = kept = kept_bytes = 0
@@ -165,7 +164,7 @@ def _sample(plan: Plan, dataset: str, keeps: Callable[[RawRecord], bool]) -> _Sa
             try:
                 # Where the sample ends, so does the stream of gzip, in the middle.
                 for record in corpus.records(file, stream):
-                    if isinstance(record.records, BadRecord):
+                    if record.bad:
                         continue
                     read += 1
                     if keeps(record):

@@ -1,10 +1,7 @@
 """A release fetched into a new folder, cut to size; and the folder of a fetched corpus, by its `corpus.json`."""
 
 import functools
-import gzip
-import operator
-import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -12,48 +9,18 @@ from typing import Any, Literal, Self
 import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 
-from citerec.corpus.shards import CORPUS, UPDATES
+from citerec.corpus.shards import CORPUS
 from citerec.errors import InputError, first_fault
 from citerec.files.resume import JOURNAL, Journal, forget, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, recover, remove, write_failures, writing_file
-from citerec.sources.base import CORPORA, Release, RemoteFile
-from citerec.sources.cut import (
-    Cut,
-    Sieve,
-    kept_joins,
-    kept_papers,
-    library_entries,
-    neighbours_of,
-    seeds_of,
-    wanted_ids,
-)
+from citerec.sources.base import CORPORA, Release, RemoteFile, Update
+from citerec.sources.cut import Cut, library_entries, neighbours_of, seeds_of, wanted_ids
 from citerec.sources.ids import Ids
-from citerec.sources.part import Job, Listing, Manner, Part, Place, fetch_files, found_ids
+from citerec.sources.part import Manner, Part, Place
+from citerec.sources.passes import NEAR, NOTES, WANTED, Passes, Step
 from citerec.version import __version__
 
-QUARANTINE, NOTES = "quarantine.jsonl", "notes"
-KEPT, KEYS, WANTED, NEAR = "kept.ids", "keys.ids", "wanted.ids", "near.ids"
 KIND = Kind("corpus", "corpus", CORPUS, frozenset())
-
-
-class Step(BaseModel):
-    """The release that a corpus began with, or an update.
-
-    Attributes:
-        release: The release after it.
-        papers: How many papers the corpus had after it.
-        left: In an update: papers that were deleted, or are not of the cut any more.
-        without_text: In an update: papers that are new here, and of which the update has no abstract.
-        parts: The files that were read, in the order in which they are to be read here.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    release: str
-    papers: int
-    left: int = 0
-    without_text: int = 0
-    parts: tuple[Part, ...]
 
 
 class FetchedCorpus(BaseModel):
@@ -82,25 +49,24 @@ class FetchedCorpus(BaseModel):
 
     @computed_field  # type: ignore[prop-decorator]
     @property
+    def shards(self) -> list[dict[str, str]]:
+        """The files that hold records, in the order in which they are to be read: path and format."""
+        return [{"path": str(path.relative_to(self.folder)), "format": part.format} for path, part in self.files()]
+
+    @property
     def release(self) -> str:
         """The release that it is at."""
         return self.steps[-1].release
 
-    @computed_field  # type: ignore[prop-decorator]
     @property
     def papers(self) -> int:
         """How many papers it has."""
         return self.steps[-1].papers
 
-    @computed_field  # type: ignore[prop-decorator]
     @property
-    def shards(self) -> list[dict[str, str]]:
-        """The files that hold records, in the order in which they are to be read: path and format."""
-        return [
-            {"path": str(path.relative_to(self.folder)), "format": part.format}
-            for path, part in self.files(self.datasets)
-            if part.kept
-        ]
+    def state(self) -> Path:
+        """The folder with the ids of what it has."""
+        return self.folder / self.steps[-1].folder
 
     @property
     def bytes(self) -> int:
@@ -112,19 +78,12 @@ class FetchedCorpus(BaseModel):
         """All files that were read, in order."""
         return [part for step in self.steps for part in step.parts]
 
-    def state(self, step: int = -1) -> Path:
-        """The folder of a step, which has the ids of the corpus after it; that of the last one by default."""
-        number = step % len(self.steps)
-        if not number:
-            return self.folder
-        return self.folder / UPDATES / f"{self.steps[number - 1].release}_{self.steps[number].release}"
-
-    def files(self, datasets: Sequence[str]) -> Iterator[tuple[Path, Part]]:
-        """The files of some datasets, in the order in which they are read."""
-        for number, step in enumerate(self.steps):
+    def files(self) -> Iterator[tuple[Path, Part]]:
+        """The files that hold records, in the order in which they are to be read."""
+        for step in self.steps:
             for part in step.parts:
-                if part.dataset in datasets:
-                    yield self.state(number) / part.dataset / part.file_name, part
+                if part.kept:
+                    yield self.folder / step.folder / part.dataset / part.file_name, part
 
     def write(self, folder: Path | None = None) -> None:
         """Writes the manifest, to another folder if one is given."""
@@ -187,10 +146,6 @@ class Plan:
             "cut": self.cut.to_json(),
             "files": {dataset: [file.name for file in files] for dataset, files in self.files.items()},
         }
-
-    def listing(self, dataset: str) -> Listing:
-        """Where the files of a dataset are listed."""
-        return Listing(self.place, self.release.name, dataset)
 
 
 def make_plan(place: Place, out: Path, release: str | None, datasets: Sequence[str], cut: Cut) -> Plan:
@@ -283,7 +238,7 @@ def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
             )
         journal = Journal(work, plan.identity)
         if not journal.get("is_whole"):
-            _Getting(plan, work, manner).run().write(work)
+            _get(plan, work, manner).write(work)
             journal.note(is_whole=True)  # a call that is killed from here on does not need the notes
         remove(work / NOTES)
         exchange(work, plan.out)
@@ -291,102 +246,37 @@ def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
     return FetchedCorpus.read(plan.out)
 
 
-class Passes:
-    """Passes over the files of datasets, whose results are in a folder of work."""
-
-    def __init__(self, work: Path, manner: Manner) -> None:
-        self.work, self.manner = work, manner
-        self._read: list[tuple[Path, Part]] = []
-
-    def notes(self, stage: str) -> Path:
-        """The folder for what is found in a pass."""
-        return self.work / NOTES / stage
-
-    def read(self, stage: str, files: Sequence[RemoteFile], job: Job) -> list[Part]:
-        """Reads files; bad records of those that are kept are set aside."""
-        parts = fetch_files(stage, files, job, self.manner)
-        if job.out:
-            self._read += [(job.notes / f"{part.name}.bad", part) for part in parts]
-        return parts
-
-    def ids(self, parts: Mapping[str, Sequence[Part]], label: str) -> Ids:
-        """The ids of a kind that were noted in the parts of some passes."""
-        each = (found_ids(self.notes(stage), some, label) for stage, some in parts.items())
-        return functools.reduce(operator.or_, each, Ids())
-
-    def saved(self, name: str, make: Callable[[], Ids]) -> Path:
-        """A file of ids, made once."""
-        path = self.work / name
-        if not path.exists():
-            make().save(path)
-        return path
-
-    def write_quarantine(self) -> None:
-        """Joins the bad records into one file of JSON Lines, if there are any."""
-        if any(part.bad for _, part in self._read):
-            with writing_file(self.work / QUARANTINE) as partial, partial.open("wb") as out:
-                for path, part in self._read:
-                    if part.bad:
-                        with gzip.open(path) as lines:
-                            shutil.copyfileobj(lines, out)
+def _get(plan: Plan, work: Path, manner: Manner) -> FetchedCorpus:
+    """Reads a release into a folder of work."""
+    files = tuple(file for files in plan.files.values() for file in files)
+    passes, cut = Passes(plan.place, Update("", plan.release.name, files, ()), work, manner), plan.cut
+    if cut.ids:
+        wanted_ids(cut.ids).save(work / WANTED)
+    if cut.cited_by:
+        _neighbourhood(plan, cut.cited_by, passes).save(work / NEAR)
+    return FetchedCorpus(
+        folder=plan.out,
+        source=plan.place.corpus,
+        datasets=tuple(plan.files),
+        cut=cut.to_json(),
+        terms=plan.release.terms,
+        steps=(passes.step(cut, list(plan.files), work),),
+    )
 
 
-class _Getting(Passes):
-    """The passes over a release."""
-
-    def __init__(self, plan: Plan, work: Path, manner: Manner) -> None:
-        super().__init__(work, manner)
-        self._plan = plan
-
-    def run(self) -> FetchedCorpus:
-        plan, cut = self._plan, self._plan.cut
-        wanted = self.saved(WANTED, functools.partial(wanted_ids, cut.ids)) if cut.ids else None
-        near = self._neighbourhood(cut.cited_by) if cut.cited_by else None
-        sieve = functools.partial(kept_papers, cut.filters, cut.languages, wanted, near)
-        mains = {name: self._pass(name, name, sieve, cut) for name in plan.mains}
-        if not any(part.kept for parts in mains.values() for part in parts):
-            remove(self.work)
-            raise InputError(
-                "no paper of the release is of this cut", "Check the spelling of fields and venues, or ask for less."
-            )
-        kept = self.saved(KEPT, lambda: self.ids(mains, "kept"))
-        joins = {name: self._pass(name, name, functools.partial(kept_joins, kept)) for name in plan.joins}
-        if any("keys" in part.found for parts in joins.values() for part in parts):
-            self.saved(KEYS, lambda: self.ids(joins, "keys"))
-        self.write_quarantine()
-        parts = tuple(part for read in (mains, joins) for some in read.values() for part in some)
-        return FetchedCorpus(
-            folder=plan.out,
-            source=plan.place.corpus,
-            datasets=tuple(plan.files),
-            cut=cut.to_json(),
-            terms=plan.release.terms,
-            steps=(Step(release=plan.release.name, papers=len(Ids.load(kept)), parts=parts),),
-        )
-
-    def _neighbourhood(self, bibliography: Path) -> Path:
-        """The ids of the papers of a bibliography, and of those near to them."""
-        plan = self._plan
-        looked = {f"{name}, for the bibliography": name for name in plan.mains}
-        sieve = functools.partial(seeds_of, bibliography)
-        parts = {stage: self._pass(stage, name, sieve) for stage, name in looked.items()}
-        around, entries = self.ids(parts, "seeds"), self.ids(parts, "entries")
-        whole = len(library_entries(bibliography))
-        self.manner.on_note(f"{len(entries):,} of {whole:,} entries of {bibliography} are papers of the corpus.")
-        if not around:
-            remove(self.work)
-            raise InputError(
-                f"no entry of {bibliography} is a paper of the corpus", "Give an entry a DOI, or use --ids."
-            )
-        for hop in range(1, plan.cut.hops + 1):
-            stage, inside = f"citations, hop {hop}", self.work / NOTES / f"around-{hop}.ids"
-            around.save(inside)
-            near = self._pass(stage, plan.place.open().citations, functools.partial(neighbours_of, inside))
-            around |= self.ids({stage: near}, "near")
-        return self.saved(NEAR, lambda: around)
-
-    def _pass(self, stage: str, dataset: str, sieve: Sieve, cut: Cut | None = None) -> list[Part]:
-        """Reads all files of a dataset; those of a stage of another name are only looked at."""
-        plan, out = self._plan, self.work / dataset if stage == dataset else None
-        job = Job(plan.listing(dataset), sieve, self.notes(stage), out, cut.filters if cut else None)
-        return self.read(stage, plan.files.get(dataset) or plan.citations, job)
+def _neighbourhood(plan: Plan, bibliography: Path, passes: Passes) -> Ids:
+    """The ids of the papers of a bibliography, and of those near to them."""
+    looked = {f"{name}, for the bibliography": name for name in plan.mains}
+    for stage, name in looked.items():
+        passes.read(name, plan.files[name], functools.partial(seeds_of, bibliography), stage=stage)
+    around, entries = (passes.ids(label, *looked) for label in ("seeds", "entries"))
+    whole = len(library_entries(bibliography))
+    passes.manner.on_note(f"{len(entries):,} of {whole:,} entries of {bibliography} are papers of the corpus.")
+    if not around:
+        remove(passes.work)
+        raise InputError(f"no entry of {bibliography} is a paper of the corpus", "Give an entry a DOI, or use --ids.")
+    for hop in range(1, plan.cut.hops + 1):
+        stage, sieve = f"citations, hop {hop}", functools.partial(neighbours_of, passes.noted(f"around-{hop}", around))
+        passes.read(passes.corpus.citations, plan.citations, sieve, stage=stage)
+        around |= passes.ids("near", stage)
+    return around

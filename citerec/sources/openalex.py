@@ -110,4 +110,4 @@ def _deletions(lines: Iterable[bytes]) -> Iterator[RawRecord]:
         if raw.isspace() or is_header_of_deleted(raw):
             continue
         made = tried(lambda raw=raw: parse_deleted(raw), raw)  # type: ignore[misc]
-        yield RawRecord(number, raw, made if isinstance(made, BadRecord) else (made,))
+        yield RawRecord(number, raw, bad=made) if isinstance(made, BadRecord) else RawRecord(number, raw, (made,))

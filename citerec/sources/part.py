@@ -17,7 +17,7 @@ import orjson
 import platformdirs
 from pydantic import BaseModel, ConfigDict
 
-from citerec.corpus.json_lines import BadRecord, bounded_lines
+from citerec.corpus.json_lines import bounded_lines
 from citerec.files.http import ChangedError, Pace, Web, WebError
 from citerec.files.parallel import outcomes_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
@@ -26,7 +26,6 @@ from citerec.files.writing import writing_file
 from citerec.records import Filters
 from citerec.sources.base import CORPORA, Corpus, RemoteFile
 from citerec.sources.cut import Found, Sieve
-from citerec.sources.ids import Ids
 
 _TRIES = 6
 _FRESH = 600  # seconds for which a link is taken to hold
@@ -68,12 +67,12 @@ class Listing:
     place: Place
     release: str
     dataset: str
-    since: str | None = None
+    since: str = ""
 
     def files(self) -> list[RemoteFile]:
         """The files, with fresh links; errors as for `Corpus.files`."""
         corpus = self.place.open()
-        if self.since is None:
+        if not self.since:
             return corpus.files(self.release, self.dataset)
         steps = corpus.updates(self.since, [self.dataset])
         return [file for step in steps if step.end == self.release for file in (*step.upserts, *step.deletions)]
@@ -122,7 +121,6 @@ class Part(BaseModel):
         kept: Those that were kept.
         bad: Its bad records.
         size: The size of the file here; 0 if nothing was kept: then there is none.
-        found: The kinds of ids that were noted.
         first_bad: What is wrong with the first bad record.
     """
 
@@ -136,7 +134,6 @@ class Part(BaseModel):
     kept: int
     bad: int = 0
     size: int = 0
-    found: tuple[str, ...] = ()
     first_bad: str = ""
 
     @property
@@ -250,11 +247,10 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
         quarantine = stack.enter_context(kept_lines(job.notes / f"{file.name}.bad"))
         records = corpus.records(file, stream) if job.filters is None else corpus.papers(file, stream, job.filters)
         for record in records:
-            if isinstance(record.records, BadRecord):
+            if bad := record.bad:
                 counts["bad"] += 1
-                reason, beginning = record.records.reason, record.records.beginning
-                first_bad = first_bad or fault_at(name, record.number, reason)
-                row = {"shard": name, "line": record.number, "reason": reason, "beginning": beginning}
+                first_bad = first_bad or fault_at(name, record.number, bad.reason)
+                row = {"shard": name, "line": record.number, "reason": bad.reason, "beginning": bad.beginning}
                 quarantine(orjson.dumps(row) + b"\n")
                 continue
             counts["read"] += 1
@@ -270,19 +266,9 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
         format=file.format,
         bytes=stream.bytes,
         size=path.stat().st_size if path and counts["kept"] else 0,
-        found=tuple(found),
         first_bad=first_bad,
         **counts,
     )
-
-
-def found_ids(notes: Path, parts: Sequence[Part], label: str) -> Ids:
-    """The ids of a kind that were noted in some files."""
-    found = Ids()
-    for part in parts:
-        if label in part.found:
-            found |= Ids.load(notes / f"{part.name}.{label}")
-    return found
 
 
 @contextlib.contextmanager

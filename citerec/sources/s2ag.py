@@ -113,7 +113,7 @@ class SemanticScholar(Corpus):
                 value = orjson.loads(raw)
                 key = value["corpusid"]
                 if type(key) is int and _is_out(value, filters, wanted):
-                    yield RawRecord(number, raw, (), paper_id=str(key))
+                    yield RawRecord(number, raw, paper_id=str(key))
                     continue
             except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
                 pass  # what is wrong, if anything is, the parser says
@@ -191,10 +191,10 @@ def _joined(lines: Iterable[bytes], ids: Callable[[dict[str, Any]], Ids]) -> Ite
                 continue
             made = parsed(raw, ids)  # once more, for the reason
             if isinstance(made, BadRecord):
-                yield RawRecord(number, raw, made)
+                yield RawRecord(number, raw, bad=made)
                 continue
             records, paper_id, key = made
-        yield RawRecord(number, raw, records, None, paper_id, key)
+        yield RawRecord(number, raw, records, paper_id=paper_id, key=key)
 
 
 def _text(value: dict[str, Any]) -> Ids:
