@@ -31,7 +31,7 @@ from citerec.records import Filters
 from citerec.sources.base import RemoteFile
 from citerec.sources.cut import Sieve, kept_joins, kept_papers
 from citerec.sources.ids import Ids
-from citerec.sources.part import Job, Listing, Part, Place, read_part
+from citerec.sources.part import Job, Part, Place, read_part
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.corpus_server import first_state
@@ -61,18 +61,10 @@ def plain(path: Path) -> None:
             orjson.loads(line)
 
 
-class Fixed(Listing):
-    """A file whose address is known."""
-
-    def link(self, file: RemoteFile, *, expired: bool) -> str:  # noqa: ARG002
-        """Its address."""
-        return file.url
-
-
 def fetched(file: RemoteFile, sieve: Sieve, work: Path) -> tuple[Part, list[int]]:
     """Fetches a file; also the resident memory, in bytes, at each quarter of the time."""
     place = Place("s2ag", file.url.rpartition("/")[0])
-    job = Job(Fixed(place, "", file.dataset), sieve, work / "notes", work / file.dataset)
+    job = Job(place, "", "", sieve, work / "notes", work / file.dataset)
     memory: list[int] = []
     ended = threading.Event()
 

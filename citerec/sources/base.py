@@ -162,22 +162,18 @@ class Corpus(ABC):
     def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
         """What changed after a release, in order; empty if it is the newest. Errors as for `files`."""
 
-    def headers(self, _file: RemoteFile) -> Mapping[str, str]:
-        """Further headers with which a file is fetched; none by default."""
-        return {}
-
-    def chunks(self, file: RemoteFile, link: Link) -> Iterator[bytes]:
+    def chunks(self, _file: RemoteFile, link: Link) -> Iterator[bytes]:
         """The bytes of a file as they come. Where an interface answers in pages, the pages together are the file.
 
         Args:
-            file: The file.
+            _file: The file.
             link: Gives its address, as for `Web.chunks`.
 
         Raises:
             ChangedError: What was read is worth nothing: begin with this file again.
             WebError: The file cannot be fetched.
         """
-        return self.web.chunks(link, self.headers(file))
+        return self.web.chunks(link)
 
     @abstractmethod
     def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:

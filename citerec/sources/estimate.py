@@ -1,21 +1,23 @@
 """How much a release will take: bytes, papers and time, from the first megabytes of each dataset."""
 
 import contextlib
+import functools
+import itertools
 import tempfile
 import time
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 from citerec.errors import CiterecError
 from citerec.files.parallel import available_processors
-from citerec.sources.base import RawRecord, RemoteFile
-from citerec.sources.cut import Found, kept_papers, wanted_ids
+from citerec.sources.base import Corpus, RemoteFile
+from citerec.sources.cut import Keeps, kept_papers, wanted_ids
 from citerec.sources.fetch import Plan
-from citerec.sources.part import BrokenError, Listing, Stream
+from citerec.sources.part import Job, read_part
 
-_SAMPLE = 4_000_000  # bytes
+_SAMPLE = 6_000_000  # bytes
 _ROOM = 1.1  # for what an estimate misses
 _LACKING = 0.8  # share of the release before
 # docs/growth.md: a million papers with abstracts, on 2 processors.
@@ -90,120 +92,78 @@ class Estimate:
         return None if self.papers is None else each * self.papers
 
 
-@dataclass(frozen=True, slots=True)
-class _Sample:
-    bytes: int
-    size: int | None  # of the whole file
-    read: int
-    kept: int
-    kept_bytes: int
-    seconds: float
+def _sum(numbers: Sequence[float | None]) -> float | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if len(known) == len(numbers) else None
 
 
 def estimate(plan: Plan, workers: int | None = None) -> Estimate:
-    """Reads the first megabytes of each dataset; errors as for `Web.chunks`."""
-    workers = min(workers or plan.place.open().workers, plan.place.open().workers)
+    """Reads the first megabytes of each dataset; errors as for `read_part`."""
+    corpus, cut = plan.place.open(), plan.cut
+    datasets = dict(plan.files)
+    if plan.citations:
+        datasets.setdefault(corpus.citations, plan.citations)
+    usual = {one.name: one.bytes for one in plan.release.datasets}
     found: list[Expected] = []
-    share: float | None = None
+    share: float | None = None if cut.cited_by else 0.0
     with tempfile.TemporaryDirectory() as folder:
-        wanted = Path(folder) / "wanted"
-        if plan.cut.ids:
-            wanted_ids(plan.cut.ids).save(wanted)
-        keeps = kept_papers(plan.cut.filters, plan.cut.languages, wanted if plan.cut.ids else None)
-        for name in plan.mains:
-            sample = _sample(plan, name, lambda record: keeps(record, Found()))
-            if not plan.cut.cited_by:
-                share = sample.kept / max(1, sample.read)
-            found.append(_expected(plan, name, sample, 1.0 if share is not None else None, workers))
-    for name in plan.joins:
-        sample = _sample(plan, name, lambda record: record.paper_id is not None)
-        found.append(_expected(plan, name, sample, share, workers))
-    if plan.citations and plan.place.open().citations not in plan.files:
-        name = plan.place.open().citations
-        found.append(_expected(plan, name, _sample(plan, name, lambda _: False), 0.0, workers))
+        wanted = Path(folder) / "wanted" if cut.ids else None
+        if cut.ids and wanted:
+            wanted_ids(cut.ids).save(wanted)
+        papers = functools.partial(kept_papers, cut.filters, cut.languages, wanted)
+        for name, files in datasets.items():
+            is_main = name in plan.mains
+            sieve, work = papers if is_main else _about_papers, Path(folder) / name
+            begun = time.perf_counter()
+            part = read_part(Job(plan.place, plan.release.name, "", sieve, work, work, most=_SAMPLE), files[0])
+            seconds = time.perf_counter() - begun
+            kept: float | None = share if name in plan.files else 0.0  # of what the sample kept
+            if is_main and share is not None:
+                kept, share = 1.0, part.kept / max(1, part.read)
+            passes = int(name in plan.files)
+            if cut.cited_by:
+                passes += int(is_main) + (cut.hops if name == corpus.citations else 0)
+            whole = _bytes(corpus, files, usual.get(name))
+            times = None if whole is None else whole / max(1, part.bytes)
+            at_once = max(1, min(workers or corpus.workers, corpus.workers, len(files)))
+            found.append(
+                Expected(
+                    name,
+                    len(files),
+                    whole,
+                    passes,
+                    None if times is None or kept is None else times * kept * part.kept,
+                    None if times is None or kept is None else times * kept * part.size,
+                    None if times is None else times * seconds * passes / at_once,
+                )
+            )
     return Estimate(tuple(found), tuple(_lacking(plan, found)))
 
 
-def _expected(plan: Plan, name: str, sample: _Sample, share: float | None, workers: int) -> Expected:
-    files, hops = plan.files.get(name) or plan.citations, plan.cut.hops if plan.cut.cited_by else 0
-    passes = (1 if name in plan.files else 0) + (bool(hops) if name in plan.mains else 0)
-    if name == plan.place.open().citations:
-        passes += hops
-    whole = _whole(plan, name, files, sample.size)
-    parts = whole / sample.bytes if whole is not None and sample.bytes else 0
-    known = share is not None and whole is not None
-    return Expected(
-        name,
-        len(files),
-        whole,
-        passes,
-        parts * sample.kept * (share or 0) if known else None,
-        parts * sample.kept_bytes * (share or 0) if known else None,
-        None if whole is None else parts * sample.seconds * passes / max(1, min(workers, len(files))),
-    )
+def _about_papers() -> Keeps:
+    """Keeps what is about any paper."""
+    return lambda record, _found: record.paper_id is not None
 
 
-def _whole(plan: Plan, name: str, files: Sequence[RemoteFile], size: int | None) -> float | None:
-    """The bytes of a dataset: as its files say, as its first file tells, or as earlier releases were."""
+def _bytes(corpus: Corpus, files: Sequence[RemoteFile], usual: float | None = None) -> float | None:
+    """The bytes of a dataset: as its files say, as its first file has on the server, or as earlier releases had."""
     known = [file.bytes for file in files if file.bytes is not None]
     if len(known) == len(files):
         return sum(known)
-    if size is not None:
-        return size * len(files)
-    return next((one.bytes for one in plan.release.datasets if one.name == name), None)
-
-
-def _sample(plan: Plan, dataset: str, keeps: Callable[[RawRecord], bool]) -> _Sample:
-    """Reads the beginning of a dataset."""
-    file = (plan.files.get(dataset) or plan.citations)[0]
-    corpus, listing = plan.place.open(), Listing(plan.place, plan.release.name, dataset)
-    for last in (False, False, True):
-        begun, packer = time.perf_counter(), zlib.compressobj(1)
-        read = kept = kept_bytes = 0
-        with Stream(corpus, file, listing, _SAMPLE) as stream:
-            try:
-                # Where the sample ends, so does the stream of gzip, in the middle.
-                for record in corpus.records(file, stream):
-                    if record.bad:
-                        continue
-                    read += 1
-                    if keeps(record):
-                        kept += 1
-                        kept_bytes += len(packer.compress(record.raw))
-            except (EOFError, OSError, zlib.error, BrokenError):
-                if not read and not last:
-                    continue  # it came broken
-            kept_bytes += len(packer.flush())
-            return _Sample(stream.bytes, stream.size, read, kept, kept_bytes, time.perf_counter() - begun)
-    raise AssertionError("the last try returns")
+    with contextlib.closing(cast("Any", corpus.chunks(files[0], lambda _: files[0].url))) as chunks:
+        next(chunks, b"")
+    return usual if corpus.web.size is None else corpus.web.size * len(files)
 
 
 def _lacking(plan: Plan, expected: Sequence[Expected]) -> Iterator[str]:
     """Datasets that are much smaller than in the release before: some releases lacked most of their records."""
     corpus = plan.place.open()
-    earlier = [name for name in corpus.releases() if name < plan.release.name]
-    if not earlier:
-        return
-    for one in expected:
+    earlier = [name for name in corpus.releases() if name < plan.release.name][-1:]
+    for release, one in itertools.product(earlier, expected):
         with contextlib.suppress(CiterecError):  # the release before may be gone
-            files = corpus.files(earlier[-1], one.dataset)
-            before = sum(file.bytes or 0 for file in files)
-            if files and not before:
-                before = len(files) * (_size(plan, earlier[-1], files[0]) or 0)
-            if one.bytes is not None and one.bytes < _LACKING * before:
+            before = _bytes(corpus, corpus.files(release, one.dataset))
+            if before and one.bytes is not None and one.bytes < _LACKING * before:
                 yield (
-                    f"{one.dataset} has {one.bytes / before:.0%} of the bytes that it had in release {earlier[-1]}: "
+                    f"{one.dataset} has {one.bytes / before:.0%} of the bytes that it had in release {release}: "
                     "does the release lack records?"
                 )
-
-
-def _size(plan: Plan, release: str, file: RemoteFile) -> int | None:
-    """The size of a file, as the server says when it is asked for it."""
-    with Stream(plan.place.open(), file, Listing(plan.place, release, file.dataset), 1) as stream:
-        stream.readinto(bytearray(1))
-        return stream.size
-
-
-def _sum(numbers: Sequence[float | None]) -> float | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 from urllib.parse import urlsplit
 
 import orjson
@@ -28,7 +28,6 @@ from citerec.sources.base import CORPORA, Corpus, RemoteFile
 from citerec.sources.cut import Found, Sieve
 
 _TRIES = 6
-_FRESH = 600  # seconds for which a link is taken to hold
 _BUFFER = 1 << 20
 # Level 1 takes a third of the time of 6, for files some fifth larger.
 _LEVEL = 1
@@ -61,52 +60,42 @@ def _opened(place: Place) -> Corpus:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """Where the files of a dataset are listed: in a release, or, if `since` is given, in the update from that one."""
+class Job:
+    """What to do with files of a release, or of an update.
+
+    Attributes:
+        place: The corpus on its server.
+        release: The release, or the one after the update.
+        since: The release before the update; empty for a release.
+        sieve: Which records are kept.
+        notes: The folder for what was found in each file: counts, ids, bad records. A file with counts is done.
+        out: The folder to which the kept lines are written.
+        filters: The filters of papers that the sieve keeps; None if it keeps others.
+        most: The bytes of a file after which it need not be read further; None to read it whole.
+    """
 
     place: Place
     release: str
-    dataset: str
-    since: str = ""
-
-    def files(self) -> list[RemoteFile]:
-        """The files, with fresh links; errors as for `Corpus.files`."""
-        corpus = self.place.open()
-        if not self.since:
-            return corpus.files(self.release, self.dataset)
-        steps = corpus.updates(self.since, [self.dataset])
-        return [file for step in steps if step.end == self.release for file in (*step.upserts, *step.deletions)]
-
-    def link(self, file: RemoteFile, *, expired: bool) -> str:
-        """The address of a file, asked for anew if it is old or has expired."""
-        known = _links.get(self)
-        if expired or known is None or time.monotonic() - known[0] > _FRESH:
-            known = _links[self] = (time.monotonic(), {one.name: one.url for one in self.files()})
-        if file.name not in known[1]:
-            raise WebError(f"{self.place.corpus} has no {file.dataset}/{file.name} any more", "Begin again.")
-        return known[1][file.name]
-
-
-_links: dict[Listing, tuple[float, dict[str, str]]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """What to do with the files of a dataset.
-
-    Attributes:
-        listing: Where their links are.
-        sieve: Which records are kept.
-        notes: The folder for what was found in each file: counts, ids, bad records. A file with counts is done.
-        out: The folder to which the kept lines are written; None for a pass that only looks.
-        filters: The filters of papers that the sieve keeps; None if it keeps others.
-    """
-
-    listing: Listing
+    since: str
     sieve: Sieve
     notes: Path
-    out: Path | None = None
+    out: Path
     filters: Filters | None = None
+    most: int | None = None
+
+    def link(self, file: RemoteFile, *, expired: bool) -> str:
+        """The address of a file, asked for anew if it has expired; errors as for `Corpus.files`."""
+        if not expired:
+            return file.url
+        corpus = self.place.open()
+        files = corpus.files(self.release, file.dataset) if not self.since else []
+        for update in corpus.updates(self.since, [file.dataset]) if self.since else []:
+            if update.end == self.release:
+                files += [*update.upserts, *update.deletions]
+        for one in files:
+            if one.name == file.name:
+                return one.url
+        raise WebError(f"{corpus.name} has no {file.dataset}/{file.name} any more", "Begin again.")
 
 
 class Part(BaseModel):
@@ -116,7 +105,7 @@ class Part(BaseModel):
         dataset: Its dataset.
         name: Its name there.
         format: What reads the file here.
-        bytes: Its size there.
+        bytes: Its size there, or how much of it was read.
         read: Its good records.
         kept: Those that were kept.
         bad: Its bad records.
@@ -177,10 +166,12 @@ def fetch_files(stage: str, files: Sequence[RemoteFile], job: Job, manner: Manne
         WebError: A file cannot be fetched.
         BuildError: Too many records are bad, the disk is full, or a process died.
     """
-    corpus, rejected = job.listing.place.open(), Rejected(manner.max_bad)
-    known = {file.name: part for file in files if (part := _done(job, file))}
-    for part in known.values():
-        rejected.add(part.read, part.bad, part.first_bad)
+    corpus, rejected = job.place.open(), Rejected(manner.max_bad)
+    known: dict[str, Part] = {}
+    for file in files:
+        with contextlib.suppress(FileNotFoundError):
+            part = known[file.name] = Part.model_validate_json(_receipt(job, file).read_bytes())
+            rejected.add(part.read, part.bad, part.first_bad)
     todo = [file for file in files if file.name not in known]
     workers = min(manner.workers or corpus.workers, corpus.workers)
     with contextlib.closing(outcomes_of(functools.partial(read_part, job), todo, workers)) as outcomes:
@@ -196,13 +187,6 @@ def fetch_files(stage: str, files: Sequence[RemoteFile], job: Job, manner: Manne
 
 def _receipt(job: Job, file: RemoteFile) -> Path:
     return job.notes / f"{file.name}.json"
-
-
-def _done(job: Job, file: RemoteFile) -> Part | None:
-    """What a file gave that is there already."""
-    with contextlib.suppress(OSError):
-        return Part.model_validate_json(_receipt(job, file).read_bytes())
-    return None
 
 
 def _bytes(files: Sequence[RemoteFile], known: Mapping[str, Part]) -> tuple[float, float]:
@@ -224,7 +208,7 @@ def read_part(job: Job, file: RemoteFile) -> Part:
             part = _read_once(job, file)
         except (BrokenError, ChangedError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             reason = str(error)
-            time.sleep(job.listing.place.open().web.patience * 2**failed)
+            time.sleep(job.place.open().web.patience * 2**failed)
         else:
             with writing_file(_receipt(job, file)) as partial:
                 partial.write_text(part.model_dump_json(), encoding="utf-8")
@@ -236,28 +220,33 @@ def read_part(job: Job, file: RemoteFile) -> Part:
 
 
 def _read_once(job: Job, file: RemoteFile) -> Part:
-    corpus, found = job.listing.place.open(), Found()
-    keeps = job.sieve()
-    counts = {"read": 0, "kept": 0, "bad": 0}
+    corpus, found, keeps = job.place.open(), Found(), job.sieve()
+    read = kept = bad = 0
     first_bad, name = "", f"{file.dataset}/{file.name}"
-    path = job.out / packed_name(file.name) if job.out else None
-    with contextlib.ExitStack() as stack:
-        stream = stack.enter_context(Stream(corpus, file, job.listing))
-        write = stack.enter_context(kept_lines(path)) if path else lambda _line: None
-        quarantine = stack.enter_context(kept_lines(job.notes / f"{file.name}.bad"))
+    path = job.out / packed_name(file.name)
+    with (
+        Stream(corpus, file, job) as stream,
+        packed_file(path) as out,
+        packed_file(job.notes / f"{file.name}.bad") as quarantine,
+    ):
         records = corpus.records(file, stream) if job.filters is None else corpus.papers(file, stream, job.filters)
         for record in records:
-            if bad := record.bad:
-                counts["bad"] += 1
-                first_bad = first_bad or fault_at(name, record.number, bad.reason)
-                row = {"shard": name, "line": record.number, "reason": bad.reason, "beginning": bad.beginning}
-                quarantine(orjson.dumps(row) + b"\n")
+            if fault := record.bad:
+                bad += 1
+                first_bad = first_bad or fault_at(name, record.number, fault.reason)
+                row = {"shard": name, "line": record.number, "reason": fault.reason, "beginning": fault.beginning}
+                quarantine.write(orjson.dumps(row) + b"\n")
                 continue
-            counts["read"] += 1
+            read += 1
             if keeps(record, found):
-                counts["kept"] += 1
-                write(record.raw if record.raw.endswith(b"\n") else record.raw + b"\n")
-        stream.check(file)
+                kept += 1
+                out.write(record.raw if record.raw.endswith(b"\n") else record.raw + b"\n")
+            if job.most is not None and stream.bytes >= job.most:
+                break
+        else:
+            stream.check(file)
+    if not kept:
+        path.unlink()
     for label, ids in found.items():
         ids.save(job.notes / f"{file.name}.{label}")
     return Part(
@@ -265,29 +254,24 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
         name=file.name,
         format=file.format,
         bytes=stream.bytes,
-        size=path.stat().st_size if path and counts["kept"] else 0,
+        read=read,
+        kept=kept,
+        bad=bad,
+        size=path.stat().st_size if kept else 0,
         first_bad=first_bad,
-        **counts,
     )
 
 
 @contextlib.contextmanager
-def kept_lines(path: Path) -> Iterator[Any]:
-    """What writes lines to a compressed file, which is there at the end if any were written."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    with contextlib.ExitStack() as stack:
-        files: list[io.BufferedWriter] = []
-
-        def write(line: bytes) -> None:
-            if not files:
-                partial = stack.enter_context(writing_file(path))
-                raw = stack.enter_context(partial.open("wb"))
-                packed = stack.enter_context(gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0))
-                files.append(stack.enter_context(io.BufferedWriter(cast("Any", packed), _BUFFER)))
-            files[0].write(line)
-
-        yield write
+def packed_file(path: Path) -> Iterator[BinaryIO]:
+    """A compressed file to write lines to, which is there when it is whole."""
+    with (
+        writing_file(path) as partial,
+        partial.open("wb") as raw,
+        gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed,
+        io.BufferedWriter(cast("Any", packed), _BUFFER) as file,
+    ):
+        yield file
 
 
 class Stream(io.RawIOBase):
@@ -297,21 +281,14 @@ class Stream(io.RawIOBase):
         bytes: How many bytes of it came.
     """
 
-    def __init__(self, corpus: Corpus, file: RemoteFile, listing: Listing, most: int | None = None) -> None:
-        self.bytes, self._size, self._most = 0, file.bytes, most
+    def __init__(self, corpus: Corpus, file: RemoteFile, job: Job) -> None:
+        self.bytes = 0
         self._digest = hashlib.new(file.checksum.partition(":")[0]) if file.checksum else None
-        self._web = corpus.web
-        self._chunks = corpus.chunks(file, lambda expired: listing.link(file, expired=expired))
+        self._chunks: Any = corpus.chunks(file, lambda expired: job.link(file, expired=expired))
         self._rest = memoryview(b"")
-        zipped = io.BufferedReader(self, _BUFFER)
-        self._lines: Any = zipped
+        self._lines: Any = io.BufferedReader(self, _BUFFER)
         if file.name.endswith(".gz"):
-            self._lines = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=zipped)), _BUFFER)
-
-    @property
-    def size(self) -> int | None:
-        """Its size, if the source or the server says it."""
-        return self._size or self._web.size
+            self._lines = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=self._lines)), _BUFFER)
 
     def readable(self) -> bool:
         """Always."""
@@ -319,7 +296,7 @@ class Stream(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fills a buffer with the bytes that come next."""
-        if not self._rest and (self._most is None or self.bytes < self._most):
+        if not self._rest:
             chunk = next(self._chunks, b"")
             self.bytes += len(chunk)
             if self._digest:
@@ -345,5 +322,5 @@ class Stream(io.RawIOBase):
     def close(self) -> None:
         """Closes the connection."""
         if not self.closed:
-            cast("Any", self._chunks).close()
+            self._chunks.close()
         super().close()

@@ -17,7 +17,7 @@ from citerec.records import Filters
 from citerec.sources.base import RemoteFile, Update
 from citerec.sources.cut import Cut, Sieve, kept_deletions, kept_joins, kept_papers
 from citerec.sources.ids import Ids
-from citerec.sources.part import Job, Listing, Manner, Part, Place, fetch_files, kept_lines
+from citerec.sources.part import Job, Manner, Part, Place, fetch_files, packed_file
 
 QUARANTINE, NOTES = "quarantine.jsonl", "notes"
 KEPT, KEYS, WANTED, NEAR = "kept.ids", "keys.ids", "wanted.ids", "near.ids"
@@ -78,11 +78,11 @@ class Passes:
             stage: A name for a pass that only looks at records; without one, what is kept is written.
             filters: The filters of papers, if the sieve keeps papers.
         """
-        listing = Listing(self._place, self._update.end, dataset, self._update.begin)
-        out = None if stage else self.work / dataset
-        job = Job(listing, sieve, self.work / NOTES / (stage or dataset), out, filters)
+        notes = self.work / NOTES / (stage or dataset)
+        out = notes if stage else self.work / dataset
+        job = Job(self._place, self._update.end, self._update.begin, sieve, notes, out, filters)
         parts = fetch_files(stage or dataset, [file for file in files if file.dataset == dataset], job, self.manner)
-        self._parts += parts if out else []
+        self._parts += [] if stage else parts
 
     def ids(self, label: str, *stages: str) -> Ids:
         """The ids of a kind that were noted in some passes, which are called by their stages or datasets."""
@@ -166,9 +166,8 @@ class Passes:
         """Writes a file of the papers that are not of the cut any more, or that the source does not name as deleted."""
         if len(ids):
             path = self.work / dataset / "deletes-cut.gz"
-            with kept_lines(path) as write:
-                for one in ids:
-                    write(f"{one}\n".encode())
+            with packed_file(path) as file:
+                file.writelines(f"{one}\n".encode() for one in ids)
             count, size = len(ids), path.stat().st_size
             part = Part(dataset=dataset, name=path.name, format=REMOVED, read=count, kept=count, size=size)
             self._parts.append(part)
