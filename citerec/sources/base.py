@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from citerec.corpus.json_lines import BadRecord, json_object, parsed
 from citerec.files.http import Link, Web, WebError
 from citerec.files.registry import Registry
-from citerec.records import Filters, Record
+from citerec.records import Record
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class RawRecord(NamedTuple):
         bad: Why it cannot be read.
         language: The language of the paper as a code ("en"), where the source says so.
         paper_id: In a dataset of `Corpus.joins`: the paper for which it is kept; None if it is of use for none.
-            `records` may then be empty, which saves time. Elsewhere the id of a paper that `Corpus.papers` left unread.
+            `records` may then be empty, which saves time.
         key: In a dataset whose deletions do not name papers, such as S2AG's citations: its own id.
     """
 
@@ -178,10 +178,6 @@ class Corpus(ABC):
     @abstractmethod
     def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
         """The records of a file, from its lines, unzipped; it must not read ahead more than a record."""
-
-    def papers(self, file: RemoteFile, lines: Iterable[bytes], _filters: Filters) -> Iterator[RawRecord]:
-        """As `records`, for papers. Of those that surely do not pass the filters, the id is enough: that saves time."""
-        return self.records(file, lines)
 
 
 def json_records(

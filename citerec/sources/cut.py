@@ -127,8 +127,6 @@ def kept_papers(
 
     def keeps(record: RawRecord, found: Found) -> bool:
         kept = False
-        if record.paper_id is not None and record.paper_id in ids_before:
-            found.note("left", record.paper_id)  # the source saw that it does not pass
         for paper in _papers_of(record):
             if (
                 passes(paper, filters)

@@ -23,7 +23,6 @@ from citerec.files.parallel import outcomes_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.rejected import Rejected, fault_at, line_bytes
 from citerec.files.writing import writing_file
-from citerec.records import Filters
 from citerec.sources.base import CORPORA, Corpus, RemoteFile
 from citerec.sources.cut import Found, Sieve
 
@@ -70,7 +69,6 @@ class Job:
         sieve: Which records are kept.
         notes: The folder for what was found in each file: counts, ids, bad records. A file with counts is done.
         out: The folder to which the kept lines are written.
-        filters: The filters of papers that the sieve keeps; None if it keeps others.
         most: The bytes of a file after which it need not be read further; None to read it whole.
     """
 
@@ -80,7 +78,6 @@ class Job:
     sieve: Sieve
     notes: Path
     out: Path
-    filters: Filters | None = None
     most: int | None = None
 
     def link(self, file: RemoteFile, *, expired: bool) -> str:
@@ -229,8 +226,7 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
         packed_file(path) as out,
         packed_file(job.notes / f"{file.name}.bad") as quarantine,
     ):
-        records = corpus.records(file, stream) if job.filters is None else corpus.papers(file, stream, job.filters)
-        for record in records:
+        for record in corpus.records(file, stream):
             if fault := record.bad:
                 bad += 1
                 first_bad = first_bad or fault_at(name, record.number, fault.reason)

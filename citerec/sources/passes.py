@@ -13,7 +13,6 @@ from citerec.corpus.base import REMOVED
 from citerec.corpus.shards import UPDATES
 from citerec.errors import InputError
 from citerec.files.writing import remove, writing_file
-from citerec.records import Filters
 from citerec.sources.base import RemoteFile, Update
 from citerec.sources.cut import Cut, Sieve, kept_deletions, kept_joins, kept_papers
 from citerec.sources.ids import Ids
@@ -67,7 +66,6 @@ class Passes:
         sieve: Sieve,
         *,
         stage: str = "",
-        filters: Filters | None = None,
     ) -> None:
         """Reads the files of a dataset.
 
@@ -76,11 +74,10 @@ class Passes:
             files: Its files, and others, which are left out.
             sieve: Which records are kept.
             stage: A name for a pass that only looks at records; without one, what is kept is written.
-            filters: The filters of papers, if the sieve keeps papers.
         """
         notes = self.work / NOTES / (stage or dataset)
         out = notes if stage else self.work / dataset
-        job = Job(self._place, self._update.end, self._update.begin, sieve, notes, out, filters)
+        job = Job(self._place, self._update.end, self._update.begin, sieve, notes, out)
         parts = fetch_files(stage or dataset, [file for file in files if file.dataset == dataset], job, self.manner)
         self._parts += [] if stage else parts
 
@@ -122,7 +119,7 @@ class Passes:
         here = self.noted("here", papers)
         sieve = functools.partial(kept_papers, cut.filters, cut.languages, wanted, near, here, lines)
         for name in mains:
-            self.read(name, update.upserts, sieve, filters=cut.filters)
+            self.read(name, update.upserts, sieve)
         kept, left = self.ids("kept", *mains), self.ids("left", *mains)
         now = kept if update.is_whole else papers - left | kept
         known = self.noted("known", papers | now)

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -10,10 +10,10 @@ import orjson
 
 from citerec.corpus.json_lines import BadRecord, parsed
 from citerec.corpus.s2ag import parse_paper
-from citerec.corpus.values import LAST_YEAR, optional_id, read_id
+from citerec.corpus.values import optional_id, read_id
 from citerec.errors import InputError
 from citerec.files.http import WebError
-from citerec.records import Citation, Deletion, Filters
+from citerec.records import Citation, Deletion
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 
 _GIGABYTE = 10**9
@@ -105,20 +105,6 @@ class SemanticScholar(Corpus):
             return json_records(lines, parse_paper)
         return _joined(lines, _citation if file.dataset == "citations" else _text)
 
-    def papers(self, _file: RemoteFile, lines: Iterable[bytes], filters: Filters) -> Iterator[RawRecord]:
-        """As `records`; papers of other years, fields or fewer citations are not read."""
-        wanted = frozenset(name.casefold() for name in filters.fields)
-        for number, raw in enumerate(lines, 1):
-            try:
-                value = orjson.loads(raw)
-                key = value["corpusid"]
-                if type(key) is int and _is_out(value, filters, wanted):
-                    yield RawRecord(number, raw, paper_id=str(key))
-                    continue
-            except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError):
-                pass  # what is wrong, if anything is, the parser says
-            yield from (record._replace(number=number) for record in json_records([raw], parse_paper))
-
     def _files(self, links: Any, dataset: str, kind: str) -> list[RemoteFile]:
         if not isinstance(links, list) or not all(isinstance(link, str) for link in links):
             raise self._odd(f"links to the files of {dataset}")
@@ -165,18 +151,6 @@ def _name(link: str) -> str:
     """The name of a file here: that of its link, without what other systems cannot write."""
     name = re.sub(r"[^A-Za-z0-9._-]+", "_", urlsplit(link).path.rpartition("/")[2]).strip(".")
     return f"{name.removesuffix('.gz').removesuffix('.jsonl') or 'file'}.jsonl.gz"
-
-
-def _is_out(value: Mapping[str, Any], filters: Filters, wanted: Collection[str]) -> bool:
-    """Whether a record surely does not pass; False for values that have to be read with care."""
-    year, count = value.get("year"), value.get("citationcount")
-    if type(year) is int and not (filters.year_from or 0) <= year <= (filters.year_to or LAST_YEAR):
-        return True
-    if filters.min_citations is not None and type(count) is int and count < filters.min_citations:
-        return True
-    if not wanted:
-        return False
-    return not any(one["category"].replace(" And ", " and ").casefold() in wanted for one in value["s2fieldsofstudy"])
 
 
 Ids = tuple[tuple[Citation, ...], str | None, str | None]  # records, paper_id, key of a RawRecord
