@@ -1,10 +1,12 @@
 """Sets of ids that fit into memory even for hundreds of millions of papers."""
 
 import functools
+import operator
 import re
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import orjson
 from pyroaring import BitMap64
@@ -20,7 +22,7 @@ class Ids:
     """A set of ids. Numbers, also behind letters ("W123"), take a few bytes each; other ids are kept as texts."""
 
     def __init__(self, ids: Iterable[str] = ()) -> None:
-        self._numbers: dict[str, BitMap64] = {}
+        self._numbers: defaultdict[str, BitMap64] = defaultdict(BitMap64)
         self._others: set[str] = set()
         for one in ids:
             self.add(one)
@@ -28,10 +30,7 @@ class Ids:
     def add(self, one: str) -> None:
         """Adds an id."""
         if found := _NUMBERED.fullmatch(one):
-            numbers = self._numbers.get(found[1])
-            if numbers is None:
-                numbers = self._numbers[found[1]] = BitMap64()
-            numbers.add(int(found[2]))
+            self._numbers[found[1]].add(int(found[2]))
         else:
             self._others.add(one)
 
@@ -39,8 +38,7 @@ class Ids:
         found = _NUMBERED.fullmatch(str(one))
         if not found:
             return one in self._others
-        numbers = self._numbers.get(found[1])
-        return numbers is not None and int(found[2]) in numbers
+        return found[1] in self._numbers and int(found[2]) in self._numbers[found[1]]
 
     def __len__(self) -> int:
         return sum(map(len, self._numbers.values())) + len(self._others)
@@ -52,20 +50,16 @@ class Ids:
         yield from sorted(self._others)
 
     def __or__(self, other: "Ids") -> "Ids":
-        return self._joined(other, "union", self._others | other._others)
-
-    def __and__(self, other: "Ids") -> "Ids":
-        return self._joined(other, "intersection", self._others & other._others)
+        return self._joined(other, operator.or_)
 
     def __sub__(self, other: "Ids") -> "Ids":
-        return self._joined(other, "difference", self._others - other._others)
+        return self._joined(other, operator.sub)
 
-    def _joined(self, other: "Ids", how: str, others: set[str]) -> "Ids":
-        made, nothing = Ids(), BitMap64()
-        made._others = others
+    def _joined(self, other: "Ids", how: Callable[[Any, Any], Any]) -> "Ids":
+        made = Ids()
+        made._others = how(self._others, other._others)
         for letters in self._numbers.keys() | other._numbers.keys():
-            mine, theirs = self._numbers.get(letters, nothing), other._numbers.get(letters, nothing)
-            made._numbers[letters] = getattr(mine, how)(theirs)
+            made._numbers[letters] = how(self._numbers[letters], other._numbers[letters])
         return made
 
     def save(self, path: Path) -> None:
