@@ -29,7 +29,7 @@ import psutil
 
 from citerec.records import Filters
 from citerec.sources.base import RemoteFile
-from citerec.sources.cut import Sieve, kept_joins, kept_papers
+from citerec.sources.cut import Cut, Sieve, kept_joins, kept_papers
 from citerec.sources.ids import Ids
 from citerec.sources.part import Job, Part, Place, read_part
 
@@ -101,7 +101,7 @@ def main() -> None:
         for dataset in DATASETS:
             path = work / f"{dataset}.jsonl.gz"
             file = RemoteFile(dataset, path.name, f"s2ag-{dataset}", f"{url}/{path.name}")
-            of_field = functools.partial(kept_papers, Filters(fields=("Physics",), year_from=2000, year_to=2010), ())
+            of_field = functools.partial(kept_papers, Cut(Filters(fields=("Physics",), year_from=2000, year_to=2010)))
             sieve: Sieve = of_field if dataset == "papers" else functools.partial(kept_joins, kept)
             best, peer = float("inf"), float("inf")
             for _ in range(given.rounds):

@@ -1,14 +1,15 @@
 """Which papers of a corpus are kept: filters, languages, ids, and the neighbourhood of a bibliography."""
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from citerec.corpus.filters import passes
 from citerec.corpus.json_lines import raw_lines
-from citerec.corpus.matching import alike, plain_title
+from citerec.corpus.matching import alike, is_title, look_up_names
 from citerec.corpus.references import asked, names_of
 from citerec.corpus.shards import papers_in
 from citerec.errors import InputError, SourceError
@@ -48,16 +49,19 @@ class Cut:
             raise SourceError(f"{self.cited_by} has no entries", "Give a bibliography: BibTeX, RIS or CSL-JSON.")
 
     def to_json(self) -> dict[str, Any]:
-        """What identifies the cut: files by their names and digests."""
-        stated: dict[str, Any] = {
-            name: value for name, value in asdict(self.filters).items() if value not in (None, ())
+        """What identifies the cut, as JSON: files by their names and digests."""
+        files = {"ids": self.ids, "cited_by": self.cited_by}
+        stated = {
+            **asdict(self.filters),
+            "languages": self.languages,
+            **{name: {"name": path.name, "sha256": file_digest(path)} for name, path in files.items() if path},
+            "hops": self.hops if self.cited_by else None,
         }
-        if self.languages:
-            stated["languages"] = self.languages
-        for name, path in (("ids", self.ids), ("cited_by", self.cited_by)):
-            if path:
-                stated[name] = {"name": path.name, "sha256": file_digest(path)}
-        return stated | ({"hops": self.hops} if self.cited_by else {})
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in stated.items()
+            if value not in (None, ())
+        }
 
     @classmethod
     def of_json(cls, stated: Mapping[str, Any]) -> "Cut":
@@ -87,15 +91,8 @@ def digest_of_line(raw: bytes) -> str:
     return str(int.from_bytes(hashlib.blake2b(raw.strip(), digest_size=8).digest()) % 10**18)
 
 
-class Found(dict[str, Ids]):
-    """Ids that were found in a file, by what they are."""
-
-    def note(self, label: str, one: str) -> None:
-        """Adds an id."""
-        if label not in self:
-            self[label] = Ids()
-        self[label].add(one)
-
+Found = defaultdict[str, Ids]
+"""Ids that were found in a file, by what they are."""
 
 Keeps = Callable[[RawRecord, Found], bool]
 """Whether a record is kept; what else is worth knowing of it is noted."""
@@ -105,8 +102,7 @@ Sieve = Callable[[], Keeps]
 
 
 def kept_papers(
-    filters: Filters,
-    languages: tuple[str, ...],
+    cut: Cut,
     wanted: Path | None = None,
     near: Path | None = None,
     before: Path | None = None,
@@ -115,8 +111,7 @@ def kept_papers(
     """Keeps the papers of a cut, and notes them as `kept`.
 
     Args:
-        filters: What is asked of the record.
-        languages: As in `Cut`.
+        cut: The cut.
         wanted: A file with the `names_of` papers, of which one must be there.
         near: A file of ids, of which the paper's own must be one.
         before: A file of the ids that were kept before: those that do not stay are noted as `left`.
@@ -129,15 +124,15 @@ def kept_papers(
         kept = False
         for paper in _papers_of(record):
             if (
-                passes(paper, filters)
-                and (not languages or record.language in languages)
+                passes(paper, cut.filters)
+                and (not cut.languages or record.language in cut.languages)
                 and (near_ids is None or paper.paper_id in near_ids)
                 and (wanted_names is None or any(name in wanted_names for name in names_of(paper)))
             ):
-                found.note("kept", paper.paper_id)
+                found["kept"].add(paper.paper_id)
                 kept = True
             elif paper.paper_id in ids_before:
-                found.note("left", paper.paper_id)
+                found["left"].add(paper.paper_id)
         return kept and (lines is None or digest_of_line(record.raw) not in lines)
 
     return keeps
@@ -150,15 +145,15 @@ def kept_joins(kept: Path, before: Path | None = None) -> Keeps:
         kept: A file of the ids of kept papers.
         before: A file of the keys that were kept before. What changed in these records is kept, whatever it is about.
     """
-    ids, keys = loaded(kept) or Ids(), loaded(before)
+    ids, keys = loaded(kept) or Ids(), loaded(before) or None
 
     def keeps(record: RawRecord, found: Found) -> bool:
         if record.paper_id not in ids and (keys is None or record.key not in keys):
             return False
         if record.key is not None:
-            found.note("keys", record.key)
+            found["keys"].add(record.key)
         elif record.paper_id is not None:
-            found.note("about", record.paper_id)
+            found["about"].add(record.paper_id)
         return True
 
     return keeps
@@ -171,21 +166,29 @@ def kept_deletions(known: Path) -> Keeps:
     def keeps(record: RawRecord, found: Found) -> bool:
         keys = [one.key for one in record.records if isinstance(one, Deletion) and one.key in ids]
         for key in keys:
-            found.note("deleted", key)
+            found["deleted"].add(key)
         return bool(keys)
 
     return keeps
 
 
 def seeds_of(bibliography: Path) -> Keeps:
-    """Keeps nothing: notes the papers of a bibliography as `seeds`, and the entries that they are as `entries`."""
-    library = library_of(library_entries(bibliography))
+    """Keeps nothing: notes the papers of a bibliography as `seeds`, and the entries that they are as `entries`.
+
+    They share an identifier, or the title, an author and nearly the year.
+    """
+    entries: defaultdict[str, list[Paper]] = defaultdict(list)
+    for entry in library_entries(bibliography):
+        for name in look_up_names(entry.title, entry.external_ids):
+            entries[name].append(entry)
 
     def keeps(record: RawRecord, found: Found) -> bool:
         for paper in _papers_of(record):
-            if key := library.entry_of(paper):
-                found.note("seeds", paper.paper_id)
-                found.note("entries", key)
+            for name in look_up_names(paper.title, paper.external_ids) & entries.keys():
+                for entry in entries[name]:
+                    if not is_title(name) or alike(entry, paper):
+                        found["seeds"].add(paper.paper_id)
+                        found["entries"].add(entry.paper_id)
         return False
 
     return keeps
@@ -199,9 +202,9 @@ def neighbours_of(around: Path) -> Keeps:
         for one in record.records:
             if isinstance(one, Citation) and one.cited_id is not None:
                 if one.citing_id in ids:
-                    found.note("near", one.cited_id)
+                    found["near"].add(one.cited_id)
                 if one.cited_id in ids:
-                    found.note("near", one.citing_id)
+                    found["near"].add(one.citing_id)
         return False
 
     return keeps
@@ -209,30 +212,3 @@ def neighbours_of(around: Path) -> Keeps:
 
 def _papers_of(record: RawRecord) -> Iterator[Paper]:
     return (one for one in record.records if isinstance(one, Paper))
-
-
-@dataclass(frozen=True)
-class _Library:
-    """The entries of a bibliography, found by identifier, or by title with an author and nearly the year."""
-
-    by_name: dict[str, str] = field(default_factory=dict)
-    by_title: dict[str, list[Paper]] = field(default_factory=dict)
-
-    def entry_of(self, paper: Paper) -> str | None:
-        """The key of the entry that a paper is."""
-        for name in names_of(paper):
-            if key := self.by_name.get(name):
-                return key
-        same = self.by_title.get(plain_title(paper.title), ()) if paper.title else ()
-        return next((entry.paper_id for entry in same if alike(entry, paper)), None)
-
-
-def library_of(entries: Iterable[Paper]) -> _Library:
-    """Entries, made ready for `entry_of`. The key of an entry is no id of the corpus."""
-    library = _Library()
-    for entry in entries:
-        for name in names_of(entry) - {entry.paper_id}:
-            library.by_name.setdefault(name, entry.paper_id)
-        if entry.title:
-            library.by_title.setdefault(plain_title(entry.title), []).append(entry)
-    return library

@@ -110,7 +110,7 @@ def estimate(plan: Plan, workers: int | None = None) -> Estimate:
         wanted = Path(folder) / "wanted" if cut.ids else None
         if cut.ids and wanted:
             wanted_ids(cut.ids).save(wanted)
-        papers = functools.partial(kept_papers, cut.filters, cut.languages, wanted)
+        papers = functools.partial(kept_papers, cut, wanted)
         for name, files in datasets.items():
             is_main = name in plan.mains
             sieve, work = papers if is_main else _about_papers, Path(folder) / name

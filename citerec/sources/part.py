@@ -25,6 +25,7 @@ from citerec.files.rejected import Rejected, fault_at, line_bytes
 from citerec.files.writing import writing_file
 from citerec.sources.base import CORPORA, Corpus, RemoteFile
 from citerec.sources.cut import Found, Sieve
+from citerec.sources.ids import Ids
 
 _TRIES = 6
 _BUFFER = 1 << 20
@@ -217,7 +218,7 @@ def read_part(job: Job, file: RemoteFile) -> Part:
 
 
 def _read_once(job: Job, file: RemoteFile) -> Part:
-    corpus, found, keeps = job.place.open(), Found(), job.sieve()
+    corpus, found, keeps = job.place.open(), Found(Ids), job.sieve()
     read = kept = bad = 0
     first_bad, name = "", f"{file.dataset}/{file.name}"
     path = job.out / packed_name(file.name)

@@ -59,14 +59,7 @@ class Passes:
         self._place, self._update = place, update
         self._parts: list[Part] = []
 
-    def read(
-        self,
-        dataset: str,
-        files: Iterable[RemoteFile],
-        sieve: Sieve,
-        *,
-        stage: str = "",
-    ) -> None:
+    def read(self, dataset: str, files: Iterable[RemoteFile], sieve: Sieve, *, stage: str = "") -> None:
         """Reads the files of a dataset.
 
         Args:
@@ -117,7 +110,7 @@ class Passes:
         papers, keys = (_loaded(before / name if before else None) for name in (KEPT, KEYS))
         wanted, near = (path if (path := cut_ids / name).exists() else None for name in (WANTED, NEAR))
         here = self.noted("here", papers)
-        sieve = functools.partial(kept_papers, cut.filters, cut.languages, wanted, near, here, lines)
+        sieve = functools.partial(kept_papers, cut, wanted, near, here, lines)
         for name in mains:
             self.read(name, update.upserts, sieve)
         kept, left = self.ids("kept", *mains), self.ids("left", *mains)
