@@ -114,7 +114,7 @@ def get(source: str, out: Path, index_path: Path | None, **options: Any) -> None
     are kept. Repeat the command to go on after an interruption.
     """
     from citerec.sources.cut import Cut
-    from citerec.sources.fetch import fetched_already, get_corpus, is_begun, make_plan
+    from citerec.sources.fetch import fetched_already, get_corpus, make_plan, unfinished
     from citerec.sources.part import Place
 
     cut = Cut(
@@ -130,7 +130,7 @@ def get(source: str, out: Path, index_path: Path | None, **options: Any) -> None
         say(f"{out} holds this already: {made.papers:,} papers. Bring it up to date: citerec corpus update {out}")
     else:
         plan = make_plan(Place(source, options["url"]), out, options["release"], options["datasets"], cut)
-        if is_begun(out) and not options["only_estimate"]:
+        if unfinished(out) and not options["only_estimate"]:
             note(f"Going on with release {plan.release.name}, which was begun before.")
         else:
             _agree(plan, index_path, options)

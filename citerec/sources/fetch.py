@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 
 from citerec.corpus.shards import CORPUS
 from citerec.errors import InputError, first_fault
 from citerec.files.resume import JOURNAL, Journal, forget, read_json
-from citerec.files.writing import Kind, alone, beside, exchange, recover, remove, write_failures, writing_file
+from citerec.files.writing import Kind, alone, beside, exchange, remove, write_failures, writing_file
 from citerec.sources.base import CORPORA, Release, RemoteFile, Update
 from citerec.sources.cut import Cut, library_entries, neighbours_of, seeds_of, wanted_ids
 from citerec.sources.ids import Ids
@@ -20,7 +19,7 @@ from citerec.sources.part import Manner, Part, Place
 from citerec.sources.passes import NEAR, NOTES, WANTED, Passes, Step
 from citerec.version import __version__
 
-KIND = Kind("corpus", "corpus", CORPUS, frozenset())
+KIND = Kind("fetched corpus", "corpus", CORPUS, frozenset())
 
 
 class FetchedCorpus(BaseModel):
@@ -128,11 +127,6 @@ class Plan:
     out: Path
 
     @property
-    def joins(self) -> list[str]:
-        """The datasets of which only what is about kept papers is kept."""
-        return [name for name in self.files if name in self.place.open().joins]
-
-    @property
     def mains(self) -> list[str]:
         """The datasets of the papers themselves."""
         return [name for name in self.files if name not in self.place.open().joins]
@@ -165,55 +159,50 @@ def make_plan(place: Place, out: Path, release: str | None, datasets: Sequence[s
     corpus = place.open()
     cut.check(type(corpus))
     check_free(out)
-    begun = (read_json(beside(out, "getting") / JOURNAL) or {}).get("plan", {}).get("release")
-    found = corpus.release(release or begun)
+    found = corpus.release(release or unfinished(out).get("release"))
     known = {dataset.name: dataset for dataset in found.datasets}
     for name in datasets:
         if name not in known:
             raise InputError(
                 f"release {found.name} of {corpus.name} has no dataset {name!r}", f"Choose: {', '.join(known)}."
             )
-    chosen = [name for name, one in known.items() if name in datasets or (not datasets and one.is_default)]
-    mains = [name for name, one in known.items() if name not in corpus.joins and one.is_default]
-    ordered = list(dict.fromkeys([*mains, *(name for name in chosen if name not in corpus.joins), *chosen]))
-    files = {name: tuple(corpus.files(found.name, name)) for name in ordered}
-    for name in mains:
-        if not files[name]:
+    chosen = [
+        name
+        for name, one in known.items()
+        if name in datasets or (one.is_default and not (datasets and name in corpus.joins))
+    ]
+    files = {name: tuple(corpus.files(found.name, name)) for name in sorted(chosen, key=corpus.joins.__contains__)}
+    for name, listed in files.items():
+        if not listed and name not in corpus.joins:
             raise InputError(f"release {found.name} of {corpus.name} has no {name}", "Choose another with --release.")
-    citations: tuple[RemoteFile, ...] = ()
-    if cut.cited_by:
-        citations = files.get(corpus.citations) or tuple(corpus.files(found.name, corpus.citations))
+    citations = tuple(corpus.files(found.name, corpus.citations)) if cut.cited_by else ()
     return Plan(place, found, files, citations, cut, out)
 
 
-def is_begun(out: Path) -> bool:
-    """Whether a folder was begun and not finished."""
-    return read_json(beside(out, "getting") / JOURNAL) is not None
+def unfinished(out: Path) -> dict[str, Any]:
+    """The plan of work that was begun and not finished; empty if there is none."""
+    return (read_json(beside(out, "getting") / JOURNAL) or {}).get("plan") or {}
 
 
 def fetched_already(out: Path, source: str, release: str | None, cut: Cut) -> FetchedCorpus | None:
     """The corpus that is asked for, if it is there; errors as for `FetchedCorpus.read`."""
-    recover(out)
     if not KIND.is_at(out):
         return None
     cut.check(CORPORA[source])
     made = FetchedCorpus.read(out)
-    stated = orjson.loads(orjson.dumps(cut.to_json()))
-    same = made.source == source and stated == made.cut and release in (None, made.steps[0].release)
+    same = made.source == source and made.cut == cut.to_json() and release in (None, made.steps[0].release)
     return made if same else None
 
 
 def check_free(out: Path) -> None:
     """Raises InputError unless a corpus can be made there."""
-    recover(out)
     if KIND.is_at(out):
         made = FetchedCorpus.read(out)
         raise InputError(
             f"{out} holds {made.source} already, release {made.release}",
             f"Bring it up to date: citerec corpus update {out}. Or give another --out.",
         )
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} exists and is no fetched corpus", "Give another --out.")
+    KIND.check_place(out)
 
 
 def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
@@ -230,8 +219,8 @@ def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
         alone(beside(plan.out, "lock"), f"another process is fetching {plan.out}"),
     ):
         check_free(plan.out)
-        before = (read_json(work / JOURNAL) or {}).get("plan")
-        if before and before != orjson.loads(orjson.dumps({"citerec": __version__, **plan.identity})):
+        before = unfinished(plan.out)
+        if before and before != {"citerec": __version__, **plan.identity}:
             raise InputError(
                 f"{work} holds other work that was not finished: {before.get('corpus')} {before.get('release')}",
                 f"Repeat that command to finish it, or remove {work}, or give another --out.",

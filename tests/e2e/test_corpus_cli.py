@@ -118,7 +118,7 @@ def test_what_there_is(server: S2agServer, citerec: Citerec, tmp_path: Path) -> 
         (["get", "s2ga", "--out", "cs"], "Did you mean s2ag"),
         (["get", "s2ag", "--out", "cs", "--language", "en"], "does not say languages"),
         (["get", "s2ag", "--out", "cs", "--ids", "none"], "cannot read none"),
-        (["get", "s2ag", "--out", ".", "--url", "http://127.0.0.1:9"], ". exists and is no fetched corpus"),
+        (["get", "s2ag", "--out", ".", "--url", "http://127.0.0.1:9"], "is the current folder"),
         (["show", "nothing"], "there is no corpus 'nothing'"),
         (["show", "."], ". is no fetched corpus"),
         (["update", "nothing"], "nothing is no fetched corpus"),
