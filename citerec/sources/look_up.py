@@ -1,12 +1,11 @@
 """Look-ups: web services that are asked for papers, by words or by DOI (docs/live.md)."""
 
 import contextlib
-import itertools
 import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
@@ -16,7 +15,6 @@ import orjson
 import platformdirs
 
 from citerec.corpus import csl, openalex, s2ag
-from citerec.corpus.json_lines import RecordError
 from citerec.corpus.values import read_text
 from citerec.errors import ServiceError, SettingsError
 from citerec.files.http import Cache, Pace, Web, WebError
@@ -99,7 +97,10 @@ class LookUp(ABC):
         key: The environment variable that holds a key; empty if it takes none.
         keys_from: Where keys are given out.
         url: Its usual address.
-        lists: Under which key of its answers the papers are.
+        envelope: Under which key of its answers the record or list is; empty if the answer is it.
+        lists: Under which key of these the papers are.
+        by_doi: The path of the paper with a DOI, which takes the place of {}.
+        fields: The parameters that name the fields of a record.
     """
 
     name: ClassVar[str]
@@ -107,19 +108,22 @@ class LookUp(ABC):
     key: ClassVar[str] = ""
     keys_from: ClassVar[str] = ""
     url: ClassVar[str]
+    envelope: ClassVar[str] = ""
     lists: ClassVar[str]
+    by_doi: ClassVar[str]
+    fields: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, manners: Manners) -> None:
         self.manners = replace(manners, url=(manners.url or self.url).rstrip("/"))
-        section, self._lock, folder = manners.section or self.name, threading.Lock(), live_folder()
-        self._name = section.replace("_", "-")
+        self._lock, self._host = threading.Lock(), urlsplit(self.manners.url).netloc or self.manners.url
+        place = live_folder() / (manners.section or self.name).replace("_", "-")
         self._web = Web(
-            Pace(manners.pace, folder / f"{self._name}.pace"),
+            Pace(manners.pace, Path(f"{place}.pace")),
             tries=manners.tries,
             seconds=(manners.timeout, manners.timeout),
             longest_wait=_LONGEST_WAIT,
             retries_connections=False,  # without a network the user waits for nothing
-            cache=Cache(folder / f"{self._name}.sqlite", manners.keep_days, self._is_worth_keeping),
+            cache=Cache(Path(f"{place}.sqlite"), manners.keep_days, lambda content: self._object(content) is not None),
         )
 
     @abstractmethod
@@ -130,38 +134,44 @@ class LookUp(ABC):
             ServiceError: It cannot be reached, refuses, or answers something else.
         """
 
+    @staticmethod
     @abstractmethod
+    def paper_of(record: Mapping[str, Any], /) -> Paper:
+        """The paper of a record; a ValueError if it cannot be read, or is not of a paper."""
+
     def paper(self, doi: str) -> Paper | None:
         """The paper with a DOI; None if the service has none. Errors as for `search`."""
+        record = self.asked(self.by_doi.format(quote(doi, safe="/")), self.fields, may_lack=True)
+        return next(readable([record], self.paper_of), None)
 
     def close(self) -> None:
         """Closes its connections."""
         with self._lock:
             self._web.close()
 
-    @classmethod
-    def key_given(cls) -> str:
+    def signature(self, _key: str, _email: str) -> tuple[dict[str, str], dict[str, str]]:
+        """Parameters and headers of each request that say who asks; those that are empty are left out."""
+        return {}, {}
+
+    def key_given(self) -> str:
         """The key from the environment; empty if there is none. Raises SettingsError if it cannot be one."""
-        key = os.environ.get(cls.key, "").strip() if cls.key else ""
+        key = os.environ.get(self.key, "").strip() if self.key else ""
         if not (key.isascii() and key.isprintable()):
-            raise SettingsError(f"{cls.key} is no key: it has letters that no key has", "Copy it again.")
+            raise SettingsError(f"{self.key} is no key: it has letters that no key has", "Copy it again.")
         return key
 
-    def listed(self, path: str, parameters: Mapping[str, str], headers: Mapping[str, str]) -> tuple[list[Any], bool]:
+    def listed(self, path: str, parameters: Mapping[str, str]) -> tuple[list[Any], bool]:
         """The records that it lists, and whether it says that more follow; errors as for `search`."""
-        answer = self.asked(path, parameters, headers)
-        records = answer.get(self.lists) if answer is not None else None
-        if answer is None or not isinstance(records or [], list):
-            raise self._odd()
-        return records or [], bool(answer.get("next"))
+        answer = self.asked(path, parameters) or {}
+        return answer.get(self.lists) or [], bool(answer.get("next"))
 
-    def asked(
-        self, path: str, parameters: Mapping[str, str], headers: Mapping[str, str], *, may_lack: bool = False
-    ) -> dict[str, Any] | None:
+    def asked(self, path: str, parameters: Mapping[str, str], *, may_lack: bool = False) -> dict[str, Any] | None:
         """The object that it answers; None for what it lacks, if that `may_lack`. Errors as for `search`."""
+        signature = self.signature(self.key_given(), self.manners.email or os.environ.get(EMAIL, "").strip())
+        said, headers = ({name: value for name, value in one.items() if value} for one in signature)
         with self._lock:
             try:
-                content = self._web.answer(f"{self.manners.url}/{path}", parameters, headers).content
+                response = self._web.answer(f"{self.manners.url}/{path}", {**parameters, **said}, headers)
             except WebError as error:
                 if error.status == 404 and may_lack:
                     return None
@@ -171,49 +181,49 @@ class LookUp(ABC):
                     f"the answers of {self.title} cannot be kept in {live_folder()} ({error})",
                     f"Remove this folder, or keep none: --set {self.manners.section}.keep_days=0",
                 ) from error
-        if (answer := _object(content)) is None:
-            raise self._odd()
+        if (answer := self._object(response.content)) is None:
+            raise ServiceError(
+                f"{self._host} answered something else than a list of papers as JSON",
+                f"Is there a proxy or a login page in between? Try again later, {_OTHERWISE}",
+            )
         return answer
 
-    def _is_worth_keeping(self, content: bytes) -> bool:
-        answer = _object(content)
-        return answer is not None and isinstance(answer.get(self.lists) or [], list)
-
-    @property
-    def _host(self) -> str:
-        return urlsplit(self.manners.url).netloc or self.manners.url
-
-    def _odd(self) -> ServiceError:
-        return ServiceError(
-            f"{self._host} answered something else than a list of papers as JSON",
-            f"Is there a proxy or a login page in between? Try again later, {_OTHERWISE}",
-        )
+    def _object(self, content: bytes) -> dict[str, Any] | None:
+        """The object that an answer has, if what it lists is a list; None for anything else."""
+        with contextlib.suppress(orjson.JSONDecodeError, TypeError, KeyError):
+            answer = orjson.loads(content)
+            answer = answer[self.envelope] if self.envelope else answer
+            if isinstance(answer, dict) and isinstance(answer.get(self.lists) or [], list):
+                return answer
+        return None
 
     def _failed(self, error: WebError) -> ServiceError:
         import requests  # it takes 60 ms, and commands that ask nobody import this module
 
-        section, status = self.manners.section, error.status
         if isinstance(error.__cause__, requests.Timeout):
-            seconds = self.manners.timeout
-            return ServiceError(
-                f"{self._host} did not answer within {seconds:g} seconds",
-                f"Wait longer: --set {section}.timeout={2 * seconds:g}, {_OTHERWISE}",
-            )
-        if status is None:
-            kind = type(error.__cause__).__name__
-            return ServiceError(f"{self._host} cannot be reached ({kind})", f"Find a network, {_OTHERWISE}")
-        answer, key = _object(error.content) or {}, f"{self.key}=… ({self.keys_from})"
-        said = next((answer[name] for name in ("message", "error") if isinstance(answer.get(name), str)), "")
-        if status in (401, 403) and self.key:
-            remedy = f"Check the key in {self.key}, or unset it." if self.key_given() else f"Set a key: {key}."
-        elif status == 429 and self.key:
-            wait = "Wait some minutes" if self.key_given() else f"Use a key of your own: {key}, wait some minutes"
-            remedy = f"{wait}, {_OTHERWISE}"
-        elif status in _BUSY:
-            remedy = f"Try again later, {_OTHERWISE}"
+            seconds, section = self.manners.timeout, self.manners.section
+            what = f"did not answer within {seconds:g} seconds"
+            remedy = f"Wait longer: --set {section}.timeout={2 * seconds:g}, {_OTHERWISE}"
+        elif error.status is None:
+            what = f"cannot be reached ({type(error.__cause__).__name__})"
+            remedy = f"Find a network, {_OTHERWISE}"
         else:
-            remedy = f"Is {section}.url right? If so, {self.title} has changed: please report it."
-        return ServiceError(f"{self._host} answered {status}{f': {one_line(said)[:_SHOWN]}' * bool(said)}", remedy)
+            answer = self._object(error.content) or {}
+            said = next((answer[name] for name in ("message", "error") if isinstance(answer.get(name), str)), "")
+            what = f"answered {error.status}{f': {one_line(said)[:_SHOWN]}' * bool(said)}"
+            remedy = self._remedy(error.status)
+        return ServiceError(f"{self._host} {what}", remedy)
+
+    def _remedy(self, status: int) -> str:
+        """What to do about a number that it answers."""
+        own = f"{self.key}=… ({self.keys_from})"
+        if status in (401, 403) and self.key:
+            return f"Check the key in {self.key}, or unset it." if self.key_given() else f"Set a key: {own}."
+        if status == 429 and self.key and not self.key_given():
+            return f"Use a key of your own: {own}, wait some minutes, {_OTHERWISE}"
+        if status in _BUSY:
+            return f"Try again later, {_OTHERWISE}"
+        return f"Is {self.manners.section}.url right? If so, {self.title} has changed: please report it."
 
 
 class SemanticScholar(LookUp):
@@ -225,26 +235,22 @@ class SemanticScholar(LookUp):
     keys_from = "https://www.semanticscholar.org/product/api"
     url = "https://api.semanticscholar.org/graph/v1"
     lists = "data"
-    _fields = "corpusId,externalIds,title,abstract,tldr,venue,journal,year,authors,citationCount,s2FieldsOfStudy"
+    by_doi = "paper/DOI:{}"
+    fields: ClassVar[Mapping[str, str]] = {
+        "fields": "corpusId,externalIds,title,abstract,tldr,venue,journal,year,authors,citationCount,s2FieldsOfStudy"
+    }
     _most = 1000  # papers that it lists for a query
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Papers that have all words."""
-        parameters = {"query": query, "offset": str(offset), "limit": str(PAGE), "fields": self._fields}
-        years = Years.of(filters)
-        if years != (None, None):
-            first, last = ("" if year is None else str(year) for year in years)
+        parameters = {"query": query, "offset": str(offset), "limit": str(PAGE), **self.fields}
+        first, last = ("" if year is None else str(year) for year in Years.of(filters))
+        if first or last:
             parameters["year"] = first if first == last else f"{first}-{last}"
         if filters.min_citations:
             parameters["minCitationCount"] = str(filters.min_citations)
-        records, has_more = self.listed("paper/search", parameters, self._headers())
+        records, has_more = self.listed("paper/search", parameters)
         return Page(list(readable(records, self.paper_of)), has_more and offset + PAGE < self._most)
-
-    def paper(self, doi: str) -> Paper | None:
-        """The paper with a DOI."""
-        path = f"paper/DOI:{quote(doi, safe='/')}"
-        record = self.asked(path, {"fields": self._fields}, self._headers(), may_lack=True)
-        return next(readable([record], self.paper_of), None)
 
     @staticmethod
     def paper_of(record: Mapping[str, Any]) -> Paper:
@@ -254,9 +260,9 @@ class SemanticScholar(LookUp):
         text = read_text(tldr, "text") if isinstance(tldr, Mapping) else None
         return replace(paper, abstract=read_text(record, "abstract"), tldr=text)
 
-    def _headers(self) -> dict[str, str]:
-        key = self.key_given()
-        return {"x-api-key": key} if key else {}
+    def signature(self, key: str, _email: str) -> tuple[dict[str, str], dict[str, str]]:
+        """The key, in a header."""
+        return {}, {"x-api-key": key}
 
 
 class OpenAlex(LookUp):
@@ -268,33 +274,30 @@ class OpenAlex(LookUp):
     keys_from = "https://openalex.org/settings/api"
     url = "https://api.openalex.org"
     lists = "results"
-    _fields = (  # those that `openalex.parse_paper` reads
-        "id,ids,title,publication_year,updated_date,primary_location,locations,authorships,cited_by_count,"
+    by_doi = "works/doi:{}"
+    fields: ClassVar[Mapping[str, str]] = {  # those that `openalex.parse_paper` reads
+        "select": "id,ids,title,publication_year,updated_date,primary_location,locations,authorships,cited_by_count,"
         "primary_topic,topics,abstract_inverted_index,type,is_paratext,is_retracted"
-    )
+    }
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Works for a query, which may have OR between words."""
-        asked = {"search": query, "per-page": str(PAGE), "page": str(offset // PAGE + 1), "select": self._fields}
+        asked = {"search": query, "per-page": str(PAGE), "page": str(offset // PAGE + 1), **self.fields}
         first, last = Years.of(filters)
         conditions = [f"from_publication_date:{first:04}-01-01"] if first is not None else []
         conditions += [f"to_publication_date:{last:04}-12-31"] if last is not None else []
         conditions += [f"cited_by_count:>{filters.min_citations - 1}"] if filters.min_citations else []
-        if conditions:
-            asked["filter"] = ",".join(conditions)
-        records, _ = self.listed("works", asked | self._person(), {})
-        papers = itertools.chain.from_iterable(readable(records, openalex.parse_paper))
-        return Page(list(papers), len(records) == PAGE)
+        return _page_of(self, "works", asked, conditions)
 
-    def paper(self, doi: str) -> Paper | None:
-        """The work with a DOI."""
-        path = f"works/doi:{quote(doi, safe='/')}"
-        record = self.asked(path, {"select": self._fields} | self._person(), {}, may_lack=True)
-        return next(itertools.chain.from_iterable(readable([record], openalex.parse_paper)), None)
+    @staticmethod
+    def paper_of(record: Mapping[str, Any]) -> Paper:
+        """The paper of a work; errors as `openalex` has, and for what is no paper, such as a table of contents."""
+        (paper,) = openalex.parse_paper(record)
+        return paper
 
-    def _person(self) -> dict[str, str]:
-        email, key = self.manners.email or os.environ.get(EMAIL, "").strip(), self.key_given()
-        return ({"mailto": email} if email else {}) | ({"api_key": key} if key else {})
+    def signature(self, key: str, email: str) -> tuple[dict[str, str], dict[str, str]]:
+        """The key and the address, as parameters."""
+        return {"api_key": key, "mailto": email}, {}
 
 
 class Crossref(LookUp):
@@ -303,7 +306,10 @@ class Crossref(LookUp):
     name = "crossref"
     title = "Crossref"
     url = "https://api.crossref.org"
+    envelope = "message"
     lists = "items"
+    by_doi = "works/{}"
+    paper_of = staticmethod(csl.parse_item)
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Works for the words of a reference."""
@@ -311,39 +317,25 @@ class Crossref(LookUp):
         conditions = [f"from-pub-date:{first:04}"] if first is not None else []
         conditions += [f"until-pub-date:{last:04}"] if last is not None else []
         asked = {"query.bibliographic": query, "rows": str(PAGE), "offset": str(offset)}
-        records, _ = self.listed("works", asked | ({"filter": ",".join(conditions)} if conditions else {}), {})
-        return Page(list(readable(records, csl.parse_item)), len(records) == PAGE)
+        return _page_of(self, "works", asked, conditions)
 
-    def paper(self, doi: str) -> Paper | None:
-        """The work with a DOI."""
-        record = self.asked(f"works/{quote(doi, safe='/')}", {}, {}, may_lack=True)
-        return next(readable([record], csl.parse_item), None)
+    def signature(self, _key: str, email: str) -> tuple[dict[str, str], dict[str, str]]:
+        """The address, as a parameter."""
+        return {"mailto": email}, {}
 
-    def asked(
-        self, path: str, parameters: Mapping[str, str], headers: Mapping[str, str], *, may_lack: bool = False
-    ) -> dict[str, Any] | None:
-        """The message of an answer."""
-        email = self.manners.email or os.environ.get(EMAIL, "").strip()
-        person = {"mailto": email} if email else {}
-        answer = super().asked(path, {**parameters, **person}, headers, may_lack=may_lack)
-        message = answer.get("message") if answer else None
-        return message if isinstance(message, dict) else None
+
+def _page_of(service: LookUp, path: str, parameters: Mapping[str, str], conditions: Sequence[str]) -> Page:
+    """A page of a service that takes conditions in one parameter; another one may follow if it is full."""
+    records, _ = service.listed(path, {**parameters, **({"filter": ",".join(conditions)} if conditions else {})})
+    return Page(list(readable(records, service.paper_of)), len(records) == PAGE)
 
 
 def readable(records: Iterable[Any], parse: Callable[[Mapping[str, Any]], Found]) -> Iterator[Found]:
     """Records of an answer, parsed; those that cannot be read are left out."""
     for record in records:
         if isinstance(record, Mapping):
-            with contextlib.suppress(RecordError, ValueError):
+            with contextlib.suppress(ValueError):
                 yield parse(record)
-
-
-def _object(content: bytes) -> dict[str, Any] | None:
-    """The JSON object that some bytes are; None if they are none."""
-    with contextlib.suppress(orjson.JSONDecodeError):
-        found = orjson.loads(content)
-        return found if isinstance(found, dict) else None
-    return None
 
 
 LOOK_UPS: Registry[type[LookUp]] = Registry(

@@ -1,10 +1,7 @@
 """A look-up of another package: the library server of a research group."""
 
-from collections.abc import Mapping
-from typing import Any
-
 from citerec.corpus.tabular import parse_paper
-from citerec.records import NO_FILTERS, Filters, Paper
+from citerec.records import NO_FILTERS, Filters
 from citerec.sources.look_up import LookUp, Page, readable
 
 
@@ -15,13 +12,10 @@ class GroupLibrary(LookUp):
     title = "our library"
     url = "https://library.example.org"
     lists = "papers"
+    by_doi = "doi/{}"
+    paper_of = staticmethod(parse_paper)
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """One page of papers."""
-        records, has_more = self.listed("search", {"q": query, "from": str(offset)}, {})
-        return Page(list(readable(records, parse_paper)), has_more)
-
-    def paper(self, doi: str) -> Paper | None:
-        """The paper with a DOI."""
-        record: Mapping[str, Any] | None = self.asked(f"doi/{doi}", {}, {}, may_lack=True)
-        return next(readable([record], parse_paper), None)
+        records, has_more = self.listed("search", {"q": query, "from": str(offset)})
+        return Page(list(readable(records, self.paper_of)), has_more)
