@@ -55,7 +55,10 @@ class Arxiv(Corpus):
 
     def releases(self) -> list[str]:
         """The state of today; of a metadata file, the day on which it was made."""
-        return [self._file_day() if self._is_file else self._today()]
+        path = Path(self.url_used)
+        if path.is_file():
+            return [datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()]
+        return [day_of(self.web.headers(self.url_used)) if self._is_file else self._identify("responseDate")]
 
     def release(self, name: str | None = None) -> Release:
         """The state of a day, by default of today; InputError for a day to come, or what is no day."""
@@ -76,9 +79,7 @@ class Arxiv(Corpus):
 
     def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
         """What changed since a day, that day included."""
-        today = self._today()
-        if not _is_day(since):
-            raise InputError(f"arXiv has no release {since!r}", f"The newest is {today}.")
+        today = self._identify("responseDate")
         if since >= today or "papers" not in datasets:
             return []
         begin = (date.fromisoformat(since) - _BEFORE).isoformat() if self._is_file else since
@@ -105,19 +106,9 @@ class Arxiv(Corpus):
     def _oai(self) -> str:
         return self.oai if self._is_file else self.url_used
 
-    def _file_day(self) -> str:
-        path = Path(self.url_used)
-        if path.is_file():
-            return datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()
-        return day_of(self.web.headers(self.url_used))
-
-    def _today(self) -> str:
-        return self._identify("responseDate")
-
     def _identify(self, what: str) -> str:
         """A day that the server says of itself."""
-        root = self._page({"verb": "Identify"})
-        day = next((node.text or "" for node in root.iter(f"{_OAI}{what}")), "")[:10]
+        day = (self._page("verb=Identify").findtext(f".//{_OAI}{what}") or "")[:10]
         if not _is_day(day):
             raise WebError(f"arXiv does not say its {what}", "Try again later.")
         return day
@@ -136,34 +127,33 @@ class Arxiv(Corpus):
             first = following
         return files
 
-    def _page(self, asked: dict[str, str] | str) -> Element:
-        url, parameters = (asked, None) if isinstance(asked, str) else (self._oai, asked)
-        return self.web.again(lambda: _xml_of(self.web.answer(url, parameters).content))
+    def _page(self, asked: str) -> Element:
+        """The answer to some parameters."""
+        return self.web.again(lambda: _xml_of(self.web.answer(f"{self._oai}?{asked}").content))
 
     def _lines(self, file: RemoteFile) -> Iterator[bytes]:
         """The records of a file as lines, page by page: papers, or deleted ones where only identifiers are listed."""
-        verb = "ListRecords" if file.format == PAPERS else "ListIdentifiers"
-        page, token = self._page(file.url), ""
-        while True:
-            if (error := page.find(f"{_OAI}error")) is not None:
-                code = error.get("code")
-                if code == "noRecordsMatch" and not token:
-                    return
-                if code == "badResumptionToken":
-                    raise ChangedError("arXiv no longer knows where its list was left", "Begin with this file again.")
-                raise WebError(f"arXiv answered with the error {code}", "Try again later.")
-            found = page.find(f"{_OAI}{verb}")
+        is_papers = file.format == PAPERS
+        verb, asked, token = "ListRecords" if is_papers else "ListIdentifiers", file.url.partition("?")[2], ""
+        while asked:
+            page = self._page(asked)
+            error, found = page.find(f"{_OAI}error"), page.find(f"{_OAI}{verb}")
+            code = "" if error is None else error.get("code")
+            if code == "noRecordsMatch" and not token:
+                return
+            if code == "badResumptionToken":
+                raise ChangedError("arXiv no longer knows where its list was left", "Begin with this file again.")
             if found is None:
-                raise WebError("arXiv answered something else than a list", "Try again later.")
-            values = map(_paper, found.iter(f"{_OAI}record")) if file.format == PAPERS else map(_deleted, found)
+                raise WebError(f"arXiv answered something else than a list {code}".rstrip(), "Try again later.")
+            values = (
+                map(_paper, found.iter(f"{_OAI}record")) if is_papers else map(_deleted, found.iter(f"{_OAI}header"))
+            )
             if lines := b"".join(orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE) for value in values if value):
                 yield lines  # nothing would be the end to who reads
             before, token = token, (found.findtext(f"{_OAI}resumptionToken") or "").strip()
-            if not token:
-                return
-            if token == before:
+            if token and token == before:
                 raise ChangedError("arXiv's list does not go on", "Begin with this file again.")
-            page = self._page({"verb": verb, "resumptionToken": token})
+            asked = urlencode({"verb": verb, "resumptionToken": token}) if token else ""
 
 
 def _xml_of(content: bytes) -> Element:
@@ -179,8 +169,8 @@ def _paper(record: Element) -> dict[str, Any] | None:
 
     The form `arXiv` of OAI-PMH says of the versions only when the first was made.
     """
-    paper, header = record.find(f"{_OAI}metadata/{_ARXIV}arXiv"), record.find(f"{_OAI}header")
-    if header is not None and header.get("status") == "deleted":
+    paper = record.find(f"{_OAI}metadata/{_ARXIV}arXiv")
+    if record.find(f"{_OAI}header[@status='deleted']") is not None:
         return None
     if paper is None:
         return {"error": "a record without metadata"}  # a line that is set aside
@@ -201,7 +191,7 @@ def _paper(record: Element) -> dict[str, Any] | None:
 
 def _deleted(header: Element) -> dict[str, Any] | None:
     """The id of a header, if its record was deleted."""
-    if header.tag != f"{_OAI}header" or header.get("status") != "deleted":
+    if header.get("status") != "deleted":
         return None
     return {"id": (header.findtext(f"{_OAI}identifier") or "").strip().removeprefix("oai:arXiv.org:")}
 
@@ -215,5 +205,4 @@ def _is_day(text: str) -> bool:
 
 def _bytes_of(path: Path) -> Iterator[bytes]:
     with path.open("rb") as file:
-        while chunk := file.read(_CHUNK):
-            yield chunk
+        yield from iter(lambda: file.read(_CHUNK), b"")
