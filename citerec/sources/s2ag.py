@@ -1,19 +1,20 @@
 """Semantic Scholar's Academic Graph: releases, and the diffs between them, by the Datasets API."""
 
+import functools
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import orjson
 
 from citerec.corpus.json_lines import BadRecord, parsed
-from citerec.corpus.s2ag import parse_paper
+from citerec.corpus.s2ag import parse_deletion, parse_paper
 from citerec.corpus.values import optional_id, read_id
 from citerec.errors import InputError
 from citerec.files.http import WebError
-from citerec.records import Citation, Deletion
+from citerec.records import Citation
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records
 
 _GIGABYTE = 10**9
@@ -27,7 +28,9 @@ _DATASETS = {
         "embeddings-specter_v2", "vectors made by SPECTER2, 768 numbers each", is_default=False
     ),
 }
-_KEYS = {"citations": "citationid"}
+_ASK = "Ask for one at https://www.semanticscholar.org/product/api and set S2_API_KEY to it."
+
+Value = TypeVar("Value")
 
 
 class SemanticScholar(Corpus):
@@ -46,105 +49,94 @@ class SemanticScholar(Corpus):
 
     def releases(self) -> list[str]:
         """The names of its releases, oldest first: dates."""
-        found = self.web.json(f"{self.url_used}/release/", headers=self._key())
-        if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
-            raise self._odd("a list of releases")
-        return sorted(found)
+        return self._asked("release/", lambda names: sorted(map(str, names)))
 
     def release(self, name: str | None = None) -> Release:
         """A release; the newest one by default."""
         try:
-            found = self._object(f"release/{name or 'latest'}")
+            return self._asked(f"release/{name or 'latest'}", self._release)
         except WebError as error:
             if error.status != 404:
                 raise
             raise InputError(
                 f"there is no release {name} of {self.name}", f"List them: citerec corpus show {self.name}"
             ) from None
-        listed = [entry.get("name") for entry in _objects(found.get("datasets"))]
-        return Release(
-            str(found.get("release_id") or name),
-            tuple(dataset for dataset in _DATASETS.values() if dataset.name in listed),
-            str(found.get("README") or self.licence),
-        )
 
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
         """The files of a dataset, with links that hold for some hours."""
-        found = self._object(f"release/{release}/dataset/{dataset}", needs_key=True)
-        return self._files(found.get("files"), dataset, "")
+        path = f"release/{release}/dataset/{dataset}"
+        return self._asked(path, lambda found: _files(dataset, "", found["files"]), needs_key=True)
 
     def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
         """The diffs after a release, joined over the datasets."""
-        newest = str(self._object("release/latest").get("release_id"))
+        newest = self._asked("release/latest", lambda found: str(found["release_id"]))
         if newest == since:
             return []
-        steps: dict[tuple[str, str], tuple[list[RemoteFile], list[RemoteFile]]] = {}
-        chains = []
-        for dataset in datasets:
-            found = self._object(f"diffs/{since}/to/{newest}/{dataset}", needs_key=True)
-            diffs = _objects(found.get("diffs"))
-            chains.append([(str(diff.get("from_release")), str(diff.get("to_release"))) for diff in diffs])
-            for step, diff in zip(chains[-1], diffs, strict=True):
-                upserts, deletions = steps.setdefault(step, ([], []))
-                upserts += self._files(diff.get("update_files"), dataset, "upserts")
-                deletions += self._files(diff.get("delete_files"), dataset, "deletes")
-        chain = max(chains, key=len, default=[])
-        if any(other != chain for other in chains) or [begin for begin, _ in chain] != [
-            since,
-            *[end for _, end in chain][:-1],
-        ]:
-            raise self._odd("diffs that follow each other")
-        return [Update(*step, tuple(steps[step][0]), tuple(steps[step][1])) for step in chain]
+        diffs = [
+            self._asked(f"diffs/{since}/to/{newest}/{dataset}", functools.partial(_diffs, dataset), needs_key=True)
+            for dataset in datasets
+        ]
+        steps = list(diffs[0])
+        ends = [since, *(end for _, end in steps)]
+        if any(list(diff) != steps for diff in diffs) or [begin for begin, _ in steps] != ends[:-1]:
+            raise WebError(f"{self.name} did not answer diffs that follow each other", "Try again later.")
+        return [
+            Update(
+                *step,
+                upserts=tuple(file for diff in diffs for file in diff[step][0]),
+                deletions=tuple(file for diff in diffs for file in diff[step][1]),
+            )
+            for step in steps
+        ]
 
     def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
         """The records of a file. Of texts and citations only the ids are read here, for the sake of speed."""
         if file.format.endswith("-deletes"):
-            key = _KEYS.get(file.dataset, "corpusid")
-            return json_records(lines, lambda value: Deletion(file.dataset, read_id(value, key)))
+            return json_records(lines, functools.partial(parse_deletion, file.dataset))
         if file.dataset == "papers":
             return json_records(lines, parse_paper)
         return _joined(lines, _citation if file.dataset == "citations" else _text)
 
-    def _files(self, links: Any, dataset: str, kind: str) -> list[RemoteFile]:
-        if not isinstance(links, list) or not all(isinstance(link, str) for link in links):
-            raise self._odd(f"links to the files of {dataset}")
-        form = f"{dataset}-{kind}" if kind == "deletes" or (kind and dataset == "citations") else dataset
-        files = {
-            name: RemoteFile(dataset, f"{kind}-{name}" if kind else name, f"s2ag-{form}", link)
-            for name, link in ((_name(link), link) for link in links)
-        }
-        if len(files) < len(links):
-            raise self._odd(f"files of {dataset} of different names")
-        return [files[name] for name in sorted(files)]
+    def _release(self, found: Any) -> Release:
+        listed = {entry["name"] for entry in found["datasets"]}
+        datasets = tuple(dataset for dataset in _DATASETS.values() if dataset.name in listed)
+        return Release(str(found["release_id"]), datasets, str(found.get("README") or self.licence))
 
-    def _object(self, path: str, *, needs_key: bool = False) -> dict[str, Any]:
-        headers = self._key()
-        if needs_key and not headers:
-            raise _key_missing(f"{self.name} needs a key")
+    def _asked(self, path: str, read: Callable[[Any], Value], *, needs_key: bool = False) -> Value:
+        """What a function reads in an answer of the interface."""
+        key = os.environ.get(self.key, "").strip()
+        if needs_key and not key:
+            raise InputError(f"{self.name} needs a key", _ASK)
         try:
-            found = self.web.json(f"{self.url_used}/{path}", headers=headers)
+            return read(self.web.json(f"{self.url_used}/{path}", headers={"x-api-key": key} if key else {}))
         except WebError as error:
             if error.status in (401, 403):
-                raise _key_missing(f"{self.name} refused the key in {self.key} ({error.status})") from None
+                raise InputError(f"{self.name} refused the key in {self.key} ({error.status})", _ASK) from None
             raise
-        if not isinstance(found, dict):
-            raise self._odd("a JSON object")
-        return found
-
-    def _key(self) -> Mapping[str, str]:
-        key = os.environ.get(self.key, "").strip()
-        return {"x-api-key": key} if key else {}
-
-    def _odd(self, wanted: str) -> WebError:
-        return WebError(f"{self.name} did not answer {wanted}", "Try again later.")
+        except (LookupError, TypeError, AttributeError, ValueError):
+            raise WebError(
+                f"{self.name} answered {path} in another form than it documents", "Try again later."
+            ) from None
 
 
-def _key_missing(what: str) -> InputError:
-    return InputError(what, "Ask for one at https://www.semanticscholar.org/product/api and set S2_API_KEY to it.")
+def _files(dataset: str, kind: str, links: Sequence[str]) -> list[RemoteFile]:
+    """The files of some links; a ValueError if two have one name."""
+    form = f"{dataset}-{kind}" if kind == "deletes" or (kind and dataset == "citations") else dataset
+    files = [RemoteFile(dataset, f"{kind}-{_name(link)}".strip("-"), f"s2ag-{form}", link) for link in links]
+    if len({file.name for file in files}) < len(files):
+        raise ValueError
+    return sorted(files, key=lambda file: file.name)
 
 
-def _objects(value: Any) -> list[dict[str, Any]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+def _diffs(dataset: str, found: Any) -> dict[tuple[str, str], tuple[list[RemoteFile], list[RemoteFile]]]:
+    """Upserts and deletions of a dataset, by the releases between which they lie."""
+    return {
+        (str(diff["from_release"]), str(diff["to_release"])): (
+            _files(dataset, "upserts", diff["update_files"]),
+            _files(dataset, "deletes", diff["delete_files"]),
+        )
+        for diff in found["diffs"]
+    }
 
 
 def _name(link: str) -> str:
