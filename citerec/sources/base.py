@@ -11,7 +11,7 @@ from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, NamedTuple
 
-from citerec.corpus.json_lines import BadRecord, json_object, parsed
+from citerec.corpus.json_lines import BadRecord, parsed
 from citerec.files.http import Link, Web, WebError
 from citerec.files.registry import Registry
 from citerec.records import Record
@@ -27,7 +27,6 @@ class RemoteFile:
         format: What reads it once it is here: a name of `citerec.corpus.base.FORMATS`.
         url: Its address, which may expire.
         bytes: Its size there, compressed as it comes; None if the source does not say.
-        checksum: Its checksum there, as "md5:…" or "sha256:…"; None if the source gives none.
     """
 
     dataset: str
@@ -35,7 +34,6 @@ class RemoteFile:
     format: str
     url: str
     bytes: int | None = None
-    checksum: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,25 +179,22 @@ class Corpus(ABC):
 
 
 def json_records(
-    lines: Iterable[bytes],
-    parse: Callable[[dict[str, Any]], Record | Sequence[Record]],
-    language: Callable[[dict[str, Any]], str | None] = lambda _: None,
+    lines: Iterable[bytes], parse: Callable[[dict[str, Any]], Record | Sequence[Record]]
 ) -> Iterator[RawRecord]:
-    """`Corpus.records` for JSON Lines: `parse` makes one record of an object, or several, or raises RecordError."""
+    """`Corpus.records` for JSON Lines: `parse` makes one record of an object, or several, or raises RecordError.
 
-    def read(value: dict[str, Any]) -> tuple[tuple[Record, ...], str | None]:
-        found = parse(value)
-        return (tuple(found) if isinstance(found, Sequence) else (found,)), language(value)
+    If an object has a `language`, it is that of the paper.
+    """
+
+    def read(value: dict[str, Any]) -> tuple[tuple[Record, ...], None, str | None]:
+        found, language = parse(value), value.get("language")
+        records = tuple(found) if isinstance(found, Sequence) else (found,)
+        return records, None, language if isinstance(language, str) else None
 
     for number, raw in enumerate(lines, 1):
-        if raw.isspace():
-            continue
-        made = parsed(raw, lambda value: read(json_object(value)))
-        if isinstance(made, BadRecord):
-            yield RawRecord(number, raw, bad=made)
-        else:
-            records, spoken = made
-            yield RawRecord(number, raw, records, language=spoken)
+        if not raw.isspace():
+            made = parsed(raw, read)
+            yield RawRecord(number, raw, bad=made) if isinstance(made, BadRecord) else RawRecord(number, raw, *made)
 
 
 def day_of(headers: Mapping[str, str]) -> str:

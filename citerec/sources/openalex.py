@@ -60,7 +60,7 @@ class OpenAlex(Corpus):
 
     def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
         """The works of a part, or the deletions of a file of ids."""
-        return json_records(lines, parse_work, _language) if file.format == WORKS else _deletions(lines)
+        return json_records(lines, parse_work) if file.format == WORKS else _deletions(lines)
 
     def _parts(self, release: str | None = None) -> tuple[str, list[tuple[str, RemoteFile]]]:
         """The newest day, and the files of the manifest, each with its day, in order."""
@@ -98,11 +98,6 @@ class OpenAlex(Corpus):
                 if error.status not in _MISSING:
                     raise
         return ()
-
-
-def _language(work: dict[str, Any]) -> str | None:
-    language = work.get("language")
-    return language if isinstance(language, str) else None
 
 
 def _deletions(lines: Iterable[bytes]) -> Iterator[RawRecord]:
