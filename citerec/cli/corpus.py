@@ -154,7 +154,7 @@ def update(folder: Path, index_path: Path | None, **options: Any) -> None:
     What changed is cut to size as the corpus was. A paper that is not of the cut any more is deleted.
     Repeat the command to go on after an interruption.
     """
-    from citerec.sources.update import find_updates, update_corpus
+    from citerec.sources.fetch import find_updates, update_corpus
 
     renewal = find_updates(folder, options["url"])
     made = renewal.corpus

@@ -1,5 +1,6 @@
-"""A release fetched into a new folder, cut to size; and the folder of a fetched corpus, by its `corpus.json`."""
+"""A release fetched into a new folder, cut to size, and brought up to date by the diffs of its source."""
 
+import contextlib
 import functools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,16 +9,21 @@ from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field
 
+from citerec.corpus.base import REMOVED
+from citerec.corpus.json_lines import raw_lines
 from citerec.corpus.shards import CORPUS
 from citerec.errors import InputError, first_fault
 from citerec.files.resume import JOURNAL, Journal, forget, read_json
 from citerec.files.writing import Kind, alone, beside, exchange, remove, write_failures, writing_file
-from citerec.sources.base import CORPORA, Release, RemoteFile, Update
-from citerec.sources.cut import Cut, library_entries, neighbours_of, seeds_of, wanted_ids
+from citerec.records import Paper
+from citerec.sources.base import CORPORA, Corpus, Release, RemoteFile, Update
+from citerec.sources.cut import Cut, digest_of_line, library_entries, neighbours_of, seeds_of, wanted_ids
 from citerec.sources.ids import Ids
 from citerec.sources.part import Manner, Part, Place
-from citerec.sources.passes import NEAR, NOTES, WANTED, Passes, Step
+from citerec.sources.passes import KEPT, KEYS, NEAR, NOTES, WANTED, Passes, Step
 from citerec.version import __version__
+
+_UPDATING = ".updating"
 
 KIND = Kind("fetched corpus", "corpus", CORPUS, frozenset())
 
@@ -84,9 +90,9 @@ class FetchedCorpus(BaseModel):
                 if part.kept:
                     yield self.folder / step.folder / part.dataset / part.file_name, part
 
-    def write(self, folder: Path | None = None) -> None:
-        """Writes the manifest, to another folder if one is given."""
-        with writing_file((folder or self.folder) / CORPUS) as partial:
+    def write(self, folder: Path) -> None:
+        """Writes the manifest to a folder."""
+        with writing_file(folder / CORPUS) as partial:
             partial.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
     @classmethod
@@ -205,6 +211,16 @@ def check_free(out: Path) -> None:
     KIND.check_place(out)
 
 
+@contextlib.contextmanager
+def _fetching(folder: Path) -> Iterator[None]:
+    """Lets one process at a time fetch into a folder, and says what to do if the disk is full."""
+    with (
+        write_failures(folder, "Make room, then run the same command: it goes on where it stopped."),
+        alone(beside(folder, "lock"), f"another process is fetching {folder}"),
+    ):
+        yield
+
+
 def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
     """Fetches a release into its folder. Work that was stopped, even by a kill, goes on.
 
@@ -214,10 +230,7 @@ def get_corpus(plan: Plan, manner: Manner) -> FetchedCorpus:
         BuildError: Too many records are bad, the disk is full, or a process died.
     """
     work = beside(plan.out, "getting")
-    with (
-        write_failures(plan.out, "Make room, then run the same command: it goes on where it stopped."),
-        alone(beside(plan.out, "lock"), f"another process is fetching {plan.out}"),
-    ):
+    with _fetching(plan.out):
         check_free(plan.out)
         before = unfinished(plan.out)
         if before and before != {"citerec": __version__, **plan.identity}:
@@ -269,3 +282,72 @@ def _neighbourhood(plan: Plan, bibliography: Path, passes: Passes) -> Ids:
         passes.read(passes.corpus.citations, plan.citations, sieve, stage=stage)
         around |= passes.ids("near", stage)
     return around
+
+
+@dataclass(frozen=True, slots=True)
+class Renewal:
+    """What is new for a fetched corpus.
+
+    Attributes:
+        corpus: The corpus as it is here.
+        place: Where it comes from.
+        updates: What changed, in order; empty if nothing did.
+    """
+
+    corpus: FetchedCorpus
+    place: Place
+    updates: tuple[Update, ...]
+
+
+def find_updates(folder: Path, url: str | None = None) -> Renewal:
+    """Asks what changed since a corpus was fetched or brought up to date.
+
+    Raises:
+        InputError: There is no corpus, or the source needs a key.
+        WebError: The server does not answer.
+    """
+    made = FetchedCorpus.read(folder)
+    place = Place(made.source, url)
+    return Renewal(made, place, tuple(place.open().updates(made.release, made.datasets)))
+
+
+def update_corpus(renewal: Renewal, manner: Manner) -> FetchedCorpus:
+    """Applies updates in order; each counts only when it is complete. Work that was stopped goes on.
+
+    Raises:
+        WebError: The server does not answer, or its files are broken.
+        BuildError: Too many records are bad, the disk is full, or a process died.
+    """
+    folder = renewal.corpus.folder
+    with _fetching(folder):
+        made = FetchedCorpus.read(folder)
+        if made.release != renewal.corpus.release:
+            raise InputError(f"{folder} was brought up to date by another process", "Look again: repeat the command.")
+        for update in renewal.updates:
+            work, before = folder / _UPDATING, made.state
+            names = [f"{file.dataset}/{file.name}" for file in (*update.upserts, *update.deletions)]
+            Journal(work, {"begin": update.begin, "end": update.end, "files": names})
+            passes = Passes(renewal.place, update, work, manner)
+            lines = passes.noted("lines", _lines_of(made, passes.corpus)) if update.is_whole else None
+            step = passes.step(Cut.of_json(made.cut), made.datasets, folder, before, lines)
+            made = made.model_copy(update={"steps": (*made.steps, step)})
+            made.state.parent.mkdir(exist_ok=True)
+            exchange(work, made.state)
+            remove(made.state / NOTES)  # not before: a killed call goes on with them
+            forget(made.state)
+            made.write(folder)
+            for name in (KEPT, KEYS):
+                (before / name).unlink(missing_ok=True)  # the later state has its own
+    return made
+
+
+def _lines_of(made: FetchedCorpus, corpus: Corpus) -> Ids:
+    """Digests of the records of papers as they are here: of several of a paper, that of the last one."""
+    latest: dict[str, str] = {}
+    for path, part in made.files():
+        if part.dataset not in corpus.joins and part.format != REMOVED:
+            lines = (raw for _, raw, _ in raw_lines(path, blank_too=True))
+            for record in corpus.records(RemoteFile(part.dataset, part.name, part.format, ""), lines):
+                digest = digest_of_line(record.raw)
+                latest |= {one.paper_id: digest for one in record.records if isinstance(one, Paper)}
+    return Ids(latest.values())

@@ -17,9 +17,8 @@ from citerec.retrieve.dense.manifest import DenseManifest
 from citerec.retrieve.index import BuildOptions, build_index
 from citerec.sources.cut import Cut
 from citerec.sources.estimate import estimate
-from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan
+from citerec.sources.fetch import FetchedCorpus, find_updates, get_corpus, make_plan, update_corpus
 from citerec.sources.part import Manner, Place
-from citerec.sources.update import find_updates, update_corpus
 from tests.corpus_server import FAULTS, KEY, S2agServer, State, cut_state, first_state, next_state, state_of
 
 ALONE = Manner(workers=1)

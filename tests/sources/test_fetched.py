@@ -9,9 +9,8 @@ from citerec.corpus.base import FORMATS
 from citerec.corpus.shards import find_shards
 from citerec.records import Deletion, Filters, Paper
 from citerec.sources.cut import Cut
-from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan
+from citerec.sources.fetch import FetchedCorpus, find_updates, get_corpus, make_plan, update_corpus
 from citerec.sources.part import Manner, Place
-from citerec.sources.update import find_updates, update_corpus
 from tests.loopback import Site
 from tests.source_records import ENTRY, HEADER, VOLUME, work
 from tests.sources.test_arxiv import Interface
