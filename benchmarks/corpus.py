@@ -61,10 +61,10 @@ def plain(path: Path) -> None:
             orjson.loads(line)
 
 
-def fetched(file: RemoteFile, sieve: Sieve, work: Path) -> tuple[Part, list[int]]:
+def fetched(file: RemoteFile, sieve: Sieve, work: Path, notes: Path) -> tuple[Part, list[int]]:
     """Fetches a file; also the resident memory, in bytes, at each quarter of the time."""
     place = Place("s2ag", file.url.rpartition("/")[0])
-    job = Job(place, "", "", sieve, work / "notes", work / file.dataset)
+    job = Job(place, "", "", sieve, notes, work / file.dataset)
     memory: list[int] = []
     ended = threading.Event()
 
@@ -104,14 +104,14 @@ def main() -> None:
             of_field = functools.partial(kept_papers, Cut(Filters(fields=("Physics",), year_from=2000, year_to=2010)))
             sieve: Sieve = of_field if dataset == "papers" else functools.partial(kept_joins, kept)
             best, peer = float("inf"), float("inf")
-            for _ in range(given.rounds):
+            for turn in range(given.rounds):
                 begun = time.process_time()
                 plain(path)
                 peer, begun = min(peer, time.process_time() - begun), time.process_time()
-                part, memory = fetched(file, sieve, work)
+                part, memory = fetched(file, sieve, work, work / f"notes-{turn}")
                 best = min(best, time.process_time() - begun)
             if dataset == "papers":
-                Ids.load(work / "notes" / f"{path.name}.kept").save(kept)
+                Ids.load(work / "notes-0" / f"{path.name}.kept").save(kept)
             print(
                 f"{dataset}: {part.read:,} records, {part.bytes / 1e6:.1f} MB, {part.kept:,} kept; {best:.2f} s, peer "
                 f"{peer:.2f} s, ratio {peer / best:.2f}; {part.read / best:,.0f} records a second; "

@@ -88,7 +88,7 @@ class FetchedCorpus(BaseModel):
         for step in self.steps:
             for part in step.parts:
                 if part.kept:
-                    yield self.folder / step.folder / part.dataset / part.file_name, part
+                    yield self.folder / step.folder / part.dataset / part.name, part
 
     def write(self, folder: Path) -> None:
         """Writes the manifest to a folder."""

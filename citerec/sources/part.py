@@ -6,7 +6,7 @@ import gzip
 import io
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -21,7 +21,7 @@ from citerec.files.http import ChangedError, Pace, Web, WebError
 from citerec.files.parallel import outcomes_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.rejected import Rejected, fault_at, line_bytes
-from citerec.files.writing import writing_file
+from citerec.files.writing import write_json, writing_file
 from citerec.sources.base import CORPORA, Corpus, RemoteFile
 from citerec.sources.cut import Found, Sieve
 from citerec.sources.ids import Ids
@@ -30,10 +30,6 @@ _TRIES = 6
 _BUFFER = 1 << 20
 # Level 1 takes a third of the time of 6, for files some fifth larger.
 _LEVEL = 1
-
-
-class BrokenError(Exception):
-    """What came is not the whole file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +76,7 @@ class Job:
     out: Path
     most: int | None = None
 
-    def link(self, file: RemoteFile, *, expired: bool) -> str:
+    def link(self, file: RemoteFile, expired: bool) -> str:
         """The address of a file, asked for anew if it has expired; errors as for `Corpus.files`."""
         if not expired:
             return file.url
@@ -100,7 +96,7 @@ class Part(BaseModel):
 
     Attributes:
         dataset: Its dataset.
-        name: Its name there.
+        name: Its name here.
         format: What reads the file here.
         bytes: Its size there, or how much of it was read.
         read: Its good records.
@@ -121,16 +117,6 @@ class Part(BaseModel):
     bad: int = 0
     size: int = 0
     first_bad: str = ""
-
-    @property
-    def file_name(self) -> str:
-        """The name of the file here."""
-        return packed_name(self.name)
-
-
-def packed_name(name: str) -> str:
-    """The name here of a file of a source: it is always compressed."""
-    return name if name.endswith(".gz") else f"{name}.gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,51 +150,38 @@ def fetch_files(stage: str, files: Sequence[RemoteFile], job: Job, manner: Manne
         BuildError: Too many records are bad, the disk is full, or a process died.
     """
     corpus, rejected = job.place.open(), Rejected(manner.max_bad)
-    known: dict[str, Part] = {}
-    for file in files:
-        with contextlib.suppress(FileNotFoundError):
-            part = known[file.name] = Part.model_validate_json(_receipt(job, file).read_bytes())
-            rejected.add(part.read, part.bad, part.first_bad)
-    todo = [file for file in files if file.name not in known]
+    sizes = [file.bytes for file in files if file.bytes is not None]
     workers = min(manner.workers or corpus.workers, corpus.workers)
-    with contextlib.closing(outcomes_of(functools.partial(read_part, job), todo, workers)) as outcomes:
+    parts: dict[int, Part] = {}
+    with contextlib.closing(outcomes_of(functools.partial(read_part, job), files, workers)) as outcomes:
         for number, part in outcomes:
-            known[todo[number].name] = part
+            parts[number] = part
             rejected.add(part.read, part.bad, part.first_bad)
-            done, whole = _bytes(files, known)
+            done = sum(one.bytes for one in parts.values())
+            whole = sum(sizes) if len(sizes) == len(files) else done * len(files) / len(parts)
             manner.on_progress(f"fetching {stage}", done, whole)
-            rejected.check(done / whole if whole and len(known) < len(files) else None)
+            rejected.check(done / whole if whole and len(parts) < len(files) else None)
     rejected.check()
-    return [known[file.name] for file in files]
-
-
-def _receipt(job: Job, file: RemoteFile) -> Path:
-    return job.notes / f"{file.name}.json"
-
-
-def _bytes(files: Sequence[RemoteFile], known: Mapping[str, Part]) -> tuple[float, float]:
-    """How many bytes came, and how many there are; files of unknown size count as the mean of the others."""
-    sizes = [known[file.name].bytes if file.name in known else file.bytes for file in files]
-    told = [size for size in sizes if size is not None]
-    mean = sum(told) / len(told) if told else 0
-    return sum(part.bytes for part in known.values()), sum(mean if size is None else size for size in sizes)
+    return [parts[number] for number in range(len(files))]
 
 
 def read_part(job: Job, file: RemoteFile) -> Part:
-    """Fetches a file and keeps what its job says. What came broken is fetched again, a few times.
+    """Fetches a file and keeps what its job says, unless that was done. What came broken is fetched again, a few times.
 
     Raises:
         WebError: The file cannot be fetched, or comes broken again and again.
     """
+    receipt = job.notes / f"{file.name}.json"
+    with contextlib.suppress(FileNotFoundError):
+        return Part.model_validate_json(receipt.read_bytes())
     for failed in range(_TRIES):
         try:
             part = _read_once(job, file)
-        except (BrokenError, ChangedError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        except (ChangedError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             reason = str(error)
             time.sleep(job.place.open().web.patience * 2**failed)
         else:
-            with writing_file(_receipt(job, file)) as partial:
-                partial.write_text(part.model_dump_json(), encoding="utf-8")
+            write_json(receipt, part.model_dump())
             return part
     raise WebError(
         f"{file.dataset}/{file.name} came broken {_TRIES} times ({reason})",
@@ -219,18 +192,20 @@ def read_part(job: Job, file: RemoteFile) -> Part:
 def _read_once(job: Job, file: RemoteFile) -> Part:
     corpus, found, keeps = job.place.open(), Found(Ids), job.sieve()
     read = kept = bad = 0
-    first_bad, name = "", f"{file.dataset}/{file.name}"
-    path = job.out / packed_name(file.name)
+    first_bad, shard = "", f"{file.dataset}/{file.name}"
+    is_packed = file.name.endswith(".gz")
+    path = job.out / (file.name if is_packed else f"{file.name}.gz")
     with (
-        Stream(corpus, file, job) as stream,
+        contextlib.closing(cast("Any", corpus.chunks(file, functools.partial(job.link, file)))) as chunks,
         packed_file(path) as out,
-        packed_file(job.notes / f"{file.name}.bad") as quarantine,
+        packed_file(job.notes / f"{path.name}.bad") as quarantine,
     ):
-        for record in corpus.records(file, stream):
+        stream = Stream(chunks)
+        for record in corpus.records(file, stream.lines(is_packed=is_packed)):
             if fault := record.bad:
                 bad += 1
-                first_bad = first_bad or fault_at(name, record.number, fault.reason)
-                row = {"shard": name, "line": record.number, "reason": fault.reason, "beginning": fault.beginning}
+                first_bad = first_bad or fault_at(shard, record.number, fault.reason)
+                row = {"shard": shard, "line": record.number, "reason": fault.reason, "beginning": fault.beginning}
                 quarantine.write(orjson.dumps(row) + b"\n")
                 continue
             read += 1
@@ -240,14 +215,16 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
             if job.most is not None and stream.bytes >= job.most:
                 break
         else:
-            stream.check(file)
+            expected = stream.bytes if file.bytes is None else file.bytes
+            if stream.bytes != expected or (is_packed and not stream.bytes):
+                raise EOFError(f"{stream.bytes:,} of {expected:,} bytes came")
     if not kept:
         path.unlink()
     for label, ids in found.items():
         ids.save(job.notes / f"{file.name}.{label}")
     return Part(
         dataset=file.dataset,
-        name=file.name,
+        name=path.name,
         format=file.format,
         bytes=stream.bytes,
         read=read,
@@ -271,19 +248,14 @@ def packed_file(path: Path) -> Iterator[BinaryIO]:
 
 
 class Stream(io.RawIOBase):
-    """The lines of a file on a server, unzipped if its name ends in .gz.
+    """The bytes of a file as they come.
 
     Attributes:
-        bytes: How many bytes of it came.
+        bytes: How many came.
     """
 
-    def __init__(self, corpus: Corpus, file: RemoteFile, job: Job) -> None:
-        self.bytes = 0
-        self._chunks: Any = corpus.chunks(file, lambda expired: job.link(file, expired=expired))
-        self._rest = memoryview(b"")
-        self._lines: Any = io.BufferedReader(self, _BUFFER)
-        if file.name.endswith(".gz"):
-            self._lines = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=self._lines)), _BUFFER)
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self.bytes, self._chunks, self._rest = 0, chunks, memoryview(b"")
 
     def readable(self) -> bool:
         """Always."""
@@ -292,26 +264,16 @@ class Stream(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fills a buffer with the bytes that come next."""
         if not self._rest:
-            chunk = next(self._chunks, b"")
-            self.bytes += len(chunk)
-            self._rest = memoryview(chunk)
+            self._rest = memoryview(next(self._chunks, b""))
+            self.bytes += len(self._rest)
         size = min(len(buffer), len(self._rest))
         buffer[:size] = self._rest[:size]
         self._rest = self._rest[size:]
         return size
 
-    def __iter__(self) -> Iterator[bytes]:
-        return bounded_lines(self._lines, line_bytes())
-
-    def check(self, file: RemoteFile) -> None:
-        """Raises an error unless the whole file came."""
-        if file.name.endswith(".gz") and not self.bytes:
-            raise BrokenError("nothing came")
-        if file.bytes is not None and self.bytes != file.bytes:
-            raise BrokenError(f"{self.bytes:,} of {file.bytes:,} bytes came")
-
-    def close(self) -> None:
-        """Closes the connection."""
-        if not self.closed:
-            self._chunks.close()
-        super().close()
+    def lines(self, *, is_packed: bool) -> Iterator[bytes]:
+        """The lines, unzipped."""
+        file: Any = io.BufferedReader(self, _BUFFER)
+        if is_packed:
+            file = io.BufferedReader(cast("Any", gzip.GzipFile(fileobj=file)), _BUFFER)
+        return bounded_lines(file, line_bytes())

@@ -107,7 +107,7 @@ class Passes:
         update = self._update
         mains = [name for name in datasets if name not in self.corpus.joins]
         joins = [name for name in datasets if name in self.corpus.joins]
-        papers, keys = (_loaded(before / name if before else None) for name in (KEPT, KEYS))
+        papers, keys = (Ids.load(before / name) if before else Ids() for name in (KEPT, KEYS))
         wanted, near = (path if (path := cut_ids / name).exists() else None for name in (WANTED, NEAR))
         here = self.noted("here", papers)
         sieve = functools.partial(kept_papers, cut, wanted, near, here, lines)
@@ -134,8 +134,7 @@ class Passes:
         for name in joins:
             named = all_keys if name == self.corpus.citations else known
             self.read(name, update.deletions, functools.partial(kept_deletions, named))
-        if len(keys):
-            (keys - self.ids("deleted", self.corpus.citations)).save(self.work / KEYS)
+        (keys - self.ids("deleted", self.corpus.citations)).save(self.work / KEYS)
         gone = papers - now
         self._remove(mains[0], gone - deleted)
         if len(gone) > _MANY * len(papers):
@@ -170,7 +169,3 @@ class Passes:
                 for part in bad:
                     with gzip.open(self.work / NOTES / part.dataset / f"{part.name}.bad") as lines:
                         shutil.copyfileobj(lines, out)
-
-
-def _loaded(path: Path | None) -> Ids:
-    return Ids.load(path) if path and path.exists() else Ids()

@@ -68,7 +68,7 @@ def test_openalex(tmp_path: Path) -> None:
     assert made.release == "2026-06-24"
     assert FetchedCorpus.read(tmp_path / "oa").papers == 4  # 2, 4, 5 and 9
     removed = [part for part in made.steps[-1].parts if part.name.startswith("delete")]
-    assert [(part.name, part.kept) for part in removed] == [("deleted_ids.csv", 1), ("deletes-cut.gz", 1)]
+    assert [(part.name, part.kept) for part in removed] == [("deleted_ids.csv.gz", 1), ("deletes-cut.gz", 1)]
 
 
 def test_the_neighbours_of_a_bibliography_in_openalex(tmp_path: Path) -> None:
