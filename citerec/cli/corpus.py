@@ -1,5 +1,6 @@
 """`citerec corpus`: fetches corpora, cut to size, and brings them up to date."""
 
+import math
 import re
 import shutil
 import sys
@@ -228,7 +229,7 @@ def _agree(plan: "Plan", index_path: Path | None, options: dict[str, Any]) -> No
     needed = found.room(index=index_path is not None)
     standing = next(folder for folder in (plan.out.resolve(), *plan.out.resolve().parents) if folder.exists())
     free = shutil.disk_usage(standing).free
-    if needed is not None and needed > free:
+    if needed > free:  # never if it is not known
         from citerec.cli.tables import size_in_words
 
         raise InputError(
@@ -244,8 +245,8 @@ def _show_estimate(plan: "Plan", found: "Estimate", *, index: bool) -> None:
     from citerec.evaluation.rendering import Table, left, right
     from citerec.evaluation.rendering import show as show_table
 
-    def size(number: float | None) -> str | None:
-        return None if number is None else size_in_words(number)
+    def size(number: float) -> str | None:
+        return None if math.isnan(number) else size_in_words(number)
 
     rows = [
         [one.dataset, one.files, size(one.bytes), one.passes, _rounded(one.records), size(one.kept), _time(one.seconds)]
@@ -261,22 +262,22 @@ def _show_estimate(plan: "Plan", found: "Estimate", *, index: bool) -> None:
         say("How many papers are near to the bibliography is known only when the citations have been read.")
     elif found.papers == 0:
         note("No paper of the first megabytes is of this cut: are fields and venues spelled as the source does?")
-    if index and found.papers is not None:
-        room = (found.room(index=True) or 0) - (found.room(index=False) or 0)
+    if index and not math.isnan(found.papers):
+        room = found.room(index=True) - found.room(index=False)
         say(f"The index takes up to {size_in_words(room)} while it is built, and about {_time(found.index_seconds())}.")
     say("These are estimates from the first megabytes of each dataset.")
 
 
-def _rounded(number: float | None) -> str | None:
+def _rounded(number: float) -> str | None:
     """A number to two digits."""
-    if number is None:
+    if math.isnan(number):
         return None
     whole = round(number)
     return f"{round(whole, 2 - len(str(whole))):,}"
 
 
-def _time(seconds: float | None) -> str | None:
-    if seconds is None:
+def _time(seconds: float) -> str | None:
+    if math.isnan(seconds):
         return None
     for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * length:

@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import itertools
+import math
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,7 @@ _INDEX_BYTES, _INDEX_SECONDS, _ENCODE_SECONDS = 2_400, 0.00016, 1 / 75
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What is expected of a dataset; None where it is not known before it is read.
+    """What is expected of a dataset; NaN where it is not known before it is read.
 
     Attributes:
         dataset: Its name.
@@ -40,16 +41,16 @@ class Expected:
 
     dataset: str
     files: int
-    bytes: float | None
+    bytes: float
     passes: int
-    records: float | None
-    kept: float | None
-    seconds: float | None
+    records: float
+    kept: float
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is expected of a release.
+    """What is expected of a release; NaN as in its datasets.
 
     Attributes:
         datasets: Each dataset.
@@ -60,52 +61,44 @@ class Estimate:
     lacking: tuple[str, ...] = ()
 
     @property
-    def papers(self) -> float | None:
+    def papers(self) -> float:
         """How many papers are kept."""
         return self.datasets[0].records
 
     @property
-    def bytes(self) -> float | None:
+    def bytes(self) -> float:
         """How many bytes are fetched."""
-        return _sum([one.bytes and one.bytes * one.passes for one in self.datasets])
+        return sum(one.bytes * one.passes for one in self.datasets)
 
     @property
-    def kept(self) -> float | None:
+    def kept(self) -> float:
         """How many bytes are written."""
-        return _sum([one.kept for one in self.datasets])
+        return sum(one.kept for one in self.datasets)
 
     @property
-    def seconds(self) -> float | None:
+    def seconds(self) -> float:
         """How long fetching takes."""
-        return _sum([one.seconds for one in self.datasets])
+        return sum(one.seconds for one in self.datasets)
 
-    def room(self, *, index: bool) -> float | None:
+    def room(self, *, index: bool) -> float:
         """The bytes of disk that are needed, with an index if one is made."""
-        if self.kept is None or self.papers is None:
-            return None
         # While an index is built, there may be two of it.
         return _ROOM * (self.kept + (2 * _INDEX_BYTES * self.papers if index else 0))
 
-    def index_seconds(self) -> float | None:
+    def index_seconds(self) -> float:
         """How long an index with vectors takes here, on processors alone."""
-        each = (_INDEX_SECONDS + _ENCODE_SECONDS) * 2 / available_processors()
-        return None if self.papers is None else each * self.papers
-
-
-def _sum(numbers: Sequence[float | None]) -> float | None:
-    known = [number for number in numbers if number is not None]
-    return sum(known) if len(known) == len(numbers) else None
+        return (_INDEX_SECONDS + _ENCODE_SECONDS) * 2 / available_processors() * self.papers
 
 
 def estimate(plan: Plan, workers: int | None = None) -> Estimate:
     """Reads the first megabytes of each dataset; errors as for `read_part`."""
     corpus, cut = plan.place.open(), plan.cut
-    datasets = dict(plan.files)
+    datasets = {name: files for name, files in plan.files.items() if files}
     if plan.citations:
         datasets.setdefault(corpus.citations, plan.citations)
     usual = {one.name: one.bytes for one in plan.release.datasets}
     found: list[Expected] = []
-    share: float | None = None if cut.cited_by else 0.0
+    share = 1.0  # of the papers that are kept
     with tempfile.TemporaryDirectory() as folder:
         wanted = Path(folder) / "wanted" if cut.ids else None
         if cut.ids and wanted:
@@ -117,26 +110,17 @@ def estimate(plan: Plan, workers: int | None = None) -> Estimate:
             begun = time.perf_counter()
             part = read_part(Job(plan.place, plan.release.name, "", sieve, work, work, most=_SAMPLE), files[0])
             seconds = time.perf_counter() - begun
-            kept: float | None = share if name in plan.files else 0.0  # of what the sample kept
-            if is_main and share is not None:
-                kept, share = 1.0, part.kept / max(1, part.read)
+            whole = _bytes(corpus, files, usual.get(name))
+            times = whole / max(1, part.bytes)
+            kept = times * (1.0 if is_main else share)
+            if is_main:
+                share = part.kept / max(1, part.read)
             passes = int(name in plan.files)
             if cut.cited_by:
+                kept = math.nan if name in plan.files else 0.0
                 passes += int(is_main) + (cut.hops if name == corpus.citations else 0)
-            whole = _bytes(corpus, files, usual.get(name))
-            times = None if whole is None else whole / max(1, part.bytes)
-            at_once = max(1, min(workers or corpus.workers, corpus.workers, len(files)))
-            found.append(
-                Expected(
-                    name,
-                    len(files),
-                    whole,
-                    passes,
-                    None if times is None or kept is None else times * kept * part.kept,
-                    None if times is None or kept is None else times * kept * part.size,
-                    None if times is None else times * seconds * passes / at_once,
-                )
-            )
+            seconds *= times * passes / max(1, min(workers or corpus.workers, corpus.workers, len(files)))
+            found.append(Expected(name, len(files), whole, passes, kept * part.kept, kept * part.size, seconds))
     return Estimate(tuple(found), tuple(_lacking(plan, found)))
 
 
@@ -145,14 +129,16 @@ def _about_papers() -> Keeps:
     return lambda record, _found: record.paper_id is not None
 
 
-def _bytes(corpus: Corpus, files: Sequence[RemoteFile], usual: float | None = None) -> float | None:
+def _bytes(corpus: Corpus, files: Sequence[RemoteFile], usual: float | None = None) -> float:
     """The bytes of a dataset: as its files say, as its first file has on the server, or as earlier releases had."""
     known = [file.bytes for file in files if file.bytes is not None]
     if len(known) == len(files):
         return sum(known)
     with contextlib.closing(cast("Any", corpus.chunks(files[0], lambda _: files[0].url))) as chunks:
         next(chunks, b"")
-    return usual if corpus.web.size is None else corpus.web.size * len(files)
+    if corpus.web.size is not None:
+        return corpus.web.size * len(files)
+    return math.nan if usual is None else usual
 
 
 def _lacking(plan: Plan, expected: Sequence[Expected]) -> Iterator[str]:
@@ -162,7 +148,7 @@ def _lacking(plan: Plan, expected: Sequence[Expected]) -> Iterator[str]:
     for release, one in itertools.product(earlier, expected):
         with contextlib.suppress(CiterecError):  # the release before may be gone
             before = _bytes(corpus, corpus.files(release, one.dataset))
-            if before and one.bytes is not None and one.bytes < _LACKING * before:
+            if one.bytes < _LACKING * before:
                 yield (
                     f"{one.dataset} has {one.bytes / before:.0%} of the bytes that it had in release {release}: "
                     "does the release lack records?"

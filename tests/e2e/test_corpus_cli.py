@@ -109,6 +109,10 @@ def test_what_there_is(server: S2agServer, citerec: Citerec, tmp_path: Path) -> 
     estimated = citerec("corpus", "get", "s2ag", "--url", server.url, "--out", "cs", "--estimate")
     assert estimated.returncode == 0, estimated.stderr
     assert "citations" in estimated.stdout
+    (tmp_path / "my.bib").write_text("@article{a, title={Something}, doi={10.1/1003}, year=2001}\n")
+    near = citerec("corpus", "get", "s2ag", "--url", server.url, "--out", "cs", "--cited-by", "my.bib", "--estimate")
+    assert "is known only when the citations have been read" in near.stdout
+    assert "nan" not in near.stdout
     assert not (tmp_path / "cs").exists()
 
 
