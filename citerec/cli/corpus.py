@@ -155,15 +155,13 @@ def update(folder: Path, index_path: Path | None, **options: Any) -> None:
     What changed is cut to size as the corpus was. A paper that is not of the cut any more is deleted.
     Repeat the command to go on after an interruption.
     """
-    from citerec.sources.fetch import find_updates, update_corpus
+    from citerec.sources.fetch import FetchedCorpus, update_corpus
 
-    renewal = find_updates(folder, options["url"])
-    made = renewal.corpus
-    if renewal.updates:
-        before = made.papers
-        made = _with_progress(lambda manner: update_corpus(renewal, manner), options)
-        say(f"{folder} is at release {made.release} now: {made.papers:,} papers, {before:,} before.")
-        if without := sum(step.without_text for step in made.steps[-len(renewal.updates) :]):
+    before = FetchedCorpus.read(folder)
+    made = _with_progress(lambda manner: update_corpus(folder, manner, options["url"]), options)
+    if updates := made.steps[len(before.steps) :]:
+        say(f"{folder} is at release {made.release} now: {made.papers:,} papers, {before.papers:,} before.")
+        if without := sum(step.without_text for step in updates):
             note(
                 f"Papers that are new here, and whose abstract is not in the updates: {without:,}. "
                 "Fetch the corpus again to have them, if there are any."

@@ -284,50 +284,30 @@ def _neighbourhood(plan: Plan, bibliography: Path, passes: Passes) -> Ids:
     return around
 
 
-@dataclass(frozen=True, slots=True)
-class Renewal:
-    """What is new for a fetched corpus.
+def update_corpus(folder: Path, manner: Manner, url: str | None = None) -> FetchedCorpus:
+    """Applies what changed since a corpus was fetched or brought up to date, in order; work that was stopped goes on.
 
-    Attributes:
-        corpus: The corpus as it is here.
-        place: Where it comes from.
-        updates: What changed, in order; empty if nothing did.
-    """
+    Each update counts only when it is complete. If nothing changed, the corpus is as it was.
 
-    corpus: FetchedCorpus
-    place: Place
-    updates: tuple[Update, ...]
-
-
-def find_updates(folder: Path, url: str | None = None) -> Renewal:
-    """Asks what changed since a corpus was fetched or brought up to date.
+    Args:
+        folder: The folder of the corpus.
+        manner: How to fetch.
+        url: The address of its source, if it is not the usual one.
 
     Raises:
         InputError: There is no corpus, or the source needs a key.
-        WebError: The server does not answer.
-    """
-    made = FetchedCorpus.read(folder)
-    place = Place(made.source, url)
-    return Renewal(made, place, tuple(place.open().updates(made.release, made.datasets)))
-
-
-def update_corpus(renewal: Renewal, manner: Manner) -> FetchedCorpus:
-    """Applies updates in order; each counts only when it is complete. Work that was stopped goes on.
-
-    Raises:
         WebError: The server does not answer, or its files are broken.
         BuildError: Too many records are bad, the disk is full, or a process died.
     """
-    folder = renewal.corpus.folder
+    FetchedCorpus.read(folder)  # no lock is made where there is none
     with _fetching(folder):
         made = FetchedCorpus.read(folder)
-        if made.release != renewal.corpus.release:
-            raise InputError(f"{folder} was brought up to date by another process", "Look again: repeat the command.")
-        for update in renewal.updates:
+        place = Place(made.source, url)
+        for update in place.open().updates(made.release, made.datasets):
             work, before = folder / _UPDATING, made.state
             names = [f"{file.dataset}/{file.name}" for file in (*update.upserts, *update.deletions)]
             Journal(work, {"begin": update.begin, "end": update.end, "files": names})
-            passes = Passes(renewal.place, update, work, manner)
+            passes = Passes(place, update, work, manner)
             lines = passes.noted("lines", _lines_of(made, passes.corpus)) if update.is_whole else None
             step = passes.step(Cut.of_json(made.cut), made.datasets, folder, before, lines)
             made = made.model_copy(update={"steps": (*made.steps, step)})

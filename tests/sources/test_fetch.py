@@ -18,7 +18,7 @@ from citerec.retrieve.dense.manifest import DenseManifest
 from citerec.retrieve.index import BuildOptions, build_index
 from citerec.sources.cut import Cut
 from citerec.sources.estimate import estimate
-from citerec.sources.fetch import FetchedCorpus, find_updates, get_corpus, make_plan, update_corpus
+from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan, update_corpus
 from citerec.sources.part import Manner, Place
 from tests.corpus_server import FAULTS, KEY, S2agServer, State, cut_state, first_state, next_state, state_of
 
@@ -94,7 +94,7 @@ def test_nothing_is_lost_where_answers_fail_in_every_way(tmp_path: Path) -> None
         server.publish("2024-01-02", STATE)
         get(server, tmp_path / "cs", PHYSICS)
         server.publish("2024-01-09", later := next_state(STATE, 5))
-        update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+        update_corpus(tmp_path / "cs", ALONE, server.url)
         assert set(server.faults) == set(FAULTS)
     assert state_of(tmp_path / "cs") == cut_state(later, physics)
 
@@ -114,10 +114,10 @@ def test_updates_give_what_the_last_release_holds(server: S2agServer, tmp_path: 
     for number in range(3):
         states.append(next_state(states[-1], number))
         server.publish(f"2024-02-0{number + 1}", states[-1])
-    made = update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+    made = update_corpus(tmp_path / "cs", ALONE, server.url)
     assert state_of(tmp_path / "cs") == cut_state(states[-1], physics)
     assert [step.release for step in made.steps] == ["2024-01-02", "2024-02-01", "2024-02-02", "2024-02-03"]
-    assert find_updates(tmp_path / "cs", server.url).updates == ()
+    assert update_corpus(tmp_path / "cs", ALONE, server.url) == made
     assert made.papers == len(state_of(tmp_path / "cs")["papers"])
     kinds = [shard.path.parent.parent.name for shard in find_shards([tmp_path / "cs"])]
     assert kinds == sorted(kinds, key=lambda kind: (kind != "cs", kind))
@@ -132,12 +132,12 @@ def test_a_paper_that_is_not_of_the_cut_any_more_goes_with_all_that_is_about_it(
     paper = {**STATE["papers"][moved], "s2fieldsofstudy": [{"category": "Art", "source": "x"}]}
     later: State = {**STATE, "papers": {**STATE["papers"], moved: paper}}
     server.publish("2024-01-09", later)
-    made = update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+    made = update_corpus(tmp_path / "cs", ALONE, server.url)
     assert state_of(tmp_path / "cs") == cut_state(later, physics)
     assert made.steps[-1].left == 1
     assert cited
     server.publish("2024-01-16", STATE)
-    update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+    update_corpus(tmp_path / "cs", ALONE, server.url)
     back, whole = state_of(tmp_path / "cs"), cut_state(STATE, physics)
     assert (back["papers"], back["citations"]) == (whole["papers"], whole["citations"])
     assert moved not in back["abstracts"]
@@ -148,7 +148,7 @@ def test_papers_that_come_into_the_cut_without_an_abstract_are_counted(server: S
     moved = next(key for key, paper in STATE["papers"].items() if not physics(paper) and paper["year"] > 2000)
     paper = {**STATE["papers"][moved], "s2fieldsofstudy": [{"category": "Physics", "source": "x"}]}
     server.publish("2024-01-09", {**STATE, "papers": {**STATE["papers"], moved: paper}})
-    assert update_corpus(find_updates(tmp_path / "cs", server.url), ALONE).steps[-1].without_text == 1
+    assert update_corpus(tmp_path / "cs", ALONE, server.url).steps[-1].without_text == 1
 
 
 def test_a_file_of_ids(server: S2agServer, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_file_of_ids(server: S2agServer, tmp_path: Path) -> None:
     get(server, tmp_path / "cs", Cut(ids=tmp_path / "ids"))
     assert sorted(state_of(tmp_path / "cs")["papers"]) == [1004, 1007, 1010, 1011]
     server.publish("2024-01-09", later := next_state(STATE, 2))
-    update_corpus(find_updates(tmp_path / "cs", server.url), ALONE)
+    update_corpus(tmp_path / "cs", ALONE, server.url)
     ids = {1004, 1007, 1010, 1011}
     assert state_of(tmp_path / "cs") == cut_state(later, lambda paper: paper["corpusid"] in ids)
 
@@ -241,7 +241,7 @@ def test_a_release_that_lacks_records_is_noticed(server: S2agServer, tmp_path: P
     assert [line.split()[0] for line in estimate(plan).lacking] == ["papers", "abstracts", "tldrs", "citations"]
     get(server, tmp_path / "old", release="2024-01-02")
     told: list[str] = []
-    update_corpus(find_updates(tmp_path / "old", server.url), Manner(workers=1, on_note=told.append))
+    update_corpus(tmp_path / "old", Manner(workers=1, on_note=told.append), server.url)
     assert told == ["The update to 2024-01-09 removed 400 of 600 papers: is the release whole?"]
 
 

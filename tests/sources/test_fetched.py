@@ -9,7 +9,7 @@ from citerec.corpus.base import FORMATS
 from citerec.corpus.shards import find_shards
 from citerec.records import Deletion, Filters, Paper
 from citerec.sources.cut import Cut
-from citerec.sources.fetch import FetchedCorpus, find_updates, get_corpus, make_plan, update_corpus
+from citerec.sources.fetch import FetchedCorpus, get_corpus, make_plan, update_corpus
 from citerec.sources.part import Manner, Place
 from tests.loopback import Site
 from tests.source_records import ENTRY, HEADER, VOLUME, work
@@ -63,7 +63,7 @@ def test_openalex(tmp_path: Path) -> None:
     )
     deleted = "work_id,deleted_date\nhttps://openalex.org/W1,2026-05-01\nhttps://openalex.org/W999,2026-05-01\n"
     server.pages[f"{WORKS}/deleted_ids.csv"] = deleted.encode()
-    made = update_corpus(find_updates(tmp_path / "oa", server.url), ALONE)
+    made = update_corpus(tmp_path / "oa", ALONE, server.url)
     server.stop()
     assert made.release == "2026-06-24"
     assert FetchedCorpus.read(tmp_path / "oa").papers == 4  # 2, 4, 5 and 9
@@ -87,7 +87,7 @@ def test_arxiv(tmp_path: Path) -> None:
     assert (made.release, made.papers) == ("2026-11-23", 3)
     interface.days = {"2026-11-24": [("0704.0001", ""), ("2611.00001", ""), ("0704.0003", ' status="deleted"')]}
     interface.today = "2026-11-25"
-    made = update_corpus(find_updates(tmp_path / "arxiv", url), ALONE)
+    made = update_corpus(tmp_path / "arxiv", ALONE, url)
     interface.server.stop()
     assert (made.release, made.papers) == ("2026-11-25", 3)
     assert set(papers_of(tmp_path / "arxiv")) == {"0704.0001", "hep-th/9901001", "2611.00001"}
@@ -105,9 +105,9 @@ def test_the_anthology(tmp_path: Path) -> None:
     made = get("acl-anthology", server.url, tmp_path / "acl", Cut(Filters(year_from=2012)))
     assert (made.release, made.papers) == ("2026-11-16", 5)
     assert set(papers_of(tmp_path / "acl")) == {"key2", "key3", "key4", "key5", "garcia-etal-2020-probing"}
-    assert find_updates(tmp_path / "acl", server.url).updates == ()
+    assert update_corpus(tmp_path / "acl", ALONE, server.url) == made
     server.stop()
     server = served(23, entry(1), entry(2), entry(3, "Changed"), entry(9))
-    made = update_corpus(find_updates(tmp_path / "acl", server.url), ALONE)
+    made = update_corpus(tmp_path / "acl", ALONE, server.url)
     server.stop()
     assert (made.release, made.papers) == ("2026-11-23", 4)  # key2, key3, key9 and the last
