@@ -3,9 +3,11 @@
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from citerec.corpus.filters import passes
 from citerec.corpus.json_lines import raw_lines
@@ -17,6 +19,8 @@ from citerec.files.hashing import file_digest
 from citerec.records import NO_FILTERS, Citation, Deletion, Filters, Paper
 from citerec.sources.base import Corpus, RawRecord
 from citerec.sources.ids import Ids, loaded
+
+_FILTERS = TypeAdapter(Filters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +55,17 @@ class Cut:
     def to_json(self) -> dict[str, Any]:
         """What identifies the cut, as JSON: files by their names and digests."""
         files = {"ids": self.ids, "cited_by": self.cited_by}
-        stated = {
-            **asdict(self.filters),
-            "languages": self.languages,
-            **{name: {"name": path.name, "sha256": file_digest(path)} for name, path in files.items() if path},
-            "hops": self.hops if self.cited_by else None,
-        }
         return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in stated.items()
-            if value not in (None, ())
+            **_FILTERS.dump_python(self.filters, mode="json", exclude_defaults=True),
+            **({"languages": list(self.languages)} if self.languages else {}),
+            **{name: {"name": path.name, "sha256": file_digest(path)} for name, path in files.items() if path},
+            **({"hops": self.hops} if self.cited_by else {}),
         }
 
     @classmethod
     def of_json(cls, stated: Mapping[str, Any]) -> "Cut":
         """The cut of a corpus that is there; its files of ids lie beside it."""
-        known: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()
-        }
-        filters = {name: value for name, value in known.items() if name in Filters.__dataclass_fields__}
-        return cls(Filters(**filters), known.get("languages", ()))
+        return cls(_FILTERS.validate_python(stated), tuple(stated.get("languages", ())))
 
 
 def wanted_ids(path: Path) -> Ids:
