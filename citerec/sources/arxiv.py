@@ -18,7 +18,7 @@ from defusedxml.ElementTree import fromstring
 
 from citerec.corpus.arxiv import parse_deleted, parse_paper
 from citerec.errors import InputError
-from citerec.files.http import ChangedError, Link, WebError
+from citerec.files.http import ChangedError, Link, Web, WebError
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, json_records
 
 PAPERS, DELETED = "arxiv", "arxiv-deleted"
@@ -53,11 +53,16 @@ class Arxiv(Corpus):
     pause = 3.0
     oai: ClassVar[str] = url
 
+    def __init__(self, web: Web, url: str | None = None) -> None:
+        super().__init__(web, url)
+        self._path = Path(self.url_used)
+        self._is_file = bool(_FILE.fullmatch(self.url_used)) or self._path.is_file()
+        self._oai = self.oai if self._is_file else self.url_used
+
     def releases(self) -> list[str]:
         """The state of today; of a metadata file, the day on which it was made."""
-        path = Path(self.url_used)
-        if path.is_file():
-            return [datetime.fromtimestamp(path.stat().st_mtime, UTC).date().isoformat()]
+        if self._path.is_file():
+            return [datetime.fromtimestamp(self._path.stat().st_mtime, UTC).date().isoformat()]
         return [day_of(self.web.headers(self.url_used)) if self._is_file else self._identify("responseDate")]
 
     def release(self, name: str | None = None) -> Release:
@@ -74,7 +79,7 @@ class Arxiv(Corpus):
         if dataset != "papers":
             return []
         if self._is_file:
-            return [RemoteFile("papers", Path(self.url_used).name, PAPERS, self.url_used)]
+            return [RemoteFile("papers", self._path.name, PAPERS, self.url_used)]
         return self._months("ListRecords", self._identify("earliestDatestamp"), release)
 
     def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
@@ -90,21 +95,13 @@ class Arxiv(Corpus):
         """The lines of a month, page by page; or the bytes of a metadata file, which may lie on this machine."""
         if file.url.startswith(f"{self._oai}?verb="):
             return self._lines(file)
-        if Path(file.url).is_file():
-            return _bytes_of(Path(file.url))
+        if self._path.is_file():
+            return _bytes_of(self._path)
         return super().chunks(file, link)
 
     def records(self, file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
         """The papers of a file, or the deletions."""
         return json_records(lines, parse_paper if file.format == PAPERS else parse_deleted)
-
-    @property
-    def _is_file(self) -> bool:
-        return bool(_FILE.fullmatch(self.url_used)) or Path(self.url_used).is_file()
-
-    @property
-    def _oai(self) -> str:
-        return self.oai if self._is_file else self.url_used
 
     def _identify(self, what: str) -> str:
         """A day that the server says of itself."""
