@@ -153,13 +153,10 @@ def _joined(lines: Iterable[bytes], ids: Callable[[dict[str, Any]], Ids]) -> Ite
         try:
             records, paper_id, key = ids(orjson.loads(raw))
         except (ValueError, TypeError, AttributeError):
-            if raw.isspace():
-                continue
-            made = parsed(raw, ids)  # once more, for the reason
-            if isinstance(made, BadRecord):
-                yield RawRecord(number, raw, bad=made)
-                continue
-            records, paper_id, key = made
+            bad = parsed(raw, ids)  # once more, for the reason
+            if isinstance(bad, BadRecord) and not raw.isspace():
+                yield RawRecord(number, raw, bad=bad)
+            continue
         yield RawRecord(number, raw, records, paper_id=paper_id, key=key)
 
 
