@@ -85,12 +85,7 @@ class Passes:
         return path
 
     def step(
-        self,
-        cut: Cut,
-        datasets: Sequence[str],
-        cut_ids: Path,
-        before: Path | None = None,
-        lines: Path | None = None,
+        self, cut: Cut, datasets: Sequence[str], cut_ids: Path, before: Path | None = None, lines: Path | None = None
     ) -> Step:
         """Reads the datasets, cut to size. The ids of the corpus are in the folder of the work then.
 
@@ -109,8 +104,7 @@ class Passes:
         joins = [name for name in datasets if name in self.corpus.joins]
         papers, keys = (Ids.load(before / name) if before else Ids() for name in (KEPT, KEYS))
         wanted, near = (path if (path := cut_ids / name).exists() else None for name in (WANTED, NEAR))
-        here = self.noted("here", papers)
-        sieve = functools.partial(kept_papers, cut, wanted, near, here, lines)
+        sieve = functools.partial(kept_papers, cut, wanted, near, before and before / KEPT, lines)
         for name in mains:
             self.read(name, update.upserts, sieve)
         kept, left = self.ids("kept", *mains), self.ids("left", *mains)
@@ -126,7 +120,7 @@ class Passes:
         deleted = self.ids("deleted", *mains)
         now -= deleted
         now.save(self.work / KEPT)
-        about = functools.partial(kept_joins, self.work / KEPT, self.noted("keys", keys))
+        about = functools.partial(kept_joins, self.work / KEPT, before and before / KEYS)
         for name in joins:
             self.read(name, update.upserts, about)
         keys |= self.ids("keys", *joins)
