@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from citerec.corpus.anthology import entries, parse_entry
 from citerec.corpus.json_lines import BadRecord
-from citerec.errors import InputError
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, size_of
 
 FORMAT = "acl-anthology"
@@ -59,9 +58,5 @@ class Anthology(Corpus):
     def _newest(self, release: str | None = None) -> tuple[str, int | None]:
         headers = self.web.headers(f"{self.url_used}/{_FILE}")
         newest = day_of(headers)
-        if release and release != newest:
-            raise InputError(
-                f"the ACL Anthology has no release {release!r}: there is only that of {newest}",
-                f"Get {newest}; or bring an earlier corpus up to date with `citerec corpus update`.",
-            )
+        self.check_release(release, [newest])
         return newest, size_of(headers)

@@ -12,6 +12,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any, ClassVar, NamedTuple
 
 from citerec.corpus.json_lines import BadRecord, parsed
+from citerec.errors import InputError
 from citerec.files.http import Link, Web, WebError
 from citerec.files.registry import Registry
 from citerec.records import Record
@@ -152,6 +153,14 @@ class Corpus(ABC):
     def release(self, name: str | None = None) -> Release:
         """A release; the newest one by default. Errors as for `releases`; InputError if there is none of this name."""
 
+    def check_release(self, name: str | None, names: Sequence[str]) -> None:
+        """Raises InputError if a release is asked for that is not one of those that there are."""
+        if name and name not in names:
+            raise InputError(
+                f"{self.title} has no release {name!r}; the latest: {', '.join(names[-3:])}",
+                "Leave --release out; or bring an earlier corpus up to date with `citerec corpus update`.",
+            )
+
     @abstractmethod
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
         """The files of a dataset, with fresh addresses. Errors as for `release`; InputError if a key is missing."""
@@ -217,14 +226,13 @@ def size_of(headers: Mapping[str, str]) -> int | None:
     return int(size) if size.isdecimal() else None
 
 
-_SOURCES = "citerec.sources"
 CORPORA: Registry[type[Corpus]] = Registry(
     "corpus",
     {
-        "acl-anthology": f"{_SOURCES}.acl_anthology:Anthology",
-        "arxiv": f"{_SOURCES}.arxiv:Arxiv",
-        "openalex": f"{_SOURCES}.openalex:OpenAlex",
-        "s2ag": f"{_SOURCES}.s2ag:SemanticScholar",
+        "acl-anthology": "citerec.sources.acl_anthology:Anthology",
+        "arxiv": "citerec.sources.arxiv:Arxiv",
+        "openalex": "citerec.sources.openalex:OpenAlex",
+        "s2ag": "citerec.sources.s2ag:SemanticScholar",
     },
     plural="corpora",
 )

@@ -10,7 +10,6 @@ from typing import Any
 
 from citerec.corpus.json_lines import BadRecord, tried
 from citerec.corpus.openalex import is_header_of_deleted, parse_deleted, parse_work
-from citerec.errors import InputError
 from citerec.files.http import WebError
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records, size_of
 
@@ -72,11 +71,7 @@ class OpenAlex(Corpus):
             raise WebError(
                 "OpenAlex's manifest has another form than citerec knows", "Is there a newer citerec?"
             ) from None
-        if release and release != newest:
-            raise InputError(
-                f"OpenAlex has no release {release!r}: its bucket holds only {newest}",
-                f"Get {newest}; or bring an earlier corpus up to date with `citerec corpus update`.",
-            )
+        self.check_release(release, [newest])
         return newest, parts
 
     def _part(self, entry: dict[str, Any]) -> tuple[str, RemoteFile]:

@@ -53,14 +53,8 @@ class SemanticScholar(Corpus):
 
     def release(self, name: str | None = None) -> Release:
         """A release; the newest one by default."""
-        try:
-            return self._asked(f"release/{name or 'latest'}", self._release)
-        except WebError as error:
-            if error.status != 404:
-                raise
-            raise InputError(
-                f"there is no release {name} of {self.name}", f"List them: citerec corpus show {self.name}"
-            ) from None
+        self.check_release(name, self.releases() if name else [])
+        return self._asked(f"release/{name or 'latest'}", self._release)
 
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
         """The files of a dataset, with links that hold for some hours."""

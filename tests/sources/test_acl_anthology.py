@@ -36,7 +36,7 @@ def test_a_release_is_the_day_of_the_file(anthology: Anthology, site: Site) -> N
     assert release.datasets[0].bytes == len(BODY) and "CC BY 4.0" in release.terms
     (file,) = anthology.files("2026-11-23", "papers")
     assert (file.name, file.url, file.bytes) == (FILE[1:], f"{site.url}{FILE}", len(BODY))
-    with pytest.raises(InputError, match="only that of 2026-11-23"):
+    with pytest.raises(InputError, match="the latest: 2026-11-23"):
         anthology.files("2026-11-22", "papers")
 
 

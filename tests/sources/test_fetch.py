@@ -282,7 +282,7 @@ def test_what_cannot_be_asked_for(server: S2agServer, tmp_path: Path, cut: Cut, 
 
 
 def test_names_and_keys(server: S2agServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InputError, match="there is no release 2020"):
+    with pytest.raises(InputError, match="has no release '2020-01-01'; the latest: 2024-01-02"):
         get(server, tmp_path / "cs", release="2020-01-01")
     with pytest.raises(InputError, match="has no dataset 'authors'"):
         get(server, tmp_path / "cs", datasets=["authors"])

@@ -51,7 +51,7 @@ def test_the_release_is_the_newest_partition(openalex: OpenAlex) -> None:
     assert release.name == "2026-06-24" and "CC0" in release.terms
     assert [(one.name, one.bytes) for one in release.datasets] == [("works", 200)]
     assert isinstance(release.datasets[0], Dataset)
-    with pytest.raises(InputError, match=r"holds only 2026-06-24.*corpus update"):
+    with pytest.raises(InputError, match=r"the latest: 2026-06-24.*corpus update"):
         openalex.release("2026-01-03")
 
 
