@@ -24,7 +24,7 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import Topic, topics_of
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
-from citerec.models.text_models import CausalModel
+from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica.prompt import PromptSettings, prompt_of, reference_to, surname
 from citerec.records import Context, Paper
 from citerec.retrieve.staging import open_store
@@ -63,7 +63,7 @@ def make_tokenizer(texts: Sequence[str], size: int) -> PreTrainedTokenizerFast:
     )
 
 
-def make_model(tokenizer: PreTrainedTokenizerFast, width: int, layers: int) -> CausalModel:
+def make_model(tokenizer: PreTrainedTokenizerFast, width: int, layers: int) -> TextModel:
     config = OPTConfig(
         vocab_size=len(tokenizer),
         hidden_size=width,
@@ -82,14 +82,14 @@ def make_model(tokenizer: PreTrainedTokenizerFast, width: int, layers: int) -> C
     )
     torch.manual_seed(0)
     model = OPTForCausalLM(config)
-    return CausalModel("small", "", model, tokenizer)
+    return TextModel("small", "", model, tokenizer)
 
 
 class ReferenceLearner:
     """Learns to write references after prompts."""
 
     def __init__(
-        self, model: CausalModel, examples: Sequence[tuple[Sequence[int], Sequence[int]]], held_out: set[int]
+        self, model: TextModel, examples: Sequence[tuple[Sequence[int], Sequence[int]]], held_out: set[int]
     ) -> None:
         self.model = model.model
         self._examples = examples

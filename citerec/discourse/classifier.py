@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
 MAX_TOKENS = 256
-_KIND = "AutoModelForSequenceClassification"
+_CLASS = "AutoModelForSequenceClassification"
 _TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
 _ROWS_AT_ONCE = 256
 
@@ -51,7 +51,7 @@ class ClassifierTagger(Tagger):
             ModelError: There is none, it is damaged, or it is no trained classifier.
         """
 
-        def check(config: Any) -> None:
+        def class_of(config: Any) -> str:
             if not any("SequenceClassification" in name for name in config.architectures or ()):
                 raise ModelError(
                     f"{found} is no trained tagger", f"Train one from it: citerec train tagger … --model {found}"
@@ -61,8 +61,9 @@ class ClassifierTagger(Tagger):
                     f"the tagger {found} is damaged: model and manifest name other labels",
                     "Train it again: citerec train tagger …",
                 )
+            return _CLASS
 
-        model, tokenizer = load_pretrained(found, _KIND, check=check)
+        model, tokenizer = load_pretrained(found, class_of)
         labels = _labels(model.config)
         manifest = manifest or TaggerManifest(model="classifier", scheme=scheme_of(labels), labels=labels)
         return cls(model.to(torch_device(device)).eval(), tokenizer, manifest, Path(found).name)
@@ -76,7 +77,7 @@ class ClassifierTagger(Tagger):
         """
         model, tokenizer = load_pretrained(
             manifest.base,
-            _KIND,
+            lambda _config: _CLASS,
             seed=seed,
             id2label=dict(enumerate(manifest.labels)),
             label2id={label: number for number, label in enumerate(manifest.labels)},

@@ -1,6 +1,6 @@
 """Loading and saving models of transformers: their devices, files and manifests."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -82,19 +82,14 @@ def aligned(model: Any) -> Any:
 
 
 def load_pretrained(
-    name: str,
-    kind: str,
-    *,
-    check: Callable[[Any], None] = lambda _config: None,
-    seed: int | None = None,
-    **changes: Any,
+    name: str, class_of: Callable[[Any], str], *, seed: int | None = None, **changes: Any
 ) -> tuple[Any, Any]:
     """A model of transformers and its tokenizer: weights of 32 bits, no pickle, no code of the model's own.
 
     Args:
         name: A folder, or a name, as for `find_model`.
-        kind: The class of transformers, such as "AutoModelForSeq2SeqLM".
-        check: Called with the configuration before weights are read; may raise a ModelError.
+        class_of: Called with the configuration before weights are read: the class of transformers, such as
+            "AutoModelForSeq2SeqLM". It may raise a ModelError.
         seed: Seed of weights that the files do not have, such as those of a new head.
         changes: Changes to the configuration.
 
@@ -106,17 +101,14 @@ def load_pretrained(
         import torch
         import transformers
 
-        local = only_local(found)
-        shared: dict[str, Any] = {"local_files_only": local, "trust_remote_code": False}
+        shared: dict[str, Any] = {"local_files_only": only_local(found), "trust_remote_code": False}
         config = transformers.AutoConfig.from_pretrained(found, **shared, **changes)
-        check(config)
+        model_class = getattr(transformers, class_of(config))
         tokenizer = transformers.AutoTokenizer.from_pretrained(found, config=config, **shared)
         if seed is not None:
             torch.manual_seed(seed)
-        weights = {"dtype": torch.float32, "use_safetensors": True}
-        return aligned(
-            getattr(transformers, kind).from_pretrained(found, config=config, **weights, **shared)
-        ), tokenizer
+        model = model_class.from_pretrained(found, config=config, dtype=torch.float32, use_safetensors=True, **shared)
+        return aligned(model), tokenizer
 
 
 def load_tokenizer(name: str) -> Any:
@@ -130,42 +122,9 @@ def load_tokenizer(name: str) -> Any:
         )
 
 
-def is_causal(name: str) -> bool:
-    """Whether a model of transformers goes on from a text, rather than reads one and writes another; by its config.
-
-    Raises:
-        ModelError: It cannot be found or loaded.
-    """
-    found = find_model(name)
-    with model_failures(name), quiet_libraries():
-        import transformers
-
-        local = only_local(found)
-        config = transformers.AutoConfig.from_pretrained(found, local_files_only=local, trust_remote_code=False)
-    return not config.is_encoder_decoder and any(
-        "CausalLM" in kind or "LMHead" in kind for kind in config.architectures or ()
-    )
-
-
 def longest_input(model: Any, tokenizer: Any) -> int:
     """How many tokens a model of transformers can read."""
     return int(min(tokenizer.model_max_length, getattr(model.config, "max_position_embeddings", None) or 8192))
-
-
-def forget_habits(model: Any) -> None:
-    """Keeps the special tokens of a model's generation config, but not its lengths and beams: the caller sets those."""
-    from transformers import GenerationConfig
-
-    own = model.generation_config
-    special = ("decoder_start", "bos", "eos", "pad", "forced_bos", "forced_eos")
-    model.generation_config = GenerationConfig(  # type: ignore[no-untyped-call]
-        **{f"{name}_token_id": getattr(own, f"{name}_token_id", None) for name in special}
-    )
-
-
-def position_limit(config: Any, names: Sequence[str]) -> int | None:
-    """The first of some limits of length that a configuration has."""
-    return next((int(limit) for name in names if (limit := getattr(config, name, None))), None)
 
 
 def save_pretrained(model: Any, tokenizer: Any, folder: Path) -> None:

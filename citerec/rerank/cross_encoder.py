@@ -36,7 +36,7 @@ DEFAULT_BASE = "allenai/scibert_scivocab_uncased"
 
 MODEL_DIRECTORY = Kind(name="cross-encoder", kind=KIND, manifest=MANIFEST, names=MODEL_FILES | {MANIFEST, "onnx"})
 
-_KIND = "AutoModelForSequenceClassification"
+_CLASS = "AutoModelForSequenceClassification"
 _TOKENS_AT_ONCE = {"cpu": 4096, "cuda": 65536}
 _PAIRS_AT_ONCE = 1024
 
@@ -84,19 +84,20 @@ class CrossEncoder:
                 8 bits are missing.
         """
 
-        def check(config: Any) -> None:
+        def class_of(config: Any) -> str:
             trained = any("SequenceClassification" in name for name in config.architectures or ())
             if not trained or config.num_labels != 1:
                 raise ModelError(
                     f"{path_or_name} is not a trained cross-encoder",
                     f"Train one from it: citerec train reranker --base {path_or_name} …",
                 )
+            return _CLASS
 
         found = find_model(str(path_or_name))
         again = "Train it again: citerec train reranker …"
         # A model made elsewhere has no manifest.
         manifest = read_model_manifest(Path(found), Manifest, "a cross-encoder", again) or Manifest()
-        model, loaded = load_pretrained(str(path_or_name), _KIND, check=check)
+        model, loaded = load_pretrained(str(path_or_name), class_of)
         if manifest.text.rank_prior:
             with model_failures(str(path_or_name)):
                 read_rank_prior(model, Path(found))
@@ -128,7 +129,7 @@ class CrossEncoder:
         Raises:
             ModelError: There is none, it cannot be loaded, or it cannot read so many tokens.
         """
-        model, loaded = load_pretrained(base, _KIND, seed=seed, num_labels=1)
+        model, loaded = load_pretrained(base, lambda _config: _CLASS, seed=seed, num_labels=1)
         if options.marker:
             loaded.add_tokens([MARKER], special_tokens=True)
             if len(loaded) > model.get_input_embeddings().num_embeddings:

@@ -20,7 +20,7 @@ from citerec.generate.writers.seq2seq import (
     fitted,
     write_texts,
 )
-from citerec.models.text_models import Encoded, Seq2seqModel, TextModel
+from citerec.models.text_models import Encoded, TextModel
 from citerec.texts.learnt import subjects, task_digests
 from citerec.texts.metrics.rouge import KINDS, rouge
 from citerec.texts.read import read_tasks
@@ -235,8 +235,6 @@ def _generation(model: TextModel, options: WriterOptions) -> Generation:
     if options.lengthen:
         model.lengthen(options.max_input_tokens or 0, options.max_target_tokens or 0)
     if options.query_separator:
-        if not isinstance(model, Seq2seqModel):
-            raise ModelError(f"{model.name} is not PRIMERA", "Leave out --query-separator.")
         model.add_query_separator()
     default = recipe(model.family, options.writes, options.preset)
     lengths: dict[str, int] = {}
@@ -252,8 +250,7 @@ def _generation(model: TextModel, options: WriterOptions) -> Generation:
     least = min(default.min_tokens, lengths.get("max_tokens", model.max_output_tokens or default.min_tokens))
     generation = fitted(model, default, {**lengths, "min_tokens": least})
     check_room(model, generation)
-    if isinstance(model, Seq2seqModel):
-        model.global_attention = generation.global_attention
+    model.global_attention = generation.global_attention
     return replace(generation, post_processing="ref") if options.as_citations else generation
 
 

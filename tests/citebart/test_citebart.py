@@ -9,7 +9,7 @@ from citerec import Context, Recipe, Recommender
 from citerec.contexts.learnt import learnt_by_part
 from citerec.contexts.topic import topic_of
 from citerec.errors import InputError, ModelError, QueryError, SettingsError
-from citerec.models.text_models import Seq2seqModel
+from citerec.models.text_models import TextModel
 from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.papers.citebart.train import CiteBartManifest, CiteBartOptions, train_citebart
 from citerec.records import Paper
@@ -103,7 +103,7 @@ def test_author_and_year_as_authors_write_them() -> None:
 
 
 def test_the_mask_stands_where_the_citation_stood(planted: Path) -> None:
-    model = Seq2seqModel.open(str(planted / "base"), device="cpu")
+    model = TextModel.open(str(planted / "base"), device="cpu")
     assert model.mask == "<REF>"  # this one has no mask of its own
     context = Context(text="we know of <REF> river .", before="this saw", citing_title="grass")
     read = model.decode(input_of(model, topic_of(context), 32).ids)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from transformers import AutoModelForCausalLM
 
 from citerec.errors import ModelError
-from citerec.models.text_models import CausalModel
+from citerec.models.text_models import TextModel
 from citerec.papers.common.sequences import TokenSequences
 from citerec.papers.diagnostic.galactica.model import BeamSearch, generate, likelihoods, token
 from tests.tiny_causal import END, START, write_tiny_gpt2, write_tiny_opt
@@ -25,18 +25,16 @@ TEXTS = [*LINES, *PROMPTS]
 
 
 @pytest.fixture(scope="module", params=[write_tiny_opt, write_tiny_gpt2])
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CausalModel:
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> TextModel:
     write: Callable[..., Path] = request.param
-    return CausalModel.open(
-        str(write(tmp_path_factory.mktemp("causal") / "model", TEXTS, LINES, steps=3)), device="cpu"
-    )
+    return TextModel.open(str(write(tmp_path_factory.mktemp("causal") / "model", TEXTS, LINES, steps=3)), device="cpu")
 
 
-def search(model: CausalModel, beams: int = 4, **more: object) -> BeamSearch:
+def search(model: TextModel, beams: int = 4, **more: object) -> BeamSearch:
     return BeamSearch(beams, 12, (token(model, END),), **more)  # type: ignore[arg-type]
 
 
-def test_likelihoods_are_those_that_transformers_computes(model: CausalModel) -> None:
+def test_likelihoods_are_those_that_transformers_computes(model: TextModel) -> None:
     plain = AutoModelForCausalLM.from_pretrained(model.name).eval()
     asked = [model.continuation(title + END, after=START) for title in TITLES]
     for text in PROMPTS:
@@ -51,7 +49,7 @@ def test_likelihoods_are_those_that_transformers_computes(model: CausalModel) ->
         assert found[-1] == (0.0, 0.0)
 
 
-def test_prompts_of_several_lengths_are_continued_together_as_alone(model: CausalModel) -> None:
+def test_prompts_of_several_lengths_are_continued_together_as_alone(model: TextModel) -> None:
     prompts = [model.last_tokens(text, 50) for text in PROMPTS]
     together = generate(model, prompts, search(model))
     for prompt, found in zip(prompts, together, strict=True):
@@ -60,7 +58,7 @@ def test_prompts_of_several_lengths_are_continued_together_as_alone(model: Causa
         assert [one.score for one in found] == pytest.approx([one.score for one in alone], abs=1e-4)
 
 
-def test_a_continuation_scores_its_log_probability_by_its_length(model: CausalModel) -> None:
+def test_a_continuation_scores_its_log_probability_by_its_length(model: TextModel) -> None:
     prompt, end = model.last_tokens(PROMPTS[0], 50), token(model, END)
     for beams in (1, 4):
         (found,) = generate(model, [prompt], search(model, beams))
@@ -71,7 +69,7 @@ def test_a_continuation_scores_its_log_probability_by_its_length(model: CausalMo
                 assert one.score == pytest.approx(mean, abs=1e-4)
 
 
-def test_constrained_search_finds_what_is_allowed_and_in_the_order_of_likelihood(model: CausalModel) -> None:
+def test_constrained_search_finds_what_is_allowed_and_in_the_order_of_likelihood(model: TextModel) -> None:
     wanted = [model.continuation(title + END, after=START) for title in TITLES]
     allowed = TokenSequences(wanted)
     for text in PROMPTS:
@@ -83,7 +81,7 @@ def test_constrained_search_finds_what_is_allowed_and_in_the_order_of_likelihood
         assert [one.score for one in found] == pytest.approx([mean for mean, _ in exact], abs=1e-4)
 
 
-def test_only_the_end_of_a_long_prompt_is_read(model: CausalModel) -> None:
+def test_only_the_end_of_a_long_prompt_is_read(model: TextModel) -> None:
     long, short = "Trees " * 50 + PROMPTS[0], model.last_tokens(PROMPTS[0], 50)
     found = model.last_tokens(long, len(short))
     assert len(found) == len(short)
@@ -91,16 +89,16 @@ def test_only_the_end_of_a_long_prompt_is_read(model: CausalModel) -> None:
     assert model.last_tokens("", 5)  # something must be there to go on from
 
 
-def test_what_ends_a_reference_is_one_token(model: CausalModel) -> None:
+def test_what_ends_a_reference_is_one_token(model: TextModel) -> None:
     with pytest.raises(ModelError, match="is not one token"):
         token(model, "two words")
 
 
 def test_what_is_no_causal_model_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="no causal language model"):
-        CausalModel.open(str(write_tiny_bart(tmp_path / "bart", TEXTS)))
+    with pytest.raises(ModelError, match="is no causal model"):
+        TextModel.open(str(write_tiny_bart(tmp_path / "bart", TEXTS)), kinds=["causal model"])
     with pytest.raises(ModelError, match="there is no model folder"):
-        CausalModel.open(str(tmp_path / "none"))
+        TextModel.open(str(tmp_path / "none"))
 
 
 @given(st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=5), max_size=30))

@@ -10,7 +10,7 @@ from citerec import Context, Filters, Recipe, Recommender, evaluate
 from citerec.contexts.learnt import LEARNT, Learnt
 from citerec.errors import ModelError, SettingsError
 from citerec.models.loading import ModelManifest
-from citerec.models.text_models import CausalModel
+from citerec.models.text_models import TextModel
 from citerec.papers.diagnostic.galactica.model import likelihoods
 from citerec.systems import learnt_by_system
 from tests.conftest import Citerec
@@ -112,7 +112,7 @@ def test_constrained_writing_names_papers_of_the_index_only(small_index: Path, n
 
 
 def test_candidates_are_ranked_by_the_likelihood_of_their_references(small_index: Path, namer: Path) -> None:
-    model = CausalModel.open(str(namer))
+    model = TextModel.open(str(namer))
     text = sentence("speech")
     for measure in ("mean", "sum"):
         recipe = Recipe.load("bm25+title-likelihood", assignments(namer, f"title_likelihood.measure={measure}"))

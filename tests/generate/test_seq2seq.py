@@ -17,7 +17,7 @@ from citerec.errors import CiterecError, InputError, ModelError, WriterError
 from citerec.generate.writers.base import assignments, open_writer
 from citerec.generate.writers.generation import Generation, as_citation, processed, recipe
 from citerec.generate.writers.seq2seq import Seq2seqWriter, encode_task, generation_config
-from citerec.models.text_models import Seq2seqModel
+from citerec.models.text_models import TextModel
 from citerec.texts.tasks import PREFIX, PROMPT, Source, TextTask
 from tests.tiny_seq2seq import write_tiny_bart, write_tiny_led, write_tiny_pegasus, write_tiny_primera
 
@@ -84,7 +84,7 @@ def test_texts_are_given_batch_by_batch(opened: Open) -> None:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_lengths_are_kept(opened: Open, folders: dict[str, Path], name: str) -> None:
-    model = Seq2seqModel.open(str(folders[name]), device="cpu")
+    model = TextModel.open(str(folders[name]), device="cpu")
     end = model.model.generation_config.eos_token_id
     for least, most in ((2, 5), (10, 12)):
         generation = opened(name, min_tokens=least, max_tokens=most).generation
@@ -98,7 +98,7 @@ def test_lengths_are_kept(opened: Open, folders: dict[str, Path], name: str) -> 
 @pytest.mark.parametrize("name", KINDS)
 def test_greedy_writing_is_the_likeliest_token_each_time(folders: dict[str, Path], name: str) -> None:
     """Against a loop over the model's own forward pass."""
-    model = Seq2seqModel.open(str(folders[name]), device="cpu")
+    model = TextModel.open(str(folders[name]), device="cpu")
     plain = Generation(60, 0, 12, beams=1, length_penalty=1.0, no_repeat_ngram=0, early_stopping=False)
     read = encode_task(model, TASKS[0], 60)
     ids = list(model.prompt("This paper"))
@@ -121,7 +121,7 @@ def test_a_prompt_begins_every_text(opened: Open, name: str) -> None:
 
 def test_the_decoder_begins_as_it_does_in_training(folders: dict[str, Path]) -> None:
     for name, start in (("bart", ["</s>", "<s>"]), ("led", ["</s>", "<s>"]), ("pegasus", ["<pad>"])):
-        model = Seq2seqModel.open(str(folders[name]), device="cpu")
+        model = TextModel.open(str(folders[name]), device="cpu")
         labels = torch.tensor([model.encode_text("This paper we study", 100).ids])
         shifted = model.model.prepare_decoder_input_ids_from_labels(labels)[0].tolist()
         prompt = model.prompt("This paper")
@@ -171,7 +171,7 @@ def test_a_model_is_read_up_to_its_length_and_what_was_cut_is_counted(opened: Op
 
 
 def test_documents_of_primera_share_what_it_reads(folders: dict[str, Path]) -> None:
-    model = Seq2seqModel.open(str(folders["primera"]), device="cpu")
+    model = TextModel.open(str(folders["primera"]), device="cpu")
     name = model.tokenizer.convert_ids_to_tokens
     encoded = model.encode(["we study", "cats"], 60)
     assert name(list(encoded.ids)) == ["<s>", "we", "study", "<doc-sep>", "cats", "<doc-sep>", "</s>"]
@@ -190,25 +190,25 @@ def test_documents_of_primera_share_what_it_reads(folders: dict[str, Path]) -> N
     assert tokens.count("<doc-sep>") == 2
     assert tokens.index("<doc-sep>") == 14
     # LED has no such token: it reads one text, the first token with global attention.
-    led = Seq2seqModel.open(str(folders["led"]), device="cpu")
+    led = TextModel.open(str(folders["led"]), device="cpu")
     ids = led.encode(["we study", "cats"], 60).ids
     assert led.decode(ids) == "we study cats"
     assert led.tensors([ids])["global_attention_mask"].tolist() == [[1, 0, 0, 0, 0]]
-    assert "global_attention_mask" not in Seq2seqModel.open(str(folders["bart"]), device="cpu").tensors([ids])
+    assert "global_attention_mask" not in TextModel.open(str(folders["bart"]), device="cpu").tensors([ids])
 
 
 def test_a_query_apart_from_the_documents(folders: dict[str, Path], tmp_path: Path) -> None:
     """As PRIMERA of OARelatedWork: its token is new, is read everywhere, and stays in the files."""
-    model = Seq2seqModel.open(str(folders["primera"]), device="cpu")
+    model = TextModel.open(str(folders["primera"]), device="cpu")
     before = model.model.get_input_embeddings().weight.clone()
     model.add_query_separator()
     model.add_query_separator()
     after = model.model.get_input_embeddings().weight
     assert torch.equal(after[: len(before)], before)
-    assert torch.equal(after[len(before) :], before[model._document_end][None])
+    assert torch.equal(after[len(before) :], before[model.document_end][None])
     model.save(tmp_path)
-    again = Seq2seqModel.open(str(tmp_path), device="cpu")
-    assert again.separates_query and again.family == "primera"
+    again = TextModel.open(str(tmp_path), device="cpu")
+    assert again.query_end is not None and again.family == "primera"
     task = TextTask("t", (Source("cats"), Source(""), Source("dogs")), "we study", "a", "parsing")
     ids = encode_task(again, task, 60, "related-work").ids
     said = "<s> <abs> we study </abs> <ctx_b> a </ctx_b> <ctx_a> parsing </ctx_a> <query-doc-sep> "
@@ -217,13 +217,13 @@ def test_a_query_apart_from_the_documents(folders: dict[str, Path], tmp_path: Pa
     everywhere = [token in ("<s>", "<query-doc-sep>", "<doc-sep>") for token in said.split()]
     assert again.tensors([ids])["global_attention_mask"][0].bool().tolist() == everywhere
     ids = encode_task(again, TextTask("t", (Source("we study cats " * 30),), "and " * 30), 30, "related-work").ids
-    assert [*ids].index(again._query_end) == 14
+    assert [*ids].index(again.query_end) == 14
     with pytest.raises(ModelError, match="has no <doc-sep> and reads one text"):
-        Seq2seqModel.open(str(folders["led"]), device="cpu").add_query_separator()
+        TextModel.open(str(folders["led"]), device="cpu").add_query_separator()
 
 
 def test_a_lengthened_model_has_copies_of_its_places(folders: dict[str, Path], tmp_path: Path) -> None:
-    model = Seq2seqModel.open(str(folders["led"]), device="cpu")
+    model = TextModel.open(str(folders["led"]), device="cpu")
     short = model.encode_text("we study cats and dogs", 60).ids
     with torch.inference_mode():
         before = model.loss([short], [short])
@@ -238,8 +238,8 @@ def test_a_lengthened_model_has_copies_of_its_places(folders: dict[str, Path], t
     writer = Seq2seqWriter.open(str(tmp_path), device="cpu", max_input_tokens=600, max_tokens=150, beams=1)
     assert writer.write(TextTask("long", (Source("cats and dogs " * 190),)))
     assert writer.cut == 0
-    with pytest.raises(ModelError, match="neither LED nor PRIMERA"):
-        Seq2seqModel.open(str(folders["bart"]), device="cpu").lengthen(100, 100)
+    with pytest.raises(ModelError, match="bart is not LED, PRIMERA or MPT"):
+        TextModel.open(str(folders["bart"]), device="cpu").lengthen(100, 100)
 
 
 def test_presets_are_what_the_authors_code_does(opened: Open, folders: dict[str, Path]) -> None:
@@ -251,7 +251,6 @@ def test_presets_are_what_the_authors_code_does(opened: Open, folders: dict[str,
     assert (writer.generation.min_tokens, writer.generation.max_tokens, writer.generation.beams) == (10, 20, 2)
     assert (writer.settings["global_attention"], writer.settings["max_input_tokens"]) == (False, 256)
     ids = writer._model.encode_text("we study cats", 60).ids
-    assert isinstance(writer._model, Seq2seqModel)
     assert "global_attention_mask" not in writer._model.tensors([ids])
     plain = opened("led", min_tokens=10, max_tokens=20)
     assert plain.settings["global_attention"] is True
@@ -259,7 +258,7 @@ def test_presets_are_what_the_authors_code_does(opened: Open, folders: dict[str,
 
 
 def test_what_citebench_gives_is_read_in_its_order(folders: dict[str, Path]) -> None:
-    model = Seq2seqModel.open(str(folders["led"]), device="cpu")
+    model = TextModel.open(str(folders["led"]), device="cpu")
     task = TextTask("t", (Source("cats"), Source(""), Source("dogs")), "we study", "a", "parsing")
     expected = "<abs> we study </abs> <ctx_b> a </ctx_b> cats dogs <ctx_a> parsing </ctx_a>"
     assert model.decode(encode_task(model, task, 100).ids) == expected
@@ -333,7 +332,7 @@ def test_what_is_wrong_is_said_in_one_line(folders: dict[str, Path], tmp_path: P
     cases: list[tuple[type[CiterecError], str, str, dict[str, Any]]] = [
         (ModelError, "there is no model folder './nowhere'", "./nowhere", {}),
         (ModelError, "holds no model that can be loaded", str(tmp_path / "empty"), {}),
-        (ModelError, "is not an encoder-decoder", str(tmp_path / "bert"), {}),
+        (ModelError, "is no encoder-decoder or causal model", str(tmp_path / "bert"), {}),
         (ModelError, "model.safetensors", str(pickled), {}),
         (ModelError, "is not of a writer that this citerec reads", str(strange), {}),
         (ModelError, "room for 64 tokens, max_input_tokens is 65. Give at most 64", bart, {"max_input_tokens": 65}),

@@ -84,5 +84,5 @@ def test_what_has_no_value_and_what_is_cut(model: str) -> None:
 def test_what_cannot_be_opened_says_what_could(model: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no direction 'back'\. Choose: faithfulness, precision, recall, f"):
         BartScore.open(model, "back", device="cpu")  # type: ignore[arg-type]
-    with pytest.raises(ModelError, match="is not an encoder-decoder"):
+    with pytest.raises(ModelError, match="is no encoder-decoder"):
         BartScore.open(str(write_tiny_scibert(tmp_path / "bert", [WORDS])), device="cpu")

@@ -210,8 +210,11 @@ def test_primera_of_oarelatedwork(train: Train, tmp_path: Path) -> None:
     writer = Seq2seqWriter.open(str(tmp_path / "model"), task="related-work", device="cpu")
     assert (writer.generation.max_input_tokens, writer.generation.max_tokens) == (300, 80)
     assert writer._model.max_input_tokens == 300
-    assert writer._model.separates_query  # type: ignore[union-attr]
-    for change, words in ({"lengthen": True}, "is not MPT"), ({"query_separator": True}, "is not PRIMERA"):
+    assert writer._model.query_end is not None
+    for change, words in (
+        ({"lengthen": True}, "is not LED, PRIMERA or MPT"),
+        ({"query_separator": True}, "has no <doc-sep>"),
+    ):
         with pytest.raises(ModelError, match=words):
             train(tmp_path / "opt", base="opt", **change)
 

@@ -141,7 +141,7 @@ def recipe(family: str, kind: Kind, preset: str | None = None) -> Generation:
     """How a model writes by default.
 
     Args:
-        family: A `Seq2seqModel.family`, or `causal`.
+        family: A `TextModel.family`.
         kind: The kind of text.
         preset: One of `PRESETS`, in place of the recipe for family and kind, which is as published if it was:
             docs/writing.md.

@@ -19,7 +19,7 @@ from citerec.generate.writers.prompts import plain_prompt, prompt_digest
 from citerec.models.batches import batches_by_length
 from citerec.models.find import find_model
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest, read_model_manifest
-from citerec.models.text_models import CausalModel, Encoded, Seq2seqModel, TextModel
+from citerec.models.text_models import Encoded, TextModel
 from citerec.texts.tasks import PREFIX, PROMPT, Prediction, TextTask
 from citerec.texts.write import input_of
 
@@ -85,14 +85,13 @@ class Seq2seqWriter(Writer):
             "kind": kind,
             **asdict(generation),
             "precision": model.precision,
-            **({"instructions": prompt_digest(kind)} if isinstance(model, CausalModel) else {}),
+            **({"instructions": prompt_digest(kind)} if model.is_causal else {}),
         }
         self.is_oracle = generation.gold_prompt > 0
         self.read = self.cut = 0
         self._model = model
         self._kind: Kind = kind
-        if isinstance(model, Seq2seqModel):
-            model.global_attention = generation.global_attention
+        model.global_attention = generation.global_attention
 
     @classmethod
     def open(
@@ -166,7 +165,7 @@ def fitted(model: TextModel, generation: Generation, changes: Mapping[str, Any])
     What a causal model reads and writes has room together: by default a quarter of it, at most, is for the text.
     """
     limit = model.max_input_tokens
-    if not isinstance(model, CausalModel) or limit is None:
+    if not model.is_causal or limit is None:
         return generation.within(limit, model.max_output_tokens).changed(changes)
     if "max_tokens" not in changes:
         generation = generation.within(None, max(2, limit // 4))
@@ -185,7 +184,7 @@ def check_room(model: TextModel, generation: Generation) -> None:
                 f"Give at most {limit}.",
             )
     room, both = model.max_input_tokens, generation.max_input_tokens + generation.max_tokens
-    if isinstance(model, CausalModel) and room is not None and both > room:
+    if model.is_causal and room is not None and both > room:
         raise ModelError(
             f"{model.name} has room for {room} tokens, max_input_tokens and max_tokens are {both} together",
             "Give fewer of either.",
@@ -201,11 +200,10 @@ def encode_task(model: TextModel, task: TextTask, max_tokens: int, kind: Kind = 
     citing paper first. Causal models read the prompt of the chat writer as one text. A prefix of the task comes first.
     """
     given = [str(task.extra[PREFIX])] if PREFIX in task.extra else []
-    if isinstance(model, CausalModel):
+    if model.is_causal:
         text, last = plain_prompt(task, kind)
         return model.encode_prompt(" ".join([*given, text]), last, max_tokens)
-    assert isinstance(model, Seq2seqModel)
-    if model.separates_query:
+    if model.query_end is not None:
         documents = [source.text for source in task.sources if source.text]
         return model.encode(documents, max_tokens, [*given, *input_of(replace(task, sources=()))])
     return model.encode([text for text in (*given, *input_of(task)) if text], max_tokens)
@@ -245,7 +243,7 @@ def write_texts(
     tokens = _TOKENS_AT_ONCE.get(model.device, 16384) // generation.beams
     done = 0
     for of_length in _alike(list(map(len, begun))):
-        given = len(begun[of_length[0]]) if isinstance(model, CausalModel) else None
+        given = len(begun[of_length[0]]) if model.is_causal else None
         config = generation_config(generation, given)
         lengths = [len(inputs[row].ids) for row in of_length]
         for places in batches_by_length(lengths, tokens, _rows(model, generation)):

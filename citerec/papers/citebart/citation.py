@@ -8,7 +8,7 @@ from citerec.contexts.topic import Topic, clean
 from citerec.records import MARKER, Paper
 
 if TYPE_CHECKING:
-    from citerec.models.text_models import Encoded, Seq2seqModel
+    from citerec.models.text_models import Encoded, TextModel
 
 
 def citation_of(paper: Paper) -> str:
@@ -26,7 +26,7 @@ def normalised(citation: str) -> str:
     return " ".join(re.findall(r"\w+", "".join(one for one in plain if not unicodedata.combining(one))))
 
 
-def input_of(model: "Seq2seqModel", topic: Topic, max_tokens: int) -> "Encoded":
+def input_of(model: "TextModel", topic: Topic, max_tokens: int) -> "Encoded":
     """The passage with the mask in place of the marker, then title and abstract of the citing paper, if known.
 
     What is too long is cut at its end.

@@ -18,7 +18,7 @@ from citerec.retrieve.candidates import Candidate
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.models.text_models import Seq2seqModel
+    from citerec.models.text_models import TextModel
     from citerec.papers.common.sequences import TokenSequences
     from citerec.retrieve.opened import OpenIndex
 
@@ -46,7 +46,7 @@ class CiteBartSettings(PartSettings):
 class Opened(NamedTuple):
     """The model, the papers of each citation, and the citations that it may write if it may not write others."""
 
-    model: "Seq2seqModel"
+    model: "TextModel"
     papers_of: Mapping[str, Sequence[str]]
     allowed: "TokenSequences | None"
 
@@ -164,12 +164,12 @@ class CiteBartRetriever(Retriever):
     def _open(self) -> Opened:
         with self._lock:
             if self._opened is None:
-                from citerec.models.text_models import Seq2seqModel
+                from citerec.models.text_models import TextModel
                 from citerec.papers.common.sequences import TokenSequences
 
                 name = model_or_own(self.settings.model, self._index.path / NAME)
                 assert name is not None  # checked by `open`
-                model = Seq2seqModel.open(name)
+                model = TextModel.open(name, kinds=["encoder-decoder"])
                 papers_of: dict[str, list[str]] = {}  # some 150 bytes a paper
                 for paper_id, citation in self._citations():
                     papers_of.setdefault(normalised(citation), []).append(paper_id)

@@ -8,7 +8,7 @@ from transformers import GenerationConfig
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
 from citerec.models.find import quiet_libraries
-from citerec.models.text_models import Seq2seqModel
+from citerec.models.text_models import TextModel
 from citerec.papers.common.sequences import Allowed, only_allowed
 
 _TOKENS_AT_ONCE = 16384  # beams included
@@ -17,7 +17,7 @@ _NOTHING = -1e6  # beams that had to write what is not allowed score less
 
 
 def suggestions(
-    model: Seq2seqModel, batch: Sequence[Sequence[int]], beams: int, max_new_tokens: int, allowed: Allowed | None = None
+    model: TextModel, batch: Sequence[Sequence[int]], beams: int, max_new_tokens: int, allowed: Allowed | None = None
 ) -> list[list[tuple[str, float]]]:
     """The texts that a beam search finds for each input, best first, each once; fewer if fewer are allowed.
 

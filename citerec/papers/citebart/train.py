@@ -10,7 +10,7 @@ from citerec.errors import InputError
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.models.loading import MANIFEST, MODEL_FILES, ModelManifest
-from citerec.models.text_models import Seq2seqModel
+from citerec.models.text_models import TextModel
 from citerec.papers.citebart.citation import citation_of, input_of, normalised
 from citerec.papers.citebart.retriever import MAX_INPUT_TOKENS
 from citerec.recommend import Recommender
@@ -79,7 +79,7 @@ def train_citebart(
     """
     CITEBART_DIRECTORY.check_place(out)
     with Recommender.open(index, Recipe.load("bm25")) as recommender:
-        model = Seq2seqModel.open(options.base, device=device)
+        model = TextModel.open(options.base, kinds=["encoder-decoder"], device=device)
         plan = {**plan_of(choice, recommender, asdict(options), schedule, model.device), "base": model.identity}
         with checkpoint_directory(out, plan) as folder:
             train, dev = mine_groups(choice, recommender, 0, folder, on_progress, negatives=False)
@@ -111,7 +111,7 @@ class _Learner:
 
     def __init__(
         self,
-        writer: Seq2seqModel,
+        writer: TextModel,
         train: Groups,
         dev: Groups,
         recommender: Recommender,

@@ -22,7 +22,7 @@ from citerec.texts.metrics.base import (
 from citerec.texts.tasks import Prediction
 
 if TYPE_CHECKING:
-    from citerec.models.text_models import Seq2seqModel
+    from citerec.models.text_models import TextModel
 
 DEFAULT_MODEL = "facebook/bart-large-cnn"
 """The model of the paper's BARTSCORE-CNN."""
@@ -51,7 +51,7 @@ class BartScore(TextMetric):
     columns = (Column("bartscore", share=False, decimals=3),)
 
     def __init__(
-        self, model: "Seq2seqModel", direction: BartScoreDirection = "faithfulness", references: References = "best"
+        self, model: "TextModel", direction: BartScoreDirection = "faithfulness", references: References = "best"
     ) -> None:
         if direction not in get_args(BartScoreDirection):
             raise InputError(
@@ -84,9 +84,11 @@ class BartScore(TextMetric):
             InputError: There is no such direction or device.
             ModelError: There is no such model, or it is not an encoder-decoder.
         """
-        from citerec.models.text_models import Seq2seqModel
+        from citerec.models.text_models import TextModel
 
-        return cls(Seq2seqModel.open(model or DEFAULT_MODEL, device=device), direction, references)
+        return cls(
+            TextModel.open(model or DEFAULT_MODEL, kinds=["encoder-decoder"], device=device), direction, references
+        )
 
     def scores(self, texts: Sequence[Prediction], on_progress: Progress) -> Floats:
         """Log-probabilities, texts × 1."""

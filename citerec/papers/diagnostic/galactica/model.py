@@ -10,7 +10,7 @@ from transformers import GenerationConfig
 
 from citerec.errors import ModelError
 from citerec.models.batches import batches_by_length
-from citerec.models.text_models import CausalModel
+from citerec.models.text_models import TextModel
 from citerec.papers.common.sequences import Allowed, only_allowed
 
 # Tokens in work at once: prompts with their beams, padding included.
@@ -54,7 +54,7 @@ class Likelihood(NamedTuple):
     mean: float
 
 
-def token(model: CausalModel, text: str) -> int:
+def token(model: TextModel, text: str) -> int:
     """The token that a text is; raises ModelError if it is several."""
     ids = model.continuation(text)
     if len(ids) != 1 or ids[0] == model.tokenizer.unk_token_id:
@@ -62,7 +62,7 @@ def token(model: CausalModel, text: str) -> int:
     return ids[0]
 
 
-def generate(model: CausalModel, prompts: Sequence[Sequence[int]], search: BeamSearch) -> list[list[Continuation]]:
+def generate(model: TextModel, prompts: Sequence[Sequence[int]], search: BeamSearch) -> list[list[Continuation]]:
     """The best continuations of each prompt that a beam search finds, best first; fewer if fewer are allowed.
 
     The model's end of text ends a continuation too. Prompts of similar length are continued together; those they
@@ -79,7 +79,7 @@ def generate(model: CausalModel, prompts: Sequence[Sequence[int]], search: BeamS
     return found
 
 
-def likelihoods(model: CausalModel, prompt: Sequence[int], continuations: Sequence[Sequence[int]]) -> list[Likelihood]:
+def likelihoods(model: TextModel, prompt: Sequence[int], continuations: Sequence[Sequence[int]]) -> list[Likelihood]:
     """The log-probability of each continuation of a prompt; that of an empty one is 0. The prompt is read once."""
     totals = [0.0] * len(continuations)
     asked = [number for number, ids in enumerate(continuations) if ids]
@@ -95,18 +95,18 @@ def likelihoods(model: CausalModel, prompt: Sequence[int], continuations: Sequen
     return [Likelihood(total, total / max(1, len(ids))) for total, ids in zip(totals, continuations, strict=True)]
 
 
-def _continued(model: CausalModel, prompts: Sequence[Sequence[int]], search: BeamSearch) -> list[list[Continuation]]:
+def _continued(model: TextModel, prompts: Sequence[Sequence[int]], search: BeamSearch) -> list[list[Continuation]]:
     """The continuations of a batch."""
     ends = _ends(model, search)
     longest = max(map(len, prompts))
     allowed = only_allowed(search.allowed, longest) if search.allowed else ()
-    rows = model.written(prompts, _generation_config(search, ends), allowed)
+    rows = model.generate(prompts, _generation_config(search, ends), [()] * len(prompts), allowed)
     groups = (rows[begin : begin + search.beams] for begin in range(0, len(rows), search.beams))
     return [_scored(model, prompt, group, ends, search) for prompt, group in zip(prompts, groups, strict=True)]
 
 
 def _scored(
-    model: CausalModel, prompt: Sequence[int], rows: Sequence[Sequence[int]], ends: Sequence[int], search: BeamSearch
+    model: TextModel, prompt: Sequence[int], rows: Sequence[Sequence[int]], ends: Sequence[int], search: BeamSearch
 ) -> list[Continuation]:
     """What was written after a prompt, best first, without what is not allowed: that fills beams left over.
 
@@ -125,7 +125,7 @@ def _scored(
 
 
 def _sums(
-    model: CausalModel, read: Any, length: int, first: torch.Tensor, continuations: Sequence[Sequence[int]]
+    model: TextModel, read: Any, length: int, first: torch.Tensor, continuations: Sequence[Sequence[int]]
 ) -> torch.Tensor:
     """Summed log-probabilities of continuations, none empty, of a prompt of some length that was read.
 
@@ -151,7 +151,7 @@ def _sums(
     return scores.masked_fill(~real, 0.0).double().sum(dim=1)
 
 
-def _ends(model: CausalModel, search: BeamSearch) -> tuple[int, ...]:
+def _ends(model: TextModel, search: BeamSearch) -> tuple[int, ...]:
     own = model.model.generation_config.eos_token_id
     return tuple(dict.fromkeys([*search.ends, *([own] if isinstance(own, int) else own or ())]))
 

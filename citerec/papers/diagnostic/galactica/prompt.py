@@ -13,7 +13,7 @@ from citerec.records import Paper
 from citerec.settings import PartSettings
 
 if TYPE_CHECKING:
-    from citerec.models.text_models import CausalModel
+    from citerec.models.text_models import TextModel
 
 FOLDER = "galactica"
 """The model that is used by default, in the folder of an index."""
@@ -52,11 +52,11 @@ def learnt_by_model(index: Path, settings: PromptSettings) -> Learnt:
     return learnt_by_part(bare_name(name)) if name else NOTHING
 
 
-def open_model(name: str, max_new_tokens: int) -> "CausalModel":
+def open_model(name: str, max_new_tokens: int) -> "TextModel":
     """Opens the model. Raises ModelError if it cannot be opened, or has no room for a prompt beside what is written."""
-    from citerec.models.text_models import CausalModel
+    from citerec.models.text_models import TextModel
 
-    model = CausalModel.open(name)
+    model = TextModel.open(name, kinds=["causal model"])
     if model.max_input_tokens is not None and max_new_tokens >= model.max_input_tokens:
         raise ModelError(
             f"{name} has room for {model.max_input_tokens} tokens in all, and a reference may have {max_new_tokens}",
@@ -65,7 +65,7 @@ def open_model(name: str, max_new_tokens: int) -> "CausalModel":
     return model
 
 
-def prompt_of(model: "CausalModel", topic: Topic, settings: PromptSettings, max_new_tokens: int) -> tuple[int, ...]:
+def prompt_of(model: "TextModel", topic: Topic, settings: PromptSettings, max_new_tokens: int) -> tuple[int, ...]:
     """The tokens of the context up to the marker, then the start of a reference without a space behind it.
 
     There is room left for `max_new_tokens`.
@@ -75,7 +75,7 @@ def prompt_of(model: "CausalModel", topic: Topic, settings: PromptSettings, max_
     return model.last_tokens(f"{topic.lead} {settings.start}".strip(), room)
 
 
-def reference_to(model: "CausalModel", paper: Paper, settings: PromptSettings) -> tuple[int, ...]:
+def reference_to(model: "TextModel", paper: Paper, settings: PromptSettings) -> tuple[int, ...]:
     """The tokens of the reference to a paper, with its end; none if the paper has no title."""
     title = " ".join(paper.title.split())
     if not title:

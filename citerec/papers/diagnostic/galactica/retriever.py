@@ -29,7 +29,7 @@ from citerec.retrieve.lucene.queries import LuceneSettings, Weights
 from citerec.retrieve.staging import LUCENE
 
 if TYPE_CHECKING:
-    from citerec.models.text_models import CausalModel
+    from citerec.models.text_models import TextModel
     from citerec.papers.diagnostic.galactica.model import BeamSearch
     from citerec.retrieve.opened import OpenIndex
 
@@ -101,7 +101,7 @@ class GalacticaRetriever(Retriever):
         self._match = functools.lru_cache(_REMEMBERED)(
             lambda text: match(text, self._titles, index.store, settings.distance)
         )
-        self._opened: tuple[CausalModel, BeamSearch] | None = None
+        self._opened: tuple[TextModel, BeamSearch] | None = None
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
 
@@ -168,13 +168,13 @@ class GalacticaRetriever(Retriever):
             f"paper of the index; {out:,} name one that a filter or a leak rule leaves out."
         )
 
-    def _model(self) -> "tuple[CausalModel, BeamSearch]":
+    def _model(self) -> "tuple[TextModel, BeamSearch]":
         with self._lock:
             if self._opened is None:
                 self._opened = self._open_model()
             return self._opened
 
-    def _open_model(self) -> "tuple[CausalModel, BeamSearch]":
+    def _open_model(self) -> "tuple[TextModel, BeamSearch]":
         from citerec.papers.common.sequences import TokenSequences
         from citerec.papers.diagnostic.galactica.model import BeamSearch, token
 
@@ -189,6 +189,6 @@ class GalacticaRetriever(Retriever):
         references = TokenSequences(ids for ids in self._references(model) if 0 < len(ids) <= room)
         return model, replace(search, max_new_tokens=references.longest, allowed=references.following)
 
-    def _references(self, model: "CausalModel") -> Iterator[tuple[int, ...]]:
+    def _references(self, model: "TextModel") -> Iterator[tuple[int, ...]]:
         """The references to all papers of the index."""
         return (reference_to(model, paper, self.settings) for paper in self._index.store.all_papers())

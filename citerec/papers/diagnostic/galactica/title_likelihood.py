@@ -24,7 +24,7 @@ from citerec.rerank.interpolate import interpolated
 from citerec.retrieve.candidates import Candidates
 
 if TYPE_CHECKING:
-    from citerec.models.text_models import CausalModel
+    from citerec.models.text_models import TextModel
 
 _ROOM = 64  # tokens of a reference that are read; longer ones are cut
 
@@ -71,7 +71,7 @@ class TitleLikelihoodReranker(Reranker):
         self.settings = settings or TitleLikelihoodSettings()
         self.depth = self.settings.depth
         self._name = model
-        self._opened: CausalModel | None = None
+        self._opened: TextModel | None = None
         self._opening = threading.Lock()
 
     def rerank(
@@ -102,7 +102,7 @@ class TitleLikelihoodReranker(Reranker):
         least = min((value for value, ids in zip(values, references, strict=True) if ids), default=0.0)
         return np.array([value if ids else least for value, ids in zip(values, references, strict=True)], np.float32)
 
-    def _model(self) -> "CausalModel":
+    def _model(self) -> "TextModel":
         with self._opening:
             if self._opened is None:
                 self._opened = open_model(self._name, _ROOM)
