@@ -41,7 +41,7 @@ def _formats() -> dict[str, str]:
 
 
 def _backends() -> dict[str, str]:
-    from citerec.models.base import ENCODERS
+    from citerec.models.encoder import ENCODERS
 
     return {"backends": ", ".join(ENCODERS)}
 

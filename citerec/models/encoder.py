@@ -1,20 +1,22 @@
-"""Encoders: texts into vectors of length one."""
+"""Encoders: texts into vectors of length one. A backend that runs them is a subclass of `Encoder`."""
 
 import contextlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from citerec.errors import ModelError
-from citerec.models.base import ENCODERS, Network
+from citerec.files.registry import Registry
 from citerec.models.batches import batches_by_length
 from citerec.models.loading import has_gpu
-from citerec.models.static import learnt_from, open_static
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from tokenizers import Tokenizer
+    from sentence_transformers import SentenceTransformer
 
 _PART = 8192  # texts tokenised at once: enough to find others of similar length, few enough for memory
 _ROWS = 1024
@@ -22,27 +24,104 @@ _ROWS = 1024
 _MANY = 2000
 
 
-class Encoder:
-    """Turns texts into vectors of length one. Safe to call from several threads.
+class Reading(BaseModel):
+    """How an encoder reads texts; `tokenizer` is its `tokenizer.json`.
 
     Attributes:
-        identity: Its `model_identity`.
-        max_tokens: How many tokens of a text it reads, special ones included.
+        max_tokens: How many tokens of a text it reads, special ones included, as set by its authors.
+        limit: The largest number of tokens it could read; None if unknown.
     """
 
-    def __init__(self, name: str, identity: str, dimension: int, tokenizer: "Tokenizer", network: Network) -> None:
-        self.name = name
-        self.identity = identity
-        self.dimension = dimension
-        self.max_tokens = int((tokenizer.truncation or {})["max_length"])
-        self._tokenizer = tokenizer
-        self._network = network
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dimension: int
+    max_tokens: int
+    limit: int | None
+    truncation_side: Literal["left", "right"]
+    tokenizer: str
 
     @classmethod
+    def of(cls, name: str, model: "SentenceTransformer") -> "Reading":
+        """How a model reads. Raises ModelError if it has no tokenizer that several threads can use."""
+        from tokenizers import Tokenizer
+
+        backend = getattr(model.tokenizer, "backend_tokenizer", None)
+        if not isinstance(backend, Tokenizer):
+            raise ModelError(f"the model {name!r} has no tokenizer.json", "Use another model, or save it with one.")
+        limit = getattr(model.config, "max_position_embeddings", None)
+        return cls(
+            dimension=int(model.get_embedding_dimension() or 0),
+            max_tokens=int(model.get_max_seq_length() or limit or 512),
+            limit=limit,
+            truncation_side=model.tokenizer.truncation_side,
+            tokenizer=backend.to_str(),
+        )
+
+
+class Encoder(ABC):
+    """Turns texts into vectors of length one. Safe to call from several threads. Use `open` to open one.
+
+    A backend loads a model and computes vectors. It is a subclass in a file of this package, or an entry point of
+    `citerec.encoder_backends`; it imports heavy packages in its methods.
+
+    Args:
+        model: The name of a model, as for `find_model`.
+        device: Where torch runs it.
+        max_tokens: How many tokens of a text it reads; by default as set by its authors.
+
+    Attributes:
+        name: The name of the backend, as in `--backend`.
+        same_as: The backend whose vectors these are, within rounding: it may encode the queries for papers that the
+            other has encoded.
+        on_gpu: Whether it uses a GPU if there is one.
+        batch_tokens: Tokens of a batch at most, padding included: `batches_by_length`.
+        workers: How many batches run at once.
+        identity: The `model_identity` of its model.
+        dimension: Numbers of a vector.
+        max_tokens: How many tokens of a text it reads, special ones included.
+
+    Raises:
+        ModelError: The model cannot be found or loaded, or cannot read so many tokens, or they are too few.
+    """
+
+    name: ClassVar[str]
+    same_as: ClassVar[str | None] = None
+    on_gpu: ClassVar[bool] = False
+    batch_tokens: int
+    workers: int = 1
+
+    def __init__(self, model: str, device: str | None = None, max_tokens: int | None = None) -> None:
+        from tokenizers import Tokenizer
+
+        self.identity, reading = self.load(model, device)
+        length = max_tokens or reading.max_tokens
+        if reading.limit is not None and length > reading.limit:
+            raise ModelError(
+                f"the model {model!r} reads {reading.limit} tokens, not {length}", f"Give at most {reading.limit}."
+            )
+        self._tokenizer = Tokenizer.from_str(reading.tokenizer)
+        if length <= (special := self._tokenizer.num_special_tokens_to_add(is_pair=False)):
+            raise ModelError(f"{length} tokens leave no room for a text", f"Give more than {special}.")
+        self._tokenizer.enable_truncation(length, direction=reading.truncation_side)
+        self._tokenizer.no_padding()
+        self.dimension, self.max_tokens = reading.dimension, length
+
+    @abstractmethod
+    def load(self, model: str, device: str | None) -> tuple[str, Reading]:
+        """Loads a model, and returns its `model_identity` and how it reads; raises ModelError if it cannot."""
+
+    @abstractmethod
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":
+        """Vectors (rows, dimension) of length one, from token ids (rows, length) where the mask is 1.
+
+        Several threads call it. `alone` says that there is no other batch to run, so that this one may use all threads.
+        """
+
+    @staticmethod
     def open(
-        cls, name: str, *, backend: str = "torch", device: str | None = None, max_tokens: int | None = None
-    ) -> Self:
-        """Loads an encoder.
+        name: str, *, backend: str = "torch", device: str | None = None, max_tokens: int | None = None
+    ) -> "Encoder":
+        """Loads an encoder; a static one is run by numpy, whatever the backend.
 
         Args:
             name: A folder or a name, as for `find_model`.
@@ -55,11 +134,13 @@ class Encoder:
             InputError: There is no such backend.
             ModelError: It cannot be found or loaded, or cannot read so many tokens.
         """
-        identity, reading, network = ENCODERS[backend].open(name, device)
-        return cls(name, identity, reading.dimension, reading.cutting(name, max_tokens), network)
+        from citerec.models.static import StaticEncoder, is_static
 
-    @classmethod
-    def open_for_queries(cls, name: str, backend: str, papers: int, *, max_tokens: int | None = None) -> Self:
+        runs = ENCODERS[backend]
+        return (StaticEncoder if is_static(name) else runs)(name, device, max_tokens)
+
+    @staticmethod
+    def open_for_queries(name: str, backend: str, papers: int, *, max_tokens: int | None = None) -> "Encoder":
         """Loads the encoder of queries for some papers, which `backend` has encoded.
 
         For 2,000 papers and more that is a backend with the same vectors that needs less time for a sentence, if it
@@ -68,28 +149,8 @@ class Encoder:
         if papers >= _MANY and not has_gpu():
             for quick in [other for other, part in ENCODERS.items() if part.same_as == backend]:
                 with contextlib.suppress(ModelError):
-                    return cls.open(name, backend=quick, max_tokens=max_tokens)
-        return cls.open(name, backend=backend, max_tokens=max_tokens)
-
-    @classmethod
-    def open_static(cls, name: str, model: str, identity: str | None) -> Self:
-        """Loads a static encoder of queries for vectors that a model made, with that model's identity.
-
-        Args:
-            name: The folder of the static encoder.
-            model: The model, as in the manifest of the vectors.
-            identity: Its identity there; None for given vectors.
-
-        Raises:
-            ModelError: It cannot be loaded, or learnt other vectors.
-        """
-        opened = open_static(name)
-        if opened is None or not learnt_from(name, model, identity):
-            raise ModelError(
-                f"{name!r} is no static encoder that learnt the vectors of {model}", "Make one: citerec train static"
-            )
-        reading = opened.reading
-        return cls(name, identity or opened.identity, reading.dimension, reading.cutting(name, None), opened.network)
+                    return Encoder.open(name, backend=quick, max_tokens=max_tokens)
+        return Encoder.open(name, backend=backend, max_tokens=max_tokens)
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """The vectors of some texts, texts × dimension, each row of length one. An empty text has a vector too."""
@@ -102,32 +163,37 @@ class Encoder:
 
     def _encode_part(self, texts: Sequence[str], vectors: "NDArray[np.float32]") -> None:
         encoded = [encoding.ids for encoding in self._tokenizer.encode_batch_fast(list(texts))]
-        network = self._network
+        batches = list(batches_by_length([len(ids) for ids in encoded], self.batch_tokens, _ROWS))
 
         def work(rows: list[int]) -> None:
-            ids, mask = _padded([encoded[row] for row in rows])
-            vectors[rows] = network.vectors(ids, mask, alone=len(batches) == 1)
+            vectors[rows] = self.vectors(*_padded([encoded[row] for row in rows]), len(batches) == 1)
 
-        batches = list(batches_by_length([len(ids) for ids in encoded], network.batch_tokens, _ROWS))
-        if min(network.workers, len(batches)) <= 1:
+        if min(self.workers, len(batches)) <= 1:
             list(map(work, batches))
             return
-        with ThreadPoolExecutor(network.workers) as pool:
-            try:
-                list(pool.map(work, batches))
-            except BaseException:
-                pool.shutdown(cancel_futures=True)  # Ctrl-C does not wait for batches that have not begun
-                raise
+        with ThreadPoolExecutor(self.workers) as pool:
+            list(pool.map(work, batches))  # Ctrl-C does not wait for batches that have not begun
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
     """Token ids and mask, (rows, longest). Padding is masked, so its ids do not matter."""
     import numpy as np
 
-    longest = max(1, max(map(len, rows)))
-    ids = np.zeros((len(rows), longest), dtype=np.int64)
-    mask = np.zeros_like(ids)
-    for row, values in enumerate(rows):
-        ids[row, : len(values)] = values
-        mask[row, : len(values)] = 1
+    lengths = np.array([len(row) for row in rows])
+    mask = (np.arange(max(1, lengths.max())) < lengths[:, None]).astype(np.int64)
+    ids = np.zeros_like(mask)
+    ids[mask == 1] = [token for row in rows for token in row]
     return ids, mask
+
+
+ENCODERS: Registry[type[Encoder]] = Registry(
+    "encoder backend",
+    {
+        "torch": "citerec.models.sentence_transformer:TorchEncoder",
+        "onnx": "citerec.models.onnx_encoder:OnnxEncoder",
+        "onnx-int8": "citerec.models.onnx_encoder:OnnxInt8Encoder",
+    },
+)
+
+BackendName = Annotated[str, AfterValidator(lambda name: ENCODERS[name].name)]
+"""The name of a backend, in settings."""

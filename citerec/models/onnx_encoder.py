@@ -1,16 +1,14 @@
 """Encoders by ONNX Runtime, in 32 or 8 bits: once made, they open quickly, without torch."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import ValidationError
 
 from citerec.errors import ModelError
-from citerec.models.base import Backend, Opened, Reading
+from citerec.models.encoder import Encoder, Reading
 from citerec.models.find import find_model, model_identity
 from citerec.models.onnx import Bits, Exportable, OnnxModel, concurrent_calls, exported
 from citerec.models.sentence_transformer import open_sentence_transformer, takes_cls
-from citerec.models.static import open_static
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,51 +18,54 @@ if TYPE_CHECKING:
 _READING = "reading.json"
 
 
-class OnnxNetwork:
-    """Runs an encoder, with pooling and the modules after it.
+class OnnxEncoder(Encoder):
+    """Runs an encoder, with pooling and the modules after it; it is made at the first call and cached.
 
     Each text is run by itself: there is no padding, and no vector depends on other texts.
     """
 
+    name = "onnx"
+    same_as: ClassVar[str | None] = "torch"
     batch_tokens = 1
+    bits: ClassVar[Bits] = 32
 
-    def __init__(self, path: Path) -> None:
+    def load(self, model: str, device: str | None) -> tuple[str, Reading]:  # noqa: ARG002  it runs on the CPU
+        """As for `Encoder`."""
+        found = find_model(model)
+        try:
+            identity = model_identity(found)
+        except ModelError:  # on the hub, and never loaded here
+            open_sentence_transformer(model, "cpu")
+            identity = model_identity(found)
+
+        def exportable() -> Exportable:
+            opened = open_sentence_transformer(model, "cpu")
+            return _sentence_vectors(model, opened), {_READING: Reading.of(model, opened).model_dump_json().encode()}
+
+        pooled = f"{identity} by [CLS]" if takes_cls(model, found) else identity
+        inputs = ("input_ids", "attention_mask")
+        path = exported(exportable, pooled, inputs=inputs, output="sentence_embedding", bits=self.bits)
+        try:
+            reading = Reading.model_validate_json((path.parent / _READING).read_bytes())
+        except (OSError, ValidationError) as error:
+            raise ModelError(
+                f"the model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is rebuilt."
+            ) from error
         self._model = OnnxModel(path)
         self.workers = concurrent_calls()
+        return identity, reading
 
-    def vectors(
-        self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", *, alone: bool = False
-    ) -> "NDArray[np.float32]":
-        """As for `citerec.models.base.Network`."""
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":
+        """As for `Encoder`."""
         return self._model.run({"input_ids": ids, "attention_mask": mask}, alone=alone)
 
 
-def _open(name: str, bits: Bits) -> Opened:
-    """An encoder, made at the first call and cached for later processes; a static one as it is."""
-    if static := open_static(name):
-        return static
-    found = find_model(name)
-    loaded: SentenceTransformer | None = None
-    try:
-        identity = model_identity(found)
-    except ModelError:  # on the hub, and never loaded here
-        loaded = open_sentence_transformer(name, "cpu")
-        identity = model_identity(found)
+class OnnxInt8Encoder(OnnxEncoder):
+    """The same with 8-bit weights."""
 
-    def load() -> Exportable:
-        model = loaded or open_sentence_transformer(name, "cpu")
-        return _sentence_vectors(name, model), {_READING: Reading.of(name, model).model_dump_json().encode()}
-
-    pooled = f"{identity} by [CLS]" if takes_cls(name, found) else identity
-    inputs = ("input_ids", "attention_mask")
-    path = exported(load, pooled, inputs=inputs, output="sentence_embedding", bits=bits)
-    try:
-        reading = Reading.model_validate_json((path.parent / _READING).read_bytes())
-    except (OSError, ValidationError) as error:
-        raise ModelError(
-            f"the model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is rebuilt."
-        ) from error
-    return Opened(identity, reading, OnnxNetwork(path))
+    name = "onnx-int8"
+    same_as = None
+    bits = 8
 
 
 def _sentence_vectors(name: str, model: "SentenceTransformer") -> Any:
@@ -90,7 +91,3 @@ def _sentence_vectors(name: str, model: "SentenceTransformer") -> Any:
             return torch.nn.functional.normalize(features["sentence_embedding"], dim=1)
 
     return SentenceVectors()
-
-
-ONNX = Backend("onnx", lambda name, _device: _open(name, 32), same_as="torch")
-ONNX_INT8 = Backend("onnx-int8", lambda name, _device: _open(name, 8))

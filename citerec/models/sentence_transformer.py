@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from citerec.errors import ModelError
-from citerec.models.base import Backend, Opened, Reading
+from citerec.models.encoder import Encoder, Reading
 from citerec.models.find import (
     DEFAULT_ENCODER,
     bare_name,
@@ -17,7 +17,6 @@ from citerec.models.find import (
     quiet_libraries,
 )
 from citerec.models.loading import aligned, torch_device
-from citerec.models.static import open_static
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
 # Encoders without modules of sentence-transformers whose authors use the vector of [CLS]; all others use the mean.
 # Cohan et al. 2020 (SPECTER), Singh et al. 2023 (SPECTER2; its base alone, without adapters).
 _CLS_POOLED = {"allenai/specter", "allenai/specter2", "allenai/specter2_base"}
-_CPU_BATCH_TOKENS = 2048
-_GPU_BATCH_TOKENS = 65_536
+_BATCH_TOKENS = {"cpu": 2048, "cuda": 65_536}
 
 
 def open_sentence_transformer(name: str, device: str | None = None) -> "SentenceTransformer":
@@ -79,29 +77,25 @@ def _check_modules(folder: Path) -> None:
             )
 
 
-class TorchNetwork:
+class TorchEncoder(Encoder):
     """Runs the modules of sentence-transformers: the transformer, pooling, and the modules after it."""
 
-    workers = 1  # torch has threads of its own within a batch
+    name = "torch"
+    on_gpu = True
 
-    def __init__(self, model: "SentenceTransformer") -> None:
-        self._model = model.eval()
-        self._on_gpu = model.device.type == "cuda"
-        self.batch_tokens = _GPU_BATCH_TOKENS if self._on_gpu else _CPU_BATCH_TOKENS
+    def load(self, model: str, device: str | None) -> tuple[str, Reading]:
+        """As for `Encoder`."""
+        self._model = open_sentence_transformer(model, device).eval()
+        self.batch_tokens = _BATCH_TOKENS.get(self._model.device.type, _BATCH_TOKENS["cpu"])
+        return model_identity(find_model(model)), Reading.of(model, self._model)
 
-    def vectors(
-        self,
-        ids: "NDArray[np.int64]",
-        mask: "NDArray[np.int64]",
-        *,
-        alone: bool = False,  # noqa: ARG002  torch always uses all its threads
-    ) -> "NDArray[np.float32]":
-        """As for `citerec.models.base.Network`."""
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":  # noqa: ARG002
+        """As for `Encoder`; torch always uses all its threads within a batch."""
         import torch
 
         device = self._model.device
         # bfloat16 on GPUs, which have tensor cores for it. On a CPU it was not faster: docs/retrieval.md.
-        with torch.inference_mode(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=self._on_gpu):
+        with torch.inference_mode(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
             features = {
                 "input_ids": torch.from_numpy(ids).to(device),
                 "attention_mask": torch.from_numpy(mask).to(device),
@@ -109,13 +103,3 @@ class TorchNetwork:
             vectors = self._model(features)["sentence_embedding"].float()
         normalised: NDArray[np.float32] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
         return normalised
-
-
-def _open(name: str, device: str | None) -> Opened:
-    if static := open_static(name):
-        return static
-    model = open_sentence_transformer(name, device)
-    return Opened(model_identity(find_model(name)), Reading.of(name, model), TorchNetwork(model))
-
-
-TORCH = Backend("torch", _open, on_gpu=True)

@@ -8,7 +8,7 @@ import orjson
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import ModelError
 from citerec.files.writing import Kind
-from citerec.models.base import Opened, Reading
+from citerec.models.encoder import Encoder, Reading
 from citerec.models.find import find_model, first_line, model_identity
 from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
 
@@ -42,55 +42,65 @@ class StaticManifest(ModelManifest):
     dev: dict[str, float]
 
 
-class StaticNetwork:
-    """Means of rows of a table (tokens, dimension). A text without a token has the mean of the whole table."""
+class StaticEncoder(Encoder):
+    """Means of rows of a table (tokens, dimension). A text without a token has the mean of the whole table.
+
+    Its files are in the form of sentence-transformers (`StaticEmbedding`).
+    """
 
     batch_tokens = 16_384
-    workers = 1
 
-    def __init__(self, table: "NDArray[np.float32]") -> None:
-        self._table = table
-        self._none = table.mean(axis=0)
+    def load(self, model: str, device: str | None) -> tuple[str, Reading]:  # noqa: ARG002  numpy runs it
+        """As for `Encoder`."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
 
-    def vectors(
-        self,
-        ids: "NDArray[np.int64]",
-        mask: "NDArray[np.int64]",
-        *,
-        alone: bool = False,  # noqa: ARG002  one thread is enough
-    ) -> "NDArray[np.float32]":
-        """As for `citerec.models.base.Network`."""
+        folder = Path(find_model(model))
+        try:
+            tokenizer = without_special_tokens((folder / "tokenizer.json").read_bytes())
+            self._table = load_file(folder / WEIGHTS)[TABLE].astype("float32", copy=False)
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
+            raise ModelError(
+                f"the static encoder {model!r} is broken: {first_line(error)}", "Train it again."
+            ) from error
+        self._mean = self._table.mean(axis=0)
+        dimension = self._table.shape[1]
+        return model_identity(str(folder)), Reading(
+            dimension=dimension, max_tokens=_MAX_TOKENS, limit=None, truncation_side="right", tokenizer=tokenizer
+        )
+
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":  # noqa: ARG002
+        """As for `Encoder`; one thread is enough."""
         import numpy as np
 
         counts = mask.sum(axis=1).tolist()
         sums = np.stack([self._table[row[:count]].sum(axis=0) for row, count in zip(ids, counts, strict=True)])
         lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-        sums[lengths[:, 0] == 0] = self._none
+        sums[lengths[:, 0] == 0] = self._mean
         vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return vectors
 
 
-def open_static(name: str) -> Opened | None:
-    """A static encoder in the form of sentence-transformers (`StaticEmbedding`); None if the model is another.
+def open_static(name: str, model: str, identity: str | None) -> StaticEncoder:
+    """Loads a static encoder of queries for vectors that a model made, with that model's identity.
+
+    Args:
+        name: The folder of the static encoder.
+        model: The model, as in the manifest of the vectors.
+        identity: Its identity there; None for given vectors.
 
     Raises:
-        ModelError: It cannot be found, or its files are broken.
+        ModelError: It cannot be loaded, or learnt other vectors.
     """
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
     folder = Path(find_model(name))
-    if not _is_static(folder):
-        return None
-    try:
-        tokenizer = without_special_tokens((folder / "tokenizer.json").read_bytes())
-        table = load_file(folder / WEIGHTS)[TABLE]
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise ModelError(f"the static encoder {name!r} is broken: {first_line(error)}", "Train it again.") from error
-    reading = Reading(
-        dimension=table.shape[1], max_tokens=_MAX_TOKENS, limit=None, truncation_side="right", tokenizer=tokenizer
-    )
-    return Opened(model_identity(str(folder)), reading, StaticNetwork(table.astype("float32", copy=False)))
+    manifest = read_model_manifest(folder, StaticManifest, "a static encoder", "Train it again.")
+    if manifest is None or manifest.teacher != {"model": model, "identity": identity}:
+        raise ModelError(
+            f"{name!r} is no static encoder that learnt the vectors of {model}", "Make one: citerec train static"
+        )
+    encoder = StaticEncoder(name)
+    encoder.identity = identity or encoder.identity
+    return encoder
 
 
 def without_special_tokens(tokenizer: str | bytes) -> str:
@@ -98,20 +108,9 @@ def without_special_tokens(tokenizer: str | bytes) -> str:
     return orjson.dumps({**orjson.loads(tokenizer), "post_processor": None, "padding": None}).decode()
 
 
-def learnt_from(name: str, model: str, identity: str | None) -> bool:
-    """Whether a static encoder learnt the vectors of a model, so that it may encode queries for them.
-
-    Args:
-        name: The folder of the static encoder.
-        model: The model's name, as in the manifest of vectors.
-        identity: The model's identity there; None for given vectors.
-    """
-    manifest = read_model_manifest(Path(find_model(name)), StaticManifest, "a static encoder", "Train it again.")
-    return manifest is not None and manifest.teacher == {"model": model, "identity": identity}
-
-
-def _is_static(folder: Path) -> bool:
-    """Whether a folder holds one module, which has a vector for each token, and perhaps normalisation."""
+def is_static(name: str) -> bool:
+    """Whether a model has one module, which has a vector for each token, and perhaps normalisation."""
+    folder = Path(find_model(name))
     try:
         modules = [str(one["type"]).rpartition(".")[2] for one in orjson.loads((folder / "modules.json").read_bytes())]
     except (OSError, ValueError, KeyError, TypeError):

@@ -50,7 +50,6 @@ def test_more_texts_than_are_tokenised_at_once(minilm: Encoder, monkeypatch: pyt
 
 
 def test_what_an_encoder_says_of_itself(minilm: Encoder) -> None:
-    assert minilm.name == DEFAULT_ENCODER
     assert minilm.identity == model_identity(find_model(DEFAULT_ENCODER))
     assert minilm.max_tokens == 64
     assert Encoder.open(DEFAULT_ENCODER, device="cpu").max_tokens == 256  # what its authors set

@@ -12,7 +12,7 @@ from citerec.errors import ModelError
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER, model_identity
 from citerec.models.onnx import MODEL, OnnxModel, called_by_position, exported
-from citerec.models.sentence_transformer import TorchNetwork
+from citerec.models.sentence_transformer import TorchEncoder
 from tests.models.conftest import save_tiny
 from tests.models.test_encoder import TEXTS
 
@@ -161,7 +161,7 @@ def test_queries_fall_back_to_the_backend_of_the_papers(
     if not gpu:
         monkeypatch.setitem(sys.modules, "onnxruntime", None)
     encoder = Encoder.open_for_queries(str(tiny_bert), "torch", 5000)
-    assert isinstance(encoder._network, TorchNetwork)
+    assert isinstance(encoder, TorchEncoder)
     np.testing.assert_array_equal(
         encoder.encode(["graphs"]), Encoder.open(str(tiny_bert), backend="torch").encode(["graphs"])
     )

@@ -15,8 +15,7 @@ from citerec.errors import ModelError
 from citerec.files.parallel import HERE, Parallelism, available_processors, outcomes_of
 from citerec.files.progress import Progress
 from citerec.files.resume import Journal
-from citerec.models.base import ENCODERS
-from citerec.models.encoder import Encoder
+from citerec.models.encoder import ENCODERS, Encoder
 from citerec.retrieve.dense.files import ArrayWriter, mapped
 from citerec.retrieve.dense.kinds import Asked
 from citerec.retrieve.dense.listing import Texts, list_papers, paper_text

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from citerec.contexts.topic import Topic
 from citerec.errors import IndexUnusableError
-from citerec.models.base import BackendName
+from citerec.models.encoder import BackendName, Encoder
 from citerec.retrieve.base import Retriever
 from citerec.retrieve.dense.manifest import DenseManifest, encode_command
 from citerec.retrieve.rows import PaperRows
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from citerec.models.encoder import Encoder
     from citerec.retrieve.candidates import Rows
 
 
@@ -142,11 +141,11 @@ class VectorRetriever(Retriever):
 
     def open_encoder(self, manifest: DenseManifest) -> Any:
         """Opens the encoder that some vectors are from; it has an `identity` and a `dimension`."""
-        from citerec.models.encoder import Encoder
-
         model, length = manifest.model, manifest.max_tokens
         if self.settings.queries:
-            return Encoder.open_static(self.settings.queries, model, manifest.identity)
+            from citerec.models.static import open_static
+
+            return open_static(self.settings.queries, model, manifest.identity)
         if self.settings.backend:
             return Encoder.open(model, backend=self.settings.backend, max_tokens=length)
         return Encoder.open_for_queries(model, manifest.backend, manifest.count, max_tokens=length)

@@ -12,7 +12,7 @@ from citerec.drafts.check import CHECKS
 from citerec.errors import InputError
 from citerec.files.registry import Registry
 from citerec.generate.writers.base import WRITERS
-from citerec.models.base import ENCODERS
+from citerec.models.encoder import ENCODERS
 from citerec.reproduce.base import RUNNERS
 from citerec.rerank.base import RERANKERS
 from citerec.retrieve.base import RETRIEVERS

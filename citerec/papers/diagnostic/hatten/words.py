@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from citerec.errors import SourceError
 from citerec.files.hashing import file_digest
 from citerec.files.progress import Progress
-from citerec.models.base import Reading
+from citerec.models.encoder import Reading
 from citerec.models.find import find_model, model_identity
 from citerec.models.sentence_transformer import open_sentence_transformer
 
