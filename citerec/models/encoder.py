@@ -190,8 +190,8 @@ ENCODERS: Registry[type[Encoder]] = Registry(
     "encoder backend",
     {
         "torch": "citerec.models.sentence_transformer:TorchEncoder",
-        "onnx": "citerec.models.onnx_encoder:OnnxEncoder",
-        "onnx-int8": "citerec.models.onnx_encoder:OnnxInt8Encoder",
+        "onnx": "citerec.models.onnx:OnnxEncoder",
+        "onnx-int8": "citerec.models.onnx:OnnxInt8Encoder",
     },
 )
 

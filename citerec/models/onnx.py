@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import importlib
 import io
 import logging
 import os
@@ -11,28 +12,34 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import orjson
+from pydantic import ValidationError
 
-from citerec.errors import CiterecError, ModelError
+from citerec.errors import ModelError
 from citerec.files.parallel import available_processors
-from citerec.models.find import first_line
+from citerec.models.encoder import Encoder, Reading
+from citerec.models.find import find_model, first_line, model_identity
+from citerec.models.sentence_transformer import open_sentence_transformer, takes_cls
 from citerec.version import __version__
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from sentence_transformers import SentenceTransformer
 
 MODEL, MANIFEST = "model.onnx", "manifest.json"
+_READING = "reading.json"  # of an encoder
 Exportable = tuple[Any, Mapping[str, bytes]]
-"""A module of torch in float32 on the CPU whose `forward(*arrays)` returns one output; files to store beside it."""
+"""A model of torch in float32 on the CPU; files to store beside it."""
+Run = Callable[[Any, Mapping[str, Any]], Any]
+"""Calls such a model with tensors by name, and returns its one output."""
 Bits = Literal[8, 32]
 """Bits of a weight: 32 give torch's outputs within rounding, 8 are faster."""
 
 _RECIPE = 4  # increased when export or quantisation change: cached models are then rebuilt
 _OPSET = 20  # the first with Gelu as one step: before, it was five
-_MADE = {8: "one of 8 bits", 32: "one of ONNX Runtime"}
 
 
 class OnnxModel:
@@ -62,32 +69,43 @@ class OnnxModel:
         With `alone`, `concurrent_calls` threads work on it, unless another such call is running. The first one is not
         worth the opening of a session with threads: most processes have no second.
         """
-        arrays = dict(inputs)
-        if not (alone and concurrent_calls() > 1 and self._alone.acquire(blocking=False)):
-            return self._output(self._session, arrays)
+        session = self._session
+        locked = alone and concurrent_calls() > 1 and self._alone.acquire(blocking=False)
         try:
-            self._lone_calls += 1
-            if self._lone_calls == 2:
-                self._wide = _opened(self._path, concurrent_calls())
-            return self._output(self._wide or self._session, arrays)
+            if locked:
+                self._lone_calls += 1
+                if self._lone_calls == 2:
+                    self._wide = _opened(self._path, concurrent_calls())
+                session = self._wide or session
+            output: NDArray[np.float32] = session.run(None, dict(inputs))[0]
+            return output
         finally:
-            self._alone.release()
-
-    @staticmethod
-    def _output(session: Any, arrays: "dict[str, NDArray[np.int64]]") -> "NDArray[np.float32]":
-        output: NDArray[np.float32] = session.run(None, arrays)[0]
-        return output
+            if locked:
+                self._alone.release()
 
 
 def _opened(path: Path, threads: int) -> Any:
-    with _onnx_failures(f"the model {path}", f"Remove {path.parent}: it is rebuilt."):
-        onnxruntime = _onnxruntime()
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-        options.log_severity_level = 3
-        # Waiting threads sleep, as Lucene and FAISS run beside them.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    onnxruntime = _package("onnxruntime")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = 3
+    # Waiting threads sleep, as Lucene and FAISS run beside them.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
         return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except Exception as error:
+        raise ModelError(f"the model {path}: {first_line(error)}", f"Remove {path.parent}: it is rebuilt.") from error
+
+
+def _package(name: str) -> Any:
+    """A package of the extra `onnx`; ONNX Runtime without telemetry (to allow it, set the variable to 0)."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise ModelError(
+            f"ONNX Runtime's models need packages that are missing ({error.name})", "pip install 'citerec[onnx]'"
+        ) from error
 
 
 def concurrent_calls() -> int:
@@ -96,42 +114,26 @@ def concurrent_calls() -> int:
     return int(said) if said.isdecimal() and int(said) else available_processors()
 
 
-def called_by_position(model: Any, inputs: Sequence[str], output: str) -> Any:
-    """A model of transformers as a module that takes its inputs by position and returns one of its outputs."""
-    import torch
-
-    class Wanted(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.model = model
-
-        def forward(self, *arrays: torch.Tensor) -> torch.Tensor:
-            wanted: torch.Tensor = self.model(**dict(zip(inputs, arrays, strict=True)))[output]
-            return wanted
-
-    return Wanted()
-
-
 def exported(
     load: Callable[[], Exportable],
+    run: Run,
     identity: str,
     *,
     inputs: Sequence[str],
     output: str,
     bits: Bits,
-    cache: Path | None = None,
 ) -> Path:
-    """A model as an ONNX file; made once, then cached.
+    """A model as an ONNX file; made once, then kept in the user's cache folder.
 
     With 8 bits, weights are quantised by channel, activations while it runs (dynamic quantisation).
 
     Args:
-        load: Returns the model; called only if none is cached.
+        load: Returns the model, whose attention is then changed; called only if none is cached.
+        run: Calls the model.
         identity: `citerec.models.find.model_identity`.
         inputs: Names of its inputs: integers (rows, length), `attention_mask` among them.
         output: Name of its output.
         bits: Bits of its weights.
-        cache: The cache folder; by default the user's.
 
     Returns:
         The file, for `OnnxModel`; the files of `load` are beside it.
@@ -143,114 +145,104 @@ def exported(
 
     plan = {"recipe": _RECIPE, "identity": identity, "inputs": list(inputs), "output": output, "bits": bits}
     key = hashlib.sha256(orjson.dumps(plan)).hexdigest()[:32]
-    folder = (cache or platformdirs.user_cache_path("citerec") / "onnx") / key
+    folder = platformdirs.user_cache_path("citerec") / "onnx" / key
     if not (folder / MANIFEST).is_file():
-        if (failed := _failed(folder)).is_file():
-            raise ModelError(failed.read_text(encoding="utf-8"), f"Use the backend torch; or remove {failed}.")
-        _make(load, folder, plan)
+        try:
+            _make(load, run, folder, plan)
+        except OSError as error:
+            raise ModelError(
+                f"cannot write the model to {folder.parent}: {error.strerror or error}",
+                "Make room there, or name another cache folder in XDG_CACHE_HOME.",
+            ) from error
     return folder / MODEL
 
 
-def _failed(folder: Path) -> Path:
-    """A note that this torch cannot export the model: trying takes long."""
-    return folder.with_name(f"{folder.name}.failed-{version('torch')}")
+def _make(
+    load: Callable[[], Exportable],
+    run: Run,
+    folder: Path,
+    plan: Mapping[str, Any],
+) -> None:
+    """Exports in a folder beside, the manifest last, then renames it: a crash leaves nothing behind.
 
-
-def _make(load: Callable[[], Exportable], folder: Path, plan: Mapping[str, Any]) -> None:
-    """Exports in a folder beside, the manifest last, then renames it: a crash leaves nothing behind."""
-    failures = f"the model cannot be turned into {_MADE[plan['bits']]}", "Use the backend torch."
-    with _onnx_failures(*failures):
-        runtime = _onnxruntime()
-        import onnx
-        import onnxscript  # noqa: F401  torch exports with it; imported here for a clear error if it is missing
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
-            module, files = load()
-            made = Path(building) / folder.name
-            made.mkdir()
-            whole = Path(building) / "float.onnx"
-            try:
-                with _onnx_failures(*failures), _quiet():
-                    _export(module, whole, plan["inputs"], plan["output"])
-                    if plan["bits"] == 8:
-                        _quantise(whole, made / MODEL)
-                    else:
-                        onnx.save(onnx.load(whole), made / MODEL)  # one file: the exporter writes several
-            except ModelError as error:
-                _failed(folder).write_text(error.message, encoding="utf-8")
+    A note is left of a model that this torch cannot export: trying takes long.
+    """
+    failed = folder.with_name(f"{folder.name}.failed-{version('torch')}")
+    if failed.is_file():
+        raise ModelError(failed.read_text(encoding="utf-8"), f"Use the backend torch; or remove {failed}.")
+    packages = {name: _package(name).__version__ for name in ("onnx", "onnxruntime")}
+    _package("onnxscript")  # torch exports with it
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
+        model, files = load()
+        made = Path(building) / folder.name
+        made.mkdir()
+        try:
+            with _quiet():
+                _export(model, run, made / MODEL, plan["inputs"], plan["output"])
+                if plan["bits"] == 8:
+                    _quantise(made / MODEL)
+        except OSError:
+            raise
+        except Exception as error:
+            message = f"the model cannot be exported for ONNX Runtime: {first_line(error)}"
+            failed.write_text(message, encoding="utf-8")
+            raise ModelError(message, "Use the backend torch.") from error
+        for name, content in files.items():
+            (made / name).write_bytes(content)
+        manifest = {"kind": "citerec-onnx", **plan, "citerec": __version__, **packages}
+        (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+        try:
+            made.rename(folder)
+        except OSError:
+            if not (folder / MANIFEST).is_file():  # else another process was faster
                 raise
-            for name, content in files.items():
-                (made / name).write_bytes(content)
-            versions = {"citerec": __version__, "onnx": onnx.__version__, "onnxruntime": runtime.__version__}
-            manifest = {"kind": "citerec-onnx", **plan, **versions}
-            (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-            try:
-                made.rename(folder)
-            except OSError:
-                if not (folder / MANIFEST).is_file():  # else another process was faster
-                    raise
-    except OSError as error:
-        raise ModelError(
-            f"cannot write the model to {folder.parent}: {error.strerror or error}",
-            "Make room there, or name another cache folder in XDG_CACHE_HOME.",
-        ) from error
 
 
-def _export(module: Any, path: Path, inputs: Sequence[str], output: str) -> None:
+def _export(model: Any, run: Run, path: Path, inputs: Sequence[str], output: str) -> None:
     import torch
 
+    class CalledByPosition(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *arrays: torch.Tensor) -> torch.Tensor:
+            result: torch.Tensor = run(self.model, dict(zip(inputs, arrays, strict=True)))
+            return result
+
+    for part in model.modules():
+        if hasattr(part, "set_attn_implementation"):
+            part.set_attn_implementation("eager")  # fused attention would be exported as more steps
     # Any two rows of different length will do. Batch 2 and length 16, so that neither is taken for a constant.
     arrays = {name: torch.ones(2, 16, dtype=torch.int64) for name in inputs}
     arrays["attention_mask"][1, 8:] = 0
-    with torch.no_grad(), _plain_attention(module):
+    with torch.no_grad():
         torch.onnx.export(
-            module.eval(),
-            tuple(arrays[name] for name in inputs),
+            CalledByPosition().eval(),
+            tuple(arrays.values()),
             path,
             input_names=list(inputs),
             output_names=[output],
             dynamic_shapes=(tuple({0: "rows", 1: "length"} for _ in inputs),),  # of the one parameter `*arrays`
             opset_version=_OPSET,
+            external_data=False,
             dynamo=True,
             verbose=False,
         )
 
 
-@contextlib.contextmanager
-def _plain_attention(module: Any) -> Iterator[None]:
-    """Uses plain attention: fused attention would be exported as more steps."""
-    parts = [part for part in module.modules() if hasattr(part, "set_attn_implementation")]
-    before = [part.config._attn_implementation for part in parts]
-    for part in parts:
-        part.set_attn_implementation("eager")
-    try:
-        yield
-    finally:
-        for part, attention in zip(parts, before, strict=True):
-            part.set_attn_implementation(attention)
-
-
-def _onnxruntime() -> Any:
-    """The package, without telemetry; to allow it, set the variable to 0."""
-    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    import onnxruntime  # type: ignore[import-untyped]
-
-    return onnxruntime
-
-
-def _quantise(source: Path, target: Path) -> None:
+def _quantise(path: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-untyped]
 
     # The quantiser transposes the weights of a Gemm but keeps the shape that the exporter noted, and then finds its
     # own result broken. Without these notes it infers all shapes itself.
-    model = onnx.load(source)
+    model = onnx.load(path)
     del model.graph.value_info[:]
-    onnx.save(model, source)
     # Seven of the eight bits: on a processor without instructions for 8-bit products (VNNI), sums of two products of
     # full 8 bits overflow their 16 bits, and scores were wrong.
-    quantize_dynamic(source, target, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
+    quantize_dynamic(model, path, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
 
 
 @contextlib.contextmanager
@@ -266,16 +258,58 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-@contextlib.contextmanager
-def _onnx_failures(what: str, remedy: str) -> Iterator[None]:
-    """Turns errors of the exporter and the runtime, which may be many lines long, into a ModelError."""
-    try:
-        yield
-    except (CiterecError, OSError):
-        raise
-    except ImportError as error:
-        raise ModelError(
-            f"ONNX Runtime's models need packages that are missing ({error.name})", "pip install 'citerec[onnx]'"
-        ) from error
-    except Exception as error:
-        raise ModelError(f"{what}: {first_line(error)}", remedy) from error
+class OnnxEncoder(Encoder):
+    """Runs an encoder, with pooling and the modules after it; it is made at the first call and cached.
+
+    Each text is run by itself: there is no padding, and no vector depends on other texts.
+    """
+
+    name = "onnx"
+    same_as: ClassVar[str | None] = "torch"
+    batch_tokens = 1
+    bits: ClassVar[Bits] = 32
+
+    def load(self, model: str, device: str | None) -> tuple[str, Reading]:  # noqa: ARG002  it runs on the CPU
+        """As for `Encoder`."""
+        found = find_model(model)
+        try:
+            identity = model_identity(found)
+        except ModelError:  # on the hub, and never loaded here
+            open_sentence_transformer(model, "cpu")
+            identity = model_identity(found)
+
+        def exportable() -> Exportable:
+            opened = open_sentence_transformer(model, "cpu")
+            return opened, {_READING: Reading.of(model, opened).model_dump_json().encode()}
+
+        pooled = f"{identity} by [CLS]" if takes_cls(model, found) else identity
+        inputs = ("input_ids", "attention_mask")
+        path = exported(exportable, _run, pooled, inputs=inputs, output="sentence_embedding", bits=self.bits)
+        try:
+            reading = Reading.model_validate_json((path.parent / _READING).read_bytes())
+        except (OSError, ValidationError) as error:
+            raise ModelError(
+                f"the model in {path.parent} does not say how it reads", f"Remove {path.parent}: it is rebuilt."
+            ) from error
+        self._model = OnnxModel(path)
+        self.workers = concurrent_calls()
+        return identity, reading
+
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":
+        """As for `Encoder`."""
+        return self._model.run({"input_ids": ids, "attention_mask": mask}, alone=alone)
+
+
+class OnnxInt8Encoder(OnnxEncoder):
+    """The same with 8-bit weights."""
+
+    name = "onnx-int8"
+    same_as = None
+    bits = 8
+
+
+def _run(model: "SentenceTransformer", arrays: Mapping[str, Any]) -> Any:
+    """Vectors of length one (rows, dimension), from ids and mask (rows, length)."""
+    import torch
+
+    return torch.nn.functional.normalize(model(dict(arrays))["sentence_embedding"], dim=1)

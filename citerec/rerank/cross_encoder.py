@@ -109,11 +109,16 @@ class CrossEncoder:
         tokenizer = _tokenizer(found, model, loaded, manifest.text)
         if backend == "torch":
             return cls(model.to(torch_device(device)).eval(), tokenizer, manifest)
-        from citerec.models.onnx import OnnxModel, called_by_position, exported
+        from citerec.models.onnx import OnnxModel, exported
 
-        inputs, output = tokenizer.inputs, "logits"
-        logits = called_by_position(model, inputs, output)
-        file = exported(lambda: (logits, {}), model_identity(found), inputs=inputs, output=output, bits=8)
+        file = exported(
+            lambda: (model, {}),
+            lambda model, arrays: model(**arrays).logits,
+            model_identity(found),
+            inputs=tokenizer.inputs,
+            output="logits",
+            bits=8,
+        )
         return cls(model, tokenizer, manifest, OnnxModel(file))
 
     @classmethod

@@ -11,7 +11,7 @@ import pytest
 from citerec.errors import ModelError
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER, model_identity
-from citerec.models.onnx import MODEL, OnnxModel, called_by_position, exported
+from citerec.models.onnx import MODEL, OnnxModel, exported
 from citerec.models.sentence_transformer import TorchEncoder
 from tests.models.conftest import save_tiny
 from tests.models.test_encoder import TEXTS
@@ -19,10 +19,22 @@ from tests.models.test_encoder import TEXTS
 pytestmark = pytest.mark.slow
 
 
-def kept(model: Any, identity: str, cache: Path) -> Path:
-    inputs, output = ("input_ids", "attention_mask"), "last_hidden_state"
-    load = lambda: (called_by_position(model, inputs, output), {"beside": b"it"})  # noqa: E731
-    return exported(load, identity, inputs=inputs, output=output, bits=8, cache=cache)
+def kept(model: Any, identity: str) -> Path:
+    return exported(
+        lambda: (model, {"beside": b"it"}),
+        lambda model, arrays: model(**arrays).last_hidden_state,
+        identity,
+        inputs=("input_ids", "attention_mask"),
+        output="last_hidden_state",
+        bits=8,
+    )
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache folder."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "citerec" / "onnx"
 
 
 def test_8_bits_are_near_32(minilm: Encoder, minilm_int8: Encoder) -> None:
@@ -54,7 +66,7 @@ def test_once_made_it_is_opened_without_torch(minilm_int8: Encoder) -> None:
 
 def test_how_it_reads_is_kept_with_it(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = Encoder.open(str(tiny_bert), backend="onnx-int8").encode(["graphs of the citation"])
-    monkeypatch.setattr("citerec.models.onnx_encoder.open_sentence_transformer", _fail)
+    monkeypatch.setattr("citerec.models.onnx.open_sentence_transformer", _fail)
     again = Encoder.open(str(tiny_bert), backend="onnx-int8")
     assert (again.dimension, again.max_tokens) == (32, 64)
     np.testing.assert_array_equal(again.encode(["graphs of the citation"]), made)
@@ -75,48 +87,45 @@ def test_what_stands_behind_the_transformer_is_honoured(tiny_bert: Path, monkeyp
     texts = ["graphs of the citation", "we use neural trees in the model"]
     mean = Encoder.open(str(tiny_bert), backend="onnx-int8").encode(texts)
     assert (mean * Encoder.open(str(tiny_bert)).encode(texts)).sum(axis=1).min() > 0.97
-    for module in ("onnx_encoder", "sentence_transformer"):
+    for module in ("onnx", "sentence_transformer"):
         monkeypatch.setattr(f"citerec.models.{module}.find_model", lambda name: str(tiny_bert))
     cls = Encoder.open("allenai/specter2_base", backend="onnx-int8").encode(texts)
     assert (cls * Encoder.open("allenai/specter2_base").encode(texts)).sum(axis=1).min() > 0.97
     assert (cls * mean).sum(axis=1).max() < 0.97
 
 
-def test_it_is_made_once_and_all_else_stays_as_it_was(
+def test_it_is_made_once_and_nothing_is_printed(
     tiny_model: Any,
     tiny_bert: Path,
-    tmp_path: Path,
+    cache: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    identity, before = model_identity(str(tiny_bert)), tiny_model.config._attn_implementation
-    path = kept(tiny_model, identity, cache=tmp_path)
+    identity = model_identity(str(tiny_bert))
+    path = kept(tiny_model, identity)
     OnnxModel(path)
     assert capfd.readouterr() == ("", "")
-    assert tiny_model.config._attn_implementation == before == "sdpa"
     assert path.name == MODEL
     assert (path.parent / "beside").read_bytes() == b"it"
-    assert sorted(file.name for file in tmp_path.iterdir()) == [path.parent.name]
+    assert sorted(file.name for file in cache.iterdir()) == [path.parent.name]
     monkeypatch.setattr("torch.onnx.export", _fail)
-    assert kept(tiny_model, identity, cache=tmp_path) == path
-    with pytest.raises(ModelError, match="cannot be turned into one of 8 bits: exported again"):
-        kept(tiny_model, "another", cache=tmp_path)
-    left = sorted(file.name for file in tmp_path.iterdir())
+    assert kept(tiny_model, identity) == path
+    with pytest.raises(ModelError, match="cannot be exported for ONNX Runtime: exported again"):
+        kept(tiny_model, "another")
+    left = sorted(file.name for file in cache.iterdir())
     assert path.parent.name in left and len(left) == 2
 
 
-def test_what_cannot_be_exported_is_tried_once(
-    tiny_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("torch.onnx.export", _fail)
-    with pytest.raises(ModelError, match="cannot be turned into one of 8 bits: exported again"):
-        kept(tiny_model, "x", cache=tmp_path)
-    (note,) = tmp_path.iterdir()
-    monkeypatch.undo()
+def test_what_cannot_be_exported_is_tried_once(tiny_model: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr("torch.onnx.export", _fail)
+        with pytest.raises(ModelError, match="cannot be exported for ONNX Runtime: exported again"):
+            kept(tiny_model, "x")
+    (note,) = cache.iterdir()
     with pytest.raises(ModelError, match=re.escape(f"exported again. Use the backend torch; or remove {note}.")):
-        kept(tiny_model, "x", cache=tmp_path)
+        kept(tiny_model, "x")
     note.unlink()
-    path = kept(tiny_model, "x", cache=tmp_path)
+    path = kept(tiny_model, "x")
     path.write_bytes(path.read_bytes()[:1000])  # a file that was broken later says what to remove
     with pytest.raises(ModelError, match=f"Remove {path.parent}") as raised:
         OnnxModel(path)
@@ -143,7 +152,7 @@ def test_queries_of_many_papers_run_without_torch(tiny_bert: Path, monkeypatch: 
     monkeypatch.setattr("citerec.models.encoder.has_gpu", lambda: False)
     texts = ["graphs of the citation"]
     Encoder.open(str(tiny_bert), backend="onnx")
-    monkeypatch.setattr("citerec.models.onnx_encoder.open_sentence_transformer", _fail)
+    monkeypatch.setattr("citerec.models.onnx.open_sentence_transformer", _fail)
     monkeypatch.setattr("citerec.models.sentence_transformer.open_sentence_transformer", _fail)
     quick = Encoder.open_for_queries(str(tiny_bert), "torch", 2000)
     with pytest.raises(RuntimeError, match="exported again"):
@@ -168,17 +177,17 @@ def test_queries_fall_back_to_the_backend_of_the_papers(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_stopped_export_leaves_nothing(tiny_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_export_leaves_nothing(tiny_model: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def stop(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("onnxruntime.quantization.quantize_dynamic", stop)
     with pytest.raises(KeyboardInterrupt):
-        kept(tiny_model, "x", cache=tmp_path)
-    assert list(tmp_path.iterdir()) == []
+        kept(tiny_model, "x")
+    assert list(cache.iterdir()) == []
 
 
-def test_a_classifier_of_pairs(tmp_path: Path) -> None:
+def test_a_classifier_of_pairs(tmp_path: Path, cache: Path) -> None:
     import torch
     from transformers import BertForSequenceClassification
 
@@ -186,12 +195,12 @@ def test_a_classifier_of_pairs(tmp_path: Path) -> None:
     model = BertForSequenceClassification.from_pretrained(folder).eval()
     names = ("input_ids", "attention_mask", "token_type_ids")
     path = exported(
-        lambda: (called_by_position(model, names, "logits"), {}),
+        lambda: (model, {}),
+        lambda model, arrays: model(**arrays).logits,
         model_identity(str(folder)),
         inputs=names,
         output="logits",
         bits=8,
-        cache=tmp_path / "cache",
     )
     random = np.random.default_rng(0)
     ids = random.integers(5, 20, (3, 11))
@@ -207,16 +216,16 @@ def test_a_classifier_of_pairs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", ["onnx", "onnxruntime", "onnxscript"])
-def test_missing_packages(package: str, tiny_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages(package: str, tiny_model: Any, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(ModelError, match=r"pip install 'citerec\[onnx\]'"):
-        kept(tiny_model, "x", cache=tmp_path)
+        kept(tiny_model, "x")
 
 
-def test_a_cache_that_cannot_be_written(tiny_model: Any, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+def test_a_cache_that_cannot_be_written(tiny_model: Any, cache: Path) -> None:
+    cache.parent.write_text("")
     with pytest.raises(ModelError, match="XDG_CACHE_HOME"):
-        kept(tiny_model, "x", cache=tmp_path / "file")
+        kept(tiny_model, "x")
 
 
 @pytest.fixture
