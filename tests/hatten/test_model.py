@@ -76,7 +76,7 @@ def test_what_is_no_model_is_said(tmp_path: Path) -> None:
         Hatten.open(str(broken))
     (broken / "model.safetensors").write_bytes(b"no weights")
     (broken / "config.json").write_text(json.dumps({"word": 16, "width": 16, "heads": 4, "feed_forward": 32}))
-    with pytest.raises(ModelError, match="can be loaded"):
+    with pytest.raises(ModelError, match="cannot be loaded"):
         Hatten.open(str(broken))
     with pytest.raises(InputError, match="8 heads do not divide a width of 12") as refused:
         tiny_hatten(tmp_path / "odd", TEXTS, width=12, heads=8)

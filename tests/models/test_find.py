@@ -58,7 +58,7 @@ def test_an_unknown_model_is_told_in_one_line() -> None:
 
 
 def test_a_folder_without_a_model_is_told_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match="holds no model that can be loaded") as raised:
+    with pytest.raises(ModelError, match="cannot be loaded") as raised:
         Encoder.open(str(tmp_path))
     assert "\n" not in str(raised.value)
 
