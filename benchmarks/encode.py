@@ -27,7 +27,7 @@ from citerec.contexts.read import read_contexts
 from citerec.contexts.topic import topic_of
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.models.sentence_transformer import open_sentence_transformer
+from citerec.models.loading import open_sentence_transformer
 from citerec.records import Context
 from citerec.retrieve.dense.listing import paper_text
 from citerec.retrieve.index import build_index, open_store

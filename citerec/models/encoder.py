@@ -11,7 +11,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict
 from citerec.errors import ModelError
 from citerec.files.registry import Registry
 from citerec.models.batches import batches_by_length
-from citerec.models.loading import has_gpu
+from citerec.models.find import find_model, model_identity
+from citerec.models.loading import has_gpu, open_sentence_transformer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _PART = 8192  # texts tokenised at once: enough to find others of similar length, few enough for memory
 _ROWS = 1024
+_BATCH_TOKENS = {"cpu": 2048, "cuda": 65_536}
 # Turning a model into another form takes some ten seconds, once: not worth it for a handful of papers.
 _MANY = 2000
 
@@ -186,10 +188,38 @@ def _padded(rows: Sequence[Sequence[int]]) -> "tuple[NDArray[np.int64], NDArray[
     return ids, mask
 
 
+class TorchEncoder(Encoder):
+    """Runs the modules of sentence-transformers: the transformer, pooling, and the modules after it."""
+
+    name = "torch"
+    on_gpu = True
+
+    def load(self, model: str, device: str | None) -> tuple[str, Reading]:
+        """As for `Encoder`."""
+        self._model = open_sentence_transformer(model, device).eval()
+        self.batch_tokens = _BATCH_TOKENS.get(self._model.device.type, _BATCH_TOKENS["cpu"])
+        return model_identity(find_model(model)), Reading.of(model, self._model)
+
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":  # noqa: ARG002
+        """As for `Encoder`; torch always uses all its threads within a batch."""
+        import torch
+
+        device = self._model.device
+        # bfloat16 on GPUs, which have tensor cores for it. On a CPU it was not faster: docs/retrieval.md.
+        with torch.inference_mode(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=device.type == "cuda"):
+            features = {
+                "input_ids": torch.from_numpy(ids).to(device),
+                "attention_mask": torch.from_numpy(mask).to(device),
+            }
+            vectors = self._model(features)["sentence_embedding"].float()
+        normalised: NDArray[np.float32] = torch.nn.functional.normalize(vectors, dim=1).cpu().numpy()
+        return normalised
+
+
 ENCODERS: Registry[type[Encoder]] = Registry(
     "encoder backend",
     {
-        "torch": "citerec.models.sentence_transformer:TorchEncoder",
+        "torch": "citerec.models.encoder:TorchEncoder",
         "onnx": "citerec.models.onnx:OnnxEncoder",
         "onnx-int8": "citerec.models.onnx:OnnxInt8Encoder",
     },

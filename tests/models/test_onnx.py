@@ -1,4 +1,5 @@
 import re
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -9,10 +10,9 @@ import numpy as np
 import pytest
 
 from citerec.errors import ModelError
-from citerec.models.encoder import Encoder
+from citerec.models.encoder import Encoder, TorchEncoder
 from citerec.models.find import DEFAULT_ENCODER, model_identity
 from citerec.models.onnx import MODEL, OnnxModel, exported
-from citerec.models.sentence_transformer import TorchEncoder
 from tests.models.conftest import save_tiny
 from tests.models.test_encoder import TEXTS
 
@@ -83,12 +83,14 @@ def test_one_that_does_not_say_how_it_reads(tiny_bert: Path, tmp_path: Path, mon
         Encoder.open(str(tiny_bert), backend="onnx-int8")
 
 
-def test_what_stands_behind_the_transformer_is_honoured(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_stands_behind_the_transformer_is_honoured(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = ["graphs of the citation", "we use neural trees in the model"]
     mean = Encoder.open(str(tiny_bert), backend="onnx-int8").encode(texts)
     assert (mean * Encoder.open(str(tiny_bert)).encode(texts)).sum(axis=1).min() > 0.97
-    for module in ("onnx", "sentence_transformer"):
-        monkeypatch.setattr(f"citerec.models.{module}.find_model", lambda name: str(tiny_bert))
+    shutil.copytree(tiny_bert, tmp_path / "allenai" / "specter2_base")
+    monkeypatch.chdir(tmp_path)
     cls = Encoder.open("allenai/specter2_base", backend="onnx-int8").encode(texts)
     assert (cls * Encoder.open("allenai/specter2_base").encode(texts)).sum(axis=1).min() > 0.97
     assert (cls * mean).sum(axis=1).max() < 0.97
@@ -153,7 +155,7 @@ def test_queries_of_many_papers_run_without_torch(tiny_bert: Path, monkeypatch: 
     texts = ["graphs of the citation"]
     Encoder.open(str(tiny_bert), backend="onnx")
     monkeypatch.setattr("citerec.models.onnx.open_sentence_transformer", _fail)
-    monkeypatch.setattr("citerec.models.sentence_transformer.open_sentence_transformer", _fail)
+    monkeypatch.setattr("citerec.models.encoder.open_sentence_transformer", _fail)
     quick = Encoder.open_for_queries(str(tiny_bert), "torch", 2000)
     with pytest.raises(RuntimeError, match="exported again"):
         Encoder.open_for_queries(str(tiny_bert), "torch", 1999)

@@ -9,7 +9,7 @@ from citerec.files.hashing import file_digest
 from citerec.files.progress import Progress
 from citerec.models.encoder import Reading
 from citerec.models.find import find_model, model_identity
-from citerec.models.sentence_transformer import open_sentence_transformer
+from citerec.models.loading import open_sentence_transformer
 
 if TYPE_CHECKING:
     import numpy as np
