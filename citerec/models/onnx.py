@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import importlib
-import io
 import logging
 import os
 import tempfile
@@ -147,53 +146,43 @@ def exported(
     plan = {"recipe": _RECIPE, "identity": identity, "inputs": list(inputs), "output": output, "bits": bits}
     key = hashlib.sha256(orjson.dumps(plan)).hexdigest()[:32]
     folder = platformdirs.user_cache_path("citerec") / "onnx" / key
-    if not (folder / MANIFEST).is_file():
-        try:
-            _make(load, run, folder, plan)
-        except OSError as error:
-            raise ModelError(
-                f"cannot write the model to {folder.parent}: {error.strerror or error}",
-                "Make room there, or name another cache folder in XDG_CACHE_HOME.",
-            ) from error
-    return folder / MODEL
-
-
-def _make(
-    load: Callable[[], Exportable],
-    run: Run,
-    folder: Path,
-    plan: Mapping[str, Any],
-) -> None:
-    """Exports in a folder beside, the manifest last, then renames it: a crash leaves nothing behind.
-
-    A note is left of a model that this torch cannot export: trying takes long.
-    """
-    failed = folder.with_name(f"{folder.name}.failed-{version('torch')}")
+    if (folder / MANIFEST).is_file():
+        return folder / MODEL
+    # A note that this torch cannot export the model: trying takes long.
+    failed = folder.with_name(f"{key}.failed-{version('torch')}")
     if failed.is_file():
         raise ModelError(failed.read_text(encoding="utf-8"), f"Use the backend torch; or remove {failed}.")
     packages = {name: _package(name).__version__ for name in ("onnx", "onnxruntime")}
     _package("onnxscript")  # torch exports with it
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
-        model, files = load()
-        made = Path(building) / folder.name
-        made.mkdir()
-        try:
-            with _quiet():
-                _export(model, run, made / MODEL, plan["inputs"], plan["output"])
-                if plan["bits"] == 8:
-                    _quantise(made / MODEL)
-        except OSError:
-            raise
-        except Exception as error:
-            message = f"the model cannot be exported for ONNX Runtime: {first_line(error)}"
-            failed.write_text(message, encoding="utf-8")
-            raise ModelError(message, "Use the backend torch.") from error
-        for name, content in files.items():
-            (made / name).write_bytes(content)
-        manifest = {"kind": "citerec-onnx", **plan, "citerec": __version__, **packages}
-        (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
-        exchange(made, folder)  # another process may have been faster
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        # A crash leaves no half of a model: it is put in its place when it is complete.
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".building-") as building:
+            model, files = load()
+            made = Path(building) / key
+            made.mkdir()
+            try:
+                with _quiet():
+                    _export(model, run, made / MODEL, inputs, output)
+                    if bits == 8:
+                        _quantise(made / MODEL)
+            except OSError:
+                raise
+            except Exception as error:
+                message = f"the model cannot be exported for ONNX Runtime: {first_line(error)}"
+                failed.write_text(message, encoding="utf-8")
+                raise ModelError(message, "Use the backend torch.") from error
+            for name, content in files.items():
+                (made / name).write_bytes(content)
+            manifest = {"kind": "citerec-onnx", **plan, "citerec": __version__, **packages}
+            (made / MANIFEST).write_bytes(orjson.dumps(manifest, option=orjson.OPT_INDENT_2))
+            exchange(made, folder)  # another process may have been faster
+    except OSError as error:
+        raise ModelError(
+            f"cannot write the model to {folder.parent}: {error.strerror or error}",
+            "Make room there, or name another cache folder in XDG_CACHE_HOME.",
+        ) from error
+    return folder / MODEL
 
 
 def _export(model: Any, run: Run, path: Path, inputs: Sequence[str], output: str) -> None:
@@ -248,7 +237,7 @@ def _quiet() -> Iterator[None]:
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
-        with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:

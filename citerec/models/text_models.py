@@ -58,7 +58,7 @@ class TextModel:
         global_attention: Whether LED and PRIMERA read some tokens with global attention.
         document_end: The token of PRIMERA after a document; None if it has none.
         query_end: The token between what the text is for and the documents, as PRIMERA of OARelatedWork has it.
-        end: The token that ends a text; None if the model has none.
+        end: The token that ends a text, if the model has one.
         pad: The token that fills up batches.
         turn: Held while the model writes.
     """
@@ -78,8 +78,8 @@ class TextModel:
             **{f"{token}_token_id": getattr(own, f"{token}_token_id", None) for token in _SPECIAL_TOKENS}
         )
         ends = model.generation_config.eos_token_id
-        self.end: int | None = ends[0] if isinstance(ends, list) else ends
-        self.pad = next(number for number in (tokenizer.pad_token_id, self.end, 0) if isinstance(number, int))
+        self.end = [ends] if isinstance(ends, int) else list(ends or ())[:1]
+        self.pad = next(number for number in (tokenizer.pad_token_id, *self.end, 0) if isinstance(number, int))
         self.document_end, self.query_end = self._token(_DOCUMENT_END), self._token(_QUERY_END)
         kind = "causal" if self.is_causal else str(model.config.model_type)
         self.family = "primera" if kind == "led" and self.document_end is not None else kind
@@ -225,9 +225,8 @@ class TextModel:
         if not self.is_causal:
             found = self.tokenizer([text], truncation=True, max_length=max_tokens)
             return Encoded(tuple(found["input_ids"][0]), bool(found.encodings[0].overflowing))
-        ids, end = self._ids(text), () if self.end is None else (self.end,)
-        room = max_tokens - len(end)
-        return Encoded((*ids[:room], *end), len(ids) > room)
+        ids, room = self._ids(text), max_tokens - len(self.end)
+        return Encoded((*ids[:room], *self.end), len(ids) > room)
 
     def last_tokens(self, text: str, max_tokens: int) -> tuple[int, ...]:
         """The tokens of a text to go on from, at least one; only the last `max_tokens` of a longer text."""
@@ -336,7 +335,7 @@ class TextModel:
         config: "GenerationConfig",
         prompts: Sequence[Sequence[int]],
         processors: Sequence[Any] = (),
-    ) -> list[Sequence[int]]:
+    ) -> list[list[int]]:
         """The texts that it writes for some inputs, as token ids; each begins with its prompt.
 
         Args:
@@ -351,26 +350,24 @@ class TextModel:
             begun = [[*ids, *prompt] for ids, prompt in zip(batch, prompts, strict=True)]
             inputs = self.tensors(begun, pad_before=True)
             config.pad_token_id = self.pad
-            if config.eos_token_id is None:
-                config.eos_token_id = self.end
+            config.eos_token_id = config.eos_token_id or self.end or None
         else:
             inputs = {**self.tensors(batch), "decoder_input_ids": self._padded(prompts, self.pad)}
         with self.turn, torch.inference_mode(), self.autocast(), quiet_libraries():
-            written: list[Sequence[int]] = self.model.generate(
+            written: list[list[int]] = self.model.generate(
                 **inputs, generation_config=config, logits_processor=list(processors) or None
             ).tolist()
-        if not self.is_causal:
-            return written
-        given = len(prompts[0])
-        begin = inputs["input_ids"].shape[1] - given
-        ends = config.eos_token_id if isinstance(config.eos_token_id, list) else [config.eos_token_id]
-        return [_up_to_end(row[begin:], given, ends) for row in written]
+        if self.is_causal:
+            given = len(prompts[0])
+            begin = inputs["input_ids"].shape[1] - given
+            return [_up_to_end(row[begin:], given, config.eos_token_id or ()) for row in written]
+        return written
 
     def save(self, folder: Any) -> None:
         """Writes transformers' files into a folder."""
         save_pretrained(self.model, self.tokenizer, folder)
 
 
-def _up_to_end(row: Sequence[int], given: int, ends: Sequence[int]) -> Sequence[int]:
+def _up_to_end(row: list[int], given: int, ends: Sequence[int]) -> list[int]:
     """The tokens of a row up to its first end after those that were given; the end is included."""
     return row[: next((at + 1 for at in range(given, len(row)) if row[at] in ends), len(row))]
