@@ -113,10 +113,10 @@ class Encoder(ABC):
         """Loads a model, and returns its `model_identity` and how it reads; raises ModelError if it cannot."""
 
     @abstractmethod
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
         """Vectors (rows, dimension) of length one, from token ids (rows, length) where the mask is 1.
 
-        Several threads call it. `alone` says that there is no other batch to run, so that this one may use all threads.
+        Several threads call it.
         """
 
     @staticmethod
@@ -168,7 +168,7 @@ class Encoder(ABC):
         batches = list(batches_by_length([len(ids) for ids in encoded], self.batch_tokens, _ROWS))
 
         def work(rows: list[int]) -> None:
-            vectors[rows] = self.vectors(*_padded([encoded[row] for row in rows]), len(batches) == 1)
+            vectors[rows] = self.vectors(*_padded([encoded[row] for row in rows]))
 
         if min(self.workers, len(batches)) <= 1:
             list(map(work, batches))
@@ -200,7 +200,7 @@ class TorchEncoder(Encoder):
         self.batch_tokens = _BATCH_TOKENS.get(self._model.device.type, _BATCH_TOKENS["cpu"])
         return model_identity(find_model(model)), Reading.of(model, self._model)
 
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":  # noqa: ARG002
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
         """As for `Encoder`; torch always uses all its threads within a batch."""
         import torch
 

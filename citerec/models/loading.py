@@ -141,8 +141,8 @@ def open_sentence_transformer(name: str, device: str | None = None) -> "Sentence
         )
         if takes_cls(name, found):
             model[1] = Pooling(int(model.get_embedding_dimension() or 0), "cls")
-    aligned(model)
-    return model
+    opened: SentenceTransformer = aligned(model)
+    return opened
 
 
 def takes_cls(name: str, found: str) -> bool:

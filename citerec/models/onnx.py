@@ -6,7 +6,6 @@ import importlib
 import logging
 import os
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -45,8 +44,7 @@ _OPSET = 20  # the first with Gelu as one step: before, it was five
 class OnnxModel:
     """A transformer, run by ONNX Runtime. Safe to call from several threads.
 
-    Each call uses one thread, so that calls run side by side; one that is alone may use all (`run`). The number of
-    threads does not change the output.
+    Each call uses one thread, so that calls run side by side.
 
     With 8 bits, activations are scaled by the largest of the batch, so run each text alone: otherwise its output
     depends a little on the others. This costs nothing: one thread per text was as fast as many threads per batch
@@ -57,44 +55,21 @@ class OnnxModel:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        self._session = _opened(path, 1)
-        self._wide: Any = None  # a session with several threads, which has the weights a second time
-        self._lone_calls = 0
-        self._alone = threading.Lock()
-
-    def run(self, inputs: "Mapping[str, NDArray[np.int64]]", *, alone: bool = False) -> "NDArray[np.float32]":
-        """The output (rows, …) for token ids and the other inputs, each (rows, length).
-
-        With `alone`, `concurrent_calls` threads work on it, unless another such call is running. The first one is not
-        worth the opening of a session with threads: most processes have no second.
-        """
-        session = self._session
-        locked = alone and concurrent_calls() > 1 and self._alone.acquire(blocking=False)
+        onnxruntime = _package("onnxruntime")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = 3
         try:
-            if locked:
-                self._lone_calls += 1
-                if self._lone_calls == 2:
-                    self._wide = _opened(self._path, concurrent_calls())
-                session = self._wide or session
-            output: NDArray[np.float32] = session.run(None, dict(inputs))[0]
-            return output
-        finally:
-            if locked:
-                self._alone.release()
+            self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise ModelError(
+                f"the model {path}: {first_line(error)}", f"Remove {path.parent}: it is rebuilt."
+            ) from error
 
-
-def _opened(path: Path, threads: int) -> Any:
-    onnxruntime = _package("onnxruntime")
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 3
-    # Waiting threads sleep, as Lucene and FAISS run beside them.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except Exception as error:
-        raise ModelError(f"the model {path}: {first_line(error)}", f"Remove {path.parent}: it is rebuilt.") from error
+    def run(self, inputs: "Mapping[str, NDArray[np.int64]]") -> "NDArray[np.float32]":
+        """The output (rows, …) for token ids and the other inputs, each (rows, length)."""
+        output: NDArray[np.float32] = self._session.run(None, dict(inputs))[0]
+        return output
 
 
 def _package(name: str) -> Any:
@@ -281,9 +256,9 @@ class OnnxEncoder(Encoder):
         self.workers = concurrent_calls()
         return identity, reading
 
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
         """As for `Encoder`."""
-        return self._model.run({"input_ids": ids, "attention_mask": mask}, alone=alone)
+        return self._model.run({"input_ids": ids, "attention_mask": mask})
 
 
 class OnnxInt8Encoder(OnnxEncoder):

@@ -5,25 +5,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
-from citerec.contexts.learnt import LEARNT
 from citerec.errors import ModelError
-from citerec.files.writing import Kind
 from citerec.models.encoder import Encoder, Reading
 from citerec.models.find import find_model, first_line, model_identity
-from citerec.models.loading import MANIFEST, ModelManifest, read_model_manifest
+from citerec.models.loading import ModelManifest
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-KIND = "citerec-static-encoder"
 WEIGHTS, TABLE = "model.safetensors", "embedding.weight"
-STATIC_DIRECTORY = Kind(
-    name="static encoder",
-    kind=KIND,
-    manifest=MANIFEST,
-    names=frozenset({MANIFEST, LEARNT, WEIGHTS, "tokenizer.json", "modules.json", "config_sentence_transformers.json"}),
-)
 _MAX_TOKENS = 512  # it could read any number
 
 
@@ -69,7 +60,7 @@ class StaticEncoder(Encoder):
             dimension=dimension, max_tokens=_MAX_TOKENS, limit=None, truncation_side="right", tokenizer=tokenizer
         )
 
-    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]", alone: bool) -> "NDArray[np.float32]":  # noqa: ARG002
+    def vectors(self, ids: "NDArray[np.int64]", mask: "NDArray[np.int64]") -> "NDArray[np.float32]":
         """As for `Encoder`; one thread is enough."""
         import numpy as np
 
@@ -79,28 +70,6 @@ class StaticEncoder(Encoder):
         sums[lengths[:, 0] == 0] = self._mean
         vectors: NDArray[np.float32] = sums / np.linalg.norm(sums, axis=1, keepdims=True)
         return vectors
-
-
-def open_static(name: str, model: str, identity: str | None) -> StaticEncoder:
-    """Loads a static encoder of queries for vectors that a model made, with that model's identity.
-
-    Args:
-        name: The folder of the static encoder.
-        model: The model, as in the manifest of the vectors.
-        identity: Its identity there; None for given vectors.
-
-    Raises:
-        ModelError: It cannot be loaded, or learnt other vectors.
-    """
-    folder = Path(find_model(name))
-    manifest = read_model_manifest(folder, StaticManifest, "a static encoder", "Train it again.")
-    if manifest is None or manifest.teacher != {"model": model, "identity": identity}:
-        raise ModelError(
-            f"{name!r} is no static encoder that learnt the vectors of {model}", "Make one: citerec train static"
-        )
-    encoder = StaticEncoder(name)
-    encoder.identity = identity or encoder.identity
-    return encoder
 
 
 def without_special_tokens(tokenizer: str | bytes) -> str:

@@ -273,8 +273,8 @@ class TextModel:
         """
         import torch
 
-        ids = self._padded(batch, self.pad, before=pad_before)
-        real = self._padded([[1] * len(row) for row in batch], 0, before=pad_before)
+        ids = self.padded(batch, self.pad, before=pad_before)
+        real = self.padded([[1] * len(row) for row in batch], 0, before=pad_before)
         tensors = {"input_ids": ids, "attention_mask": real}
         if self.global_attention and self.model.config.model_type == "led":
             everywhere = torch.zeros_like(ids)
@@ -285,8 +285,8 @@ class TextModel:
             tensors["global_attention_mask"] = everywhere
         return tensors
 
-    def _padded(self, rows: Sequence[Sequence[int]], value: int, *, before: bool = False) -> "torch.Tensor":
-        """Rows of numbers, filled up to the longest, on the model's device."""
+    def padded(self, rows: Sequence[Sequence[int]], value: int, *, before: bool = False) -> "torch.Tensor":
+        """Rows of numbers, filled up to the longest by a value, on the model's device."""
         import torch
 
         longest = max(map(len, rows))
@@ -300,7 +300,7 @@ class TextModel:
             pairs = list(zip(batch, targets, strict=True))
             batch = [[*read, *target] for read, target in pairs]
             targets = [[*[IGNORED] * len(read), *target] for read, target in pairs]
-        labels = self._padded(targets, IGNORED)
+        labels = self.padded(targets, IGNORED)
         with self.autocast():
             loss: torch.Tensor = self.model(**self.tensors(batch), labels=labels, use_cache=False).loss
         return loss.float()
@@ -313,21 +313,6 @@ class TextModel:
         for rows in batches_by_length(lengths, tokens, rows_at_once):
             targets = [pairs[row][1] for row in rows]
             yield self.loss([pairs[row][0] for row in rows], targets), sum(map(len, targets)) / whole
-
-    def likelihoods(self, batch: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> list[float]:
-        """The mean log-probability of the tokens of each target of an encoder-decoder.
-
-        Each is given its input and the tokens before it.
-        """
-        import torch
-
-        labels = self._padded(targets, IGNORED)
-        real = labels != IGNORED
-        with torch.inference_mode(), self.autocast():
-            logits = self.model(**self.tensors(batch), labels=labels).logits
-        scores = logits.float().log_softmax(-1).gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
-        means: list[float] = (scores.masked_fill(~real, 0).double().sum(dim=1) / real.sum(dim=1)).tolist()
-        return means
 
     def generate(
         self,
@@ -352,7 +337,7 @@ class TextModel:
             config.pad_token_id = self.pad
             config.eos_token_id = config.eos_token_id or self.end or None
         else:
-            inputs = {**self.tensors(batch), "decoder_input_ids": self._padded(prompts, self.pad)}
+            inputs = {**self.tensors(batch), "decoder_input_ids": self.padded(prompts, self.pad)}
         with self.turn, torch.inference_mode(), self.autocast(), quiet_libraries():
             written: list[list[int]] = self.model.generate(
                 **inputs, generation_config=config, logits_processor=list(processors) or None

@@ -16,9 +16,10 @@ from citerec.contexts.learnt import LEARNT, learnt_by_part
 from citerec.errors import InputError
 from citerec.files.parts import in_parts
 from citerec.files.progress import Note, Progress, no_note, no_progress
+from citerec.files.writing import Kind
 from citerec.models.find import DEFAULT_ENCODER
-from citerec.models.loading import load_tokenizer, torch_device
-from citerec.models.static import STATIC_DIRECTORY, StaticManifest, without_special_tokens
+from citerec.models.loading import MANIFEST, load_tokenizer, torch_device
+from citerec.models.static import WEIGHTS, StaticManifest, without_special_tokens
 from citerec.retrieve.dense.listing import paper_text
 from citerec.retrieve.dense.vectors import Vectors
 from citerec.retrieve.index import open_store
@@ -29,6 +30,12 @@ from citerec.version import __version__
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
+STATIC_DIRECTORY = Kind(
+    name="static encoder",
+    kind="citerec-static-encoder",
+    manifest=MANIFEST,
+    names=frozenset({MANIFEST, LEARNT, WEIGHTS, "tokenizer.json", "modules.json", "config_sentence_transformers.json"}),
+)
 _PART = 4096
 _DEV = 2000  # papers held out, at most a tenth
 # A citing sentence and the sentences around it have some 12 to 60 tokens.

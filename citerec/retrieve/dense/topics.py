@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import Field
 
 from citerec.contexts.topic import Topic
-from citerec.errors import IndexUnusableError
+from citerec.errors import IndexUnusableError, ModelError
 from citerec.models.encoder import BackendName, Encoder
+from citerec.models.find import find_model
+from citerec.models.loading import read_model_manifest
 from citerec.retrieve.base import Retriever
 from citerec.retrieve.dense.manifest import DenseManifest, encode_command
 from citerec.retrieve.rows import PaperRows
@@ -143,9 +145,7 @@ class VectorRetriever(Retriever):
         """Opens the encoder that some vectors are from; it has an `identity` and a `dimension`."""
         model, length = manifest.model, manifest.max_tokens
         if self.settings.queries:
-            from citerec.models.static import open_static
-
-            return open_static(self.settings.queries, model, manifest.identity)
+            return _static_encoder(self.settings.queries, manifest)
         if self.settings.backend:
             return Encoder.open(model, backend=self.settings.backend, max_tokens=length)
         return Encoder.open_for_queries(model, manifest.backend, manifest.count, max_tokens=length)
@@ -172,3 +172,18 @@ def _normalised(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     normalised: NDArray[np.float32] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return normalised
+
+
+def _static_encoder(name: str, vectors: DenseManifest) -> Encoder:
+    """A static encoder of queries; ModelError if it cannot be loaded, or learnt other vectors than these."""
+    from citerec.models.static import StaticEncoder, StaticManifest
+
+    manifest = read_model_manifest(Path(find_model(name)), StaticManifest, "a static encoder", "Train it again.")
+    if manifest is None or manifest.teacher != {"model": vectors.model, "identity": vectors.identity}:
+        raise ModelError(
+            f"{name!r} is no static encoder that learnt the vectors of {vectors.model}",
+            "Make one: citerec train static",
+        )
+    encoder = StaticEncoder(name)
+    encoder.identity = vectors.identity or encoder.identity
+    return encoder

@@ -115,7 +115,7 @@ class BartScore(TextMetric):
             ]
         values, done = np.full(len(pairs), np.nan), 0
         for rows in batches_by_length([len(given) + len(wanted) for given, wanted in ids], _TOKENS, _ROWS):
-            values[rows] = self._model.likelihoods([ids[row][0] for row in rows], [ids[row][1] for row in rows])
+            values[rows] = _mean_log_probabilities(self._model, [ids[row] for row in rows])
             done += len(rows)
             on_progress("BARTScore", done, len(pairs))
         return values
@@ -137,3 +137,19 @@ BARTSCORE = MetricPart(
     "bartscore",
     lambda options: BartScore.open(options.bartscore_model, options.bartscore_direction, references=options.references),
 )
+
+
+def _mean_log_probabilities(model: "TextModel", pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[float]:
+    """The mean log-probability of the second tokens of each pair, each given the first ones and those before it."""
+    import torch
+
+    from citerec.models.text_models import IGNORED
+
+    batch, targets = zip(*pairs, strict=True)
+    labels = model.padded(targets, IGNORED)
+    real = labels != IGNORED
+    with torch.inference_mode(), model.autocast():
+        logits = model.model(**model.tensors(batch), labels=labels).logits
+    scores = logits.float().log_softmax(-1).gather(2, labels.clamp(min=0)[:, :, None])[:, :, 0]
+    means: list[float] = (scores.masked_fill(~real, 0).double().sum(dim=1) / real.sum(dim=1)).tolist()
+    return means
