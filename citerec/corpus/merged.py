@@ -1,7 +1,6 @@
 """A folder of merged papers: JSON Lines that `citerec index build` reads, made of the files of several sources."""
 
 import contextlib
-import gzip
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -12,10 +11,12 @@ import orjson
 
 from citerec.corpus.ingest import ingest
 from citerec.corpus.merging import MergeCounts, Merging
+from citerec.corpus.result_lines import Write, writing_lines
 from citerec.corpus.shards import find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.errors import InputError, SourceError
 from citerec.files.hashing import identity
+from citerec.files.parts import in_parts
 from citerec.files.progress import Progress
 from citerec.files.resume import Journal
 from citerec.files.writing import Kind, alone, beside, remove, write_failures
@@ -24,7 +25,6 @@ from citerec.records import Paper
 MANIFEST = "merged.json"
 _FILES = 8  # so that as many processes can read them at once
 _LINES = 10_000  # that go to a file before the next one is filled: few papers need one file only
-_LEVEL = 3
 
 
 def _names(what: str) -> list[str]:
@@ -97,15 +97,13 @@ def paper_line(paper: Paper) -> dict[str, Any]:
 
 def _write(folder: Path, what: str, lines: Iterable[Mapping[str, Any]], whole: int, on_progress: Progress) -> None:
     """Writes objects as JSON Lines into some files, the same bytes for the same objects."""
-    remaining, done = iter(lines), 0
+    done = 0
     with contextlib.ExitStack() as stack:
-        files: dict[str, gzip.GzipFile] = {}
-        for name in itertools.cycle(_names(what)):
-            if not (part := list(itertools.islice(remaining, _LINES))):
-                return
-            if name not in files:
-                file = stack.enter_context((folder / name).open("wb"))
-                files[name] = stack.enter_context(gzip.GzipFile("", "wb", _LEVEL, file, mtime=0))
-            files[name].writelines(orjson.dumps(one) + b"\n" for one in part)
+        write_to: dict[str, Write] = {}
+        for name, part in zip(itertools.cycle(_names(what)), in_parts(lines, _LINES), strict=False):
+            if name not in write_to:
+                write_to[name] = stack.enter_context(writing_lines(folder / name))
+            for line in part:
+                write_to[name](orjson.dumps(line))
             done += len(part)
             on_progress(f"writing {what}", done, max(whole, done))

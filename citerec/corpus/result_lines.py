@@ -2,9 +2,10 @@
 
 import contextlib
 import gzip
+import io
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO, cast
 
 import orjson
 
@@ -16,17 +17,19 @@ QUARANTINE = b"\x00"
 
 Write = Callable[[bytes], object]
 
+_LEVEL = 1  # it takes a third of the time of 6, for files some fifth larger
+_BUFFER = 1 << 20
+
 
 @contextlib.contextmanager
 def writing_lines(path: Path) -> Iterator[Write]:
     """Yields a function that writes a line to a gzip file without a time or a name in it."""
-    # Quick and a little larger: these files are read once or twice, then deleted.
-    with path.open("wb") as raw, gzip.GzipFile("", "wb", 1, raw, mtime=0) as file:
-
-        def write(line: bytes) -> None:
-            file.write(line + b"\n")
-
-        yield write
+    with (
+        path.open("wb") as raw,
+        gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed,
+        io.BufferedWriter(cast("Any", packed), _BUFFER) as file,
+    ):
+        yield _write_to(file)
 
 
 def reading_lines(path: Path) -> Iterator[bytes]:
@@ -47,10 +50,6 @@ def writing_records(out: Path) -> Iterator[tuple[Write, Write]]:
 
     If nothing is bad, there is no quarantine.
     """
-
-    def to(file: BinaryIO) -> Write:
-        return lambda line: file.write(line + b"\n")
-
     quarantine = quarantine_of(out)
     with (
         writing_file(out) as whole,
@@ -58,7 +57,7 @@ def writing_records(out: Path) -> Iterator[tuple[Write, Write]]:
         whole.open("wb") as records,
         aside.open("wb") as bad,
     ):
-        yield to(records), to(bad)
+        yield _write_to(records), _write_to(bad)
     if not quarantine.stat().st_size:
         quarantine.unlink()
 
@@ -66,3 +65,7 @@ def writing_records(out: Path) -> Iterator[tuple[Write, Write]]:
 def quarantine_line(shard: Path, line: int, bad: BadRecord) -> bytes:
     """A line of a quarantine: shard, line, reason, and how the record began."""
     return orjson.dumps({"shard": shard.name, "line": line, "reason": bad.reason, "beginning": bad.beginning})
+
+
+def _write_to(file: BinaryIO) -> Write:
+    return lambda line: file.write(line + b"\n")

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import orjson
@@ -17,6 +17,7 @@ import platformdirs
 from pydantic import BaseModel, ConfigDict
 
 from citerec.corpus.json_lines import bounded_lines
+from citerec.corpus.result_lines import writing_lines
 from citerec.files.http import ChangedError, Pace, Web, WebError
 from citerec.files.parallel import outcomes_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
@@ -28,8 +29,6 @@ from citerec.sources.ids import Ids
 
 _TRIES = 6
 _BUFFER = 1 << 20
-# Level 1 takes a third of the time of 6, for files some fifth larger.
-_LEVEL = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,8 +196,10 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
     path = job.out / (file.name if is_packed else f"{file.name}.gz")
     with (
         contextlib.closing(cast("Any", corpus.chunks(file, functools.partial(job.link, file)))) as chunks,
-        packed_file(path) as out,
-        packed_file(job.notes / f"{path.name}.bad") as quarantine,
+        writing_file(path) as kept_file,
+        writing_file(job.notes / f"{path.name}.bad") as bad_file,
+        writing_lines(kept_file) as write_kept,
+        writing_lines(bad_file) as write_bad,
     ):
         stream = Stream(chunks)
         for record in corpus.records(file, stream.lines(is_packed=is_packed)):
@@ -206,12 +207,12 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
                 bad += 1
                 first_bad = first_bad or fault_at(shard, record.number, fault.reason)
                 row = {"shard": shard, "line": record.number, "reason": fault.reason, "beginning": fault.beginning}
-                quarantine.write(orjson.dumps(row) + b"\n")
+                write_bad(orjson.dumps(row))
                 continue
             read += 1
             if keeps(record, found):
                 kept += 1
-                out.write(record.raw if record.raw.endswith(b"\n") else record.raw + b"\n")
+                write_kept(record.raw.removesuffix(b"\n"))
             if job.most is not None and stream.bytes >= job.most:
                 break
         else:
@@ -233,18 +234,6 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
         size=path.stat().st_size if kept else 0,
         first_bad=first_bad,
     )
-
-
-@contextlib.contextmanager
-def packed_file(path: Path) -> Iterator[BinaryIO]:
-    """A compressed file to write lines to, which is there when it is whole."""
-    with (
-        writing_file(path) as partial,
-        partial.open("wb") as raw,
-        gzip.GzipFile("", "wb", _LEVEL, raw, mtime=0) as packed,
-        io.BufferedWriter(cast("Any", packed), _BUFFER) as file,
-    ):
-        yield file
 
 
 class Stream(io.RawIOBase):

@@ -10,13 +10,14 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from citerec.corpus.base import REMOVED
+from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.shards import UPDATES
 from citerec.errors import InputError
 from citerec.files.writing import remove, writing_file
 from citerec.sources.base import RemoteFile, Update
 from citerec.sources.cut import Cut, Sieve, kept_deletions, kept_joins, kept_papers
 from citerec.sources.ids import Ids
-from citerec.sources.part import Job, Manner, Part, Place, fetch_files, packed_file
+from citerec.sources.part import Job, Manner, Part, Place, fetch_files
 
 QUARANTINE, NOTES = "quarantine.jsonl", "notes"
 KEPT, KEYS, WANTED, NEAR = "kept.ids", "keys.ids", "wanted.ids", "near.ids"
@@ -149,8 +150,9 @@ class Passes:
         """Writes a file of the papers that are not of the cut any more, or that the source does not name as deleted."""
         if len(ids):
             path = self.work / dataset / "deletes-cut.gz"
-            with packed_file(path) as file:
-                file.writelines(f"{one}\n".encode() for one in ids)
+            with writing_file(path) as partial, writing_lines(partial) as write:
+                for one in ids:
+                    write(one.encode())
             count, size = len(ids), path.stat().st_size
             part = Part(dataset=dataset, name=path.name, format=REMOVED, read=count, kept=count, size=size)
             self._parts.append(part)
