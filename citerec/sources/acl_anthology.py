@@ -6,7 +6,6 @@ from citerec.corpus.anthology import entries, parse_entry
 from citerec.corpus.json_lines import BadRecord
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, size_of
 
-FORMAT = "acl-anthology"
 _FILE = "anthology+abstracts.bib.gz"
 
 
@@ -38,7 +37,7 @@ class Anthology(Corpus):
     def files(self, release: str, dataset: str) -> list[RemoteFile]:
         """The one file."""
         _, size = self._newest(release)
-        return [RemoteFile(dataset, _FILE, FORMAT, f"{self.url_used}/{_FILE}", size)] if dataset == "papers" else []
+        return [RemoteFile(dataset, _FILE, self.name, f"{self.url_used}/{_FILE}", size)] if dataset == "papers" else []
 
     def updates(self, since: str, datasets: Sequence[str]) -> list[Update]:
         """The whole file again, if it is newer: it does not say what has changed."""

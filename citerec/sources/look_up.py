@@ -5,10 +5,10 @@ import os
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 from urllib.parse import quote, urlsplit
 
 import orjson
@@ -70,22 +70,10 @@ class Page(NamedTuple):
     has_more: bool
 
 
-class Years(NamedTuple):
-    """The years that filters allow; None for no limit."""
-
-    first: int | None
-    last: int | None
-
-    @classmethod
-    def of(cls, filters: Filters) -> Self:
-        """The years of some filters. Papers of unknown year are not found where the last year is limited."""
-        known = [year for year in (filters.year_to, filters.as_of_year) if year is not None]
-        return cls(filters.year_from, min(known, default=None))
-
-    @property
-    def are_none(self) -> bool:
-        """Whether no year is left."""
-        return self.first is not None and self.last is not None and self.first > self.last
+def years_of(filters: Filters) -> tuple[int | None, int | None]:
+    """The first and the last year that filters allow, None for no limit; no paper of unknown year is in a limit."""
+    last = [year for year in (filters.year_to, filters.as_of_year) if year is not None]
+    return filters.year_from, min(last, default=None)
 
 
 class LookUp(ABC):
@@ -111,7 +99,7 @@ class LookUp(ABC):
     envelope: ClassVar[str] = ""
     lists: ClassVar[str]
     by_doi: ClassVar[str]
-    fields: ClassVar[Mapping[str, str]] = {}
+    fields: ClassVar[dict[str, str]] = {}
 
     def __init__(self, manners: Manners) -> None:
         self.manners = replace(manners, url=(manners.url or self.url).rstrip("/"))
@@ -160,18 +148,19 @@ class LookUp(ABC):
             raise SettingsError(f"{self.key} is no key: it has letters that no key has", "Copy it again.")
         return key
 
-    def listed(self, path: str, parameters: Mapping[str, str]) -> tuple[list[Any], bool]:
-        """The records that it lists, and whether it says that more follow; errors as for `search`."""
+    def page(self, path: str, parameters: dict[str, str]) -> Page:
+        """A page of what it lists, without what cannot be read; errors as for `search`."""
         answer = self.asked(path, parameters) or {}
-        return answer.get(self.lists) or [], bool(answer.get("next"))
+        records = answer.get(self.lists) or []
+        return Page(list(readable(records, self.paper_of)), bool(answer.get("next", len(records) == PAGE)))
 
-    def asked(self, path: str, parameters: Mapping[str, str], *, may_lack: bool = False) -> dict[str, Any] | None:
+    def asked(self, path: str, parameters: dict[str, str], *, may_lack: bool = False) -> dict[str, Any] | None:
         """The object that it answers; None for what it lacks, if that `may_lack`. Errors as for `search`."""
-        signature = self.signature(self.key_given(), self.manners.email or os.environ.get(EMAIL, "").strip())
-        said, headers = ({name: value for name, value in one.items() if value} for one in signature)
+        said, headers = self.signature(self.key_given(), self.manners.email or os.environ.get(EMAIL, "").strip())
+        sent, headers = ({name: value for name, value in one.items() if value} for one in (parameters | said, headers))
         with self._lock:
             try:
-                response = self._web.answer(f"{self.manners.url}/{path}", {**parameters, **said}, headers)
+                response = self._web.answer(f"{self.manners.url}/{path}", sent, headers)
             except WebError as error:
                 if error.status == 404 and may_lack:
                     return None
@@ -236,21 +225,19 @@ class SemanticScholar(LookUp):
     url = "https://api.semanticscholar.org/graph/v1"
     lists = "data"
     by_doi = "paper/DOI:{}"
-    fields: ClassVar[Mapping[str, str]] = {
+    fields: ClassVar[dict[str, str]] = {
         "fields": "corpusId,externalIds,title,abstract,tldr,venue,journal,year,authors,citationCount,s2FieldsOfStudy"
     }
     _most = 1000  # papers that it lists for a query
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Papers that have all words."""
+        first, last = ("" if year is None else str(year) for year in years_of(filters))
         parameters = {"query": query, "offset": str(offset), "limit": str(PAGE), **self.fields}
-        first, last = ("" if year is None else str(year) for year in Years.of(filters))
-        if first or last:
-            parameters["year"] = first if first == last else f"{first}-{last}"
-        if filters.min_citations:
-            parameters["minCitationCount"] = str(filters.min_citations)
-        records, has_more = self.listed("paper/search", parameters)
-        return Page(list(readable(records, self.paper_of)), has_more and offset + PAGE < self._most)
+        parameters["year"] = f"{first}-{last}" if first or last else ""
+        parameters["minCitationCount"] = str(filters.min_citations or "")
+        page = self.page("paper/search", parameters)
+        return page._replace(has_more=page.has_more and offset + PAGE < self._most)
 
     @staticmethod
     def paper_of(record: Mapping[str, Any]) -> Paper:
@@ -275,7 +262,7 @@ class OpenAlex(LookUp):
     url = "https://api.openalex.org"
     lists = "results"
     by_doi = "works/doi:{}"
-    fields: ClassVar[Mapping[str, str]] = {  # those that `openalex.parse_paper` reads
+    fields: ClassVar[dict[str, str]] = {  # those that `openalex.parse_paper` reads
         "select": "id,ids,title,publication_year,updated_date,primary_location,locations,authorships,cited_by_count,"
         "primary_topic,topics,abstract_inverted_index,type,is_paratext,is_retracted"
     }
@@ -283,11 +270,11 @@ class OpenAlex(LookUp):
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Works for a query, which may have OR between words."""
         asked = {"search": query, "per-page": str(PAGE), "page": str(offset // PAGE + 1), **self.fields}
-        first, last = Years.of(filters)
+        first, last = years_of(filters)
         conditions = [f"from_publication_date:{first:04}-01-01"] if first is not None else []
         conditions += [f"to_publication_date:{last:04}-12-31"] if last is not None else []
         conditions += [f"cited_by_count:>{filters.min_citations - 1}"] if filters.min_citations else []
-        return _page_of(self, "works", asked, conditions)
+        return self.page("works", {**asked, "filter": ",".join(conditions)})
 
     @staticmethod
     def paper_of(record: Mapping[str, Any]) -> Paper:
@@ -313,21 +300,15 @@ class Crossref(LookUp):
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """Works for the words of a reference."""
-        first, last = Years.of(filters)
+        first, last = years_of(filters)
         conditions = [f"from-pub-date:{first:04}"] if first is not None else []
         conditions += [f"until-pub-date:{last:04}"] if last is not None else []
         asked = {"query.bibliographic": query, "rows": str(PAGE), "offset": str(offset)}
-        return _page_of(self, "works", asked, conditions)
+        return self.page("works", {**asked, "filter": ",".join(conditions)})
 
     def signature(self, _key: str, email: str) -> tuple[dict[str, str], dict[str, str]]:
         """The address, as a parameter."""
         return {"mailto": email}, {}
-
-
-def _page_of(service: LookUp, path: str, parameters: Mapping[str, str], conditions: Sequence[str]) -> Page:
-    """A page of a service that takes conditions in one parameter; another one may follow if it is full."""
-    records, _ = service.listed(path, {**parameters, **({"filter": ",".join(conditions)} if conditions else {})})
-    return Page(list(readable(records, service.paper_of)), len(records) == PAGE)
 
 
 def readable(records: Iterable[Any], parse: Callable[[Mapping[str, Any]], Found]) -> Iterator[Found]:

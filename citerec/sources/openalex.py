@@ -17,7 +17,6 @@ WORKS, DELETED = "openalex", "openalex-deleted"
 _FOLDER = "data/jsonl/works"
 _DELETED = ("deleted_ids.csv.gz", "deleted_ids.csv")
 _PART = re.compile(r"s3://[^/]+/((?:[\w.-]+/)+updated_date=(\d{4}-\d\d-\d\d)/(\w[\w.-]*))")
-_MISSING = (403, 404)  # S3 answers 403 for what is not there where a bucket may not be listed
 
 
 class OpenAlex(Corpus):
@@ -90,7 +89,7 @@ class OpenAlex(Corpus):
             try:
                 return (RemoteFile("works", name, DELETED, url, size_of(self.web.headers(url))),)
             except WebError as error:
-                if error.status not in _MISSING:
+                if error.status not in (403, 404):  # S3 answers 403 where a bucket may not be listed
                     raise
         return ()
 

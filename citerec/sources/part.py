@@ -38,19 +38,14 @@ class Place:
     corpus: str
     url: str | None = None
 
+    @functools.lru_cache(maxsize=1)  # noqa: B019 - of a value
     def open(self) -> Corpus:
         """The corpus; one for each process."""
-        return _opened(self)
-
-
-@functools.lru_cache(maxsize=1)
-def _opened(place: Place) -> Corpus:
-    part = CORPORA[place.corpus]
-    # The manners are for public servers: one on this machine is asked without waiting.
-    if place.url and urlsplit(place.url).hostname in ("127.0.0.1", "localhost", "::1"):
-        return part(Web(patience=0.01), place.url)
-    pace = Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)
-    return part(Web(pace), place.url)
+        part = CORPORA[self.corpus]
+        # The manners are for public servers: one on this machine is asked without waiting.
+        if self.url and urlsplit(self.url).hostname in ("127.0.0.1", "localhost", "::1"):
+            return part(Web(patience=0.01), self.url)
+        return part(Web(Pace(part.pause, platformdirs.user_cache_path("citerec") / "pace" / part.name)), self.url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +120,7 @@ class Manner:
     Attributes:
         workers: How many files at once; None for as many as the source allows.
         max_bad: Share of bad records, 0 to 1, above which the work stops.
-        on_progress: Called with bytes as they come.
+        on_progress: Called with how many files are done.
         on_note: Called with a line about what is worth knowing.
     """
 
@@ -149,17 +144,14 @@ def fetch_files(stage: str, files: Sequence[RemoteFile], job: Job, manner: Manne
         BuildError: Too many records are bad, the disk is full, or a process died.
     """
     corpus, rejected = job.place.open(), Rejected(manner.max_bad)
-    sizes = [file.bytes for file in files if file.bytes is not None]
     workers = min(manner.workers or corpus.workers, corpus.workers)
     parts: dict[int, Part] = {}
     with contextlib.closing(outcomes_of(functools.partial(read_part, job), files, workers)) as outcomes:
         for number, part in outcomes:
             parts[number] = part
             rejected.add(part.read, part.bad, part.first_bad)
-            done = sum(one.bytes for one in parts.values())
-            whole = sum(sizes) if len(sizes) == len(files) else done * len(files) / len(parts)
-            manner.on_progress(f"fetching {stage}", done, whole)
-            rejected.check(done / whole if whole and len(parts) < len(files) else None)
+            manner.on_progress(f"fetching {stage}", len(parts), len(files))
+            rejected.check(len(parts) / len(files))
     rejected.check()
     return [parts[number] for number in range(len(files))]
 

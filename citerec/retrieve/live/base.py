@@ -16,7 +16,7 @@ from citerec.retrieve.base import Retriever, check_asked
 from citerec.retrieve.candidates import Candidate, Candidates
 from citerec.retrieve.live.words import words_of
 from citerec.settings import PartSettings
-from citerec.sources.look_up import PAGE, LookUp, Manners, Years
+from citerec.sources.look_up import PAGE, LookUp, Manners, years_of
 
 if TYPE_CHECKING:
     from citerec.retrieve.opened import OpenIndex
@@ -112,7 +112,9 @@ class LiveRetriever(Retriever):
 
     def _pages(self, topic: Topic, filters: Filters) -> Iterator[list[Paper]]:
         asked = False
-        for query in () if Years.of(filters).are_none else self.queries(topic):
+        first, last = years_of(filters)
+        no_year = first is not None and last is not None and first > last
+        for query in () if no_year else self.queries(topic):
             asked = True
             for offset in range(0, self.settings.depth, PAGE):
                 page = self.look_up.search(query, filters, offset)

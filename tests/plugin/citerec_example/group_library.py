@@ -2,7 +2,7 @@
 
 from citerec.corpus.tabular import parse_paper
 from citerec.records import NO_FILTERS, Filters
-from citerec.sources.look_up import LookUp, Page, readable
+from citerec.sources.look_up import LookUp, Page
 
 
 class GroupLibrary(LookUp):
@@ -17,5 +17,4 @@ class GroupLibrary(LookUp):
 
     def search(self, query: str, filters: Filters = NO_FILTERS, offset: int = 0) -> Page:
         """One page of papers."""
-        records, has_more = self.listed("search", {"q": query, "from": str(offset)})
-        return Page(list(readable(records, self.paper_of)), has_more)
+        return self.page("search", {"q": query, "from": str(offset)})
