@@ -8,7 +8,7 @@ of the last one.
 import itertools
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from xxhash import xxh3_64_intdigest
 from citerec.corpus.store import PaperFacts, PaperStore
 from citerec.files.parts import in_parts
 from citerec.records import Paper
-from citerec.retrieve.dense.files import ArrayWriter, Splice
+from citerec.retrieve.dense.files import ArrayWriter
 
 if TYPE_CHECKING:
     import numpy as np
@@ -149,30 +149,6 @@ def write_columns(store: PaperStore, lucene: Path) -> None:
         for arrays in _parts(store):
             for name, values in arrays.items():
                 writers[name].append(values)
-
-
-def update_columns(before: PaperColumns, splice: Splice, put: Mapping[str, Paper], lucene: Path) -> None:
-    """Writes what `write_columns` writes, from what was known of the papers before.
-
-    Args:
-        before: The columns of all papers before.
-        splice: Which papers go, and which are put in.
-        put: The records of those that are put in, by id.
-        lucene: The folder of Lucene's indexes.
-    """
-    import numpy as np
-
-    folder = lucene / COLUMNS
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    made = columns_of(put[key.decode()] for key in splice.keys)
-    for name in FILES.keys() - _LISTS.keys() - set(_LISTS.values()):
-        splice.write(folder / f"{name}.npy", getattr(before, name), getattr(made, name))
-    for begins, values in _LISTS.items():
-        old, new = getattr(before, begins), np.diff(getattr(made, begins))
-        splice.within(old, new).write(folder / f"{values}.npy", getattr(before, values), getattr(made, values))
-        lengths = np.concatenate([np.zeros(0, np.int64), *splice.parts(np.diff(old), new)])
-        np.save(folder / f"{begins}.npy", _begins(lengths))
 
 
 def first_wrong(columns: PaperColumns, store: PaperStore) -> str | None:

@@ -27,11 +27,10 @@ from citerec.retrieve.columns import write_columns
 from citerec.retrieve.dense.build import build_dense, encode_changed, renewal
 from citerec.retrieve.dense.encode import DenseOptions, OpenEncoder, TextEncoder
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
-from citerec.retrieve.dense.update import Updated, update_dense
 from citerec.retrieve.fill import Run, check_lucene, manifest_of, write_lucene
 from citerec.retrieve.lucene.jvm import java_failures
 from citerec.retrieve.manifest import Manifest, is_index
-from citerec.retrieve.rows import update_rows, write_rows
+from citerec.retrieve.rows import write_rows
 from citerec.retrieve.staging import DENSE as DENSE
 from citerec.retrieve.staging import LUCENE as LUCENE
 from citerec.retrieve.staging import followed, making_folder, open_file, plan_of, staging_of, working_store
@@ -294,7 +293,7 @@ def _fill(
 def _bring_up_to_date(
     journal: Journal, shards: list[Shard], options: BuildOptions, index: Path, on_progress: Progress
 ) -> Manifest:
-    """Adds shards to the copy of an index in a folder: only what they change is written."""
+    """Adds shards to the copy of an index in a folder. Lucene writes what they change; the arrays are made again."""
     staging, first, old = journal.folder, int(journal.get("first_shard")), Manifest.read(index)
     with _working(working_store(staging)) as store:
         ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
@@ -304,14 +303,23 @@ def _bring_up_to_date(
             run = Run(first, old.abstract_field, changes.texts, changes.cited)
             write_lucene(store, staging / LUCENE, run, counts, on_progress)
             check_lucene(staging, counts)
-            update_rows(store, staging / LUCENE, index / LUCENE, sorted({*changes.texts, *changes.cited}))
+            write_rows(store, staging / LUCENE)
+        write_columns(store, staging / LUCENE)
         if options.dense is not None:
             dense, vectors_before = options.dense, index / DENSE
             if dense.vectors == (vectors_before,):
                 encoded = staging / _ENCODED
                 dense = encode_changed(encoded, store, changes.texts, dense, on_progress, options.encoders)
-            updated = Updated(store, fingerprint, counts.papers, changes.texts)
-            update_dense(staging / DENSE, updated, dense, vectors_before, on_progress, options.encoders)
+            build_dense(
+                staging / DENSE,
+                store,
+                fingerprint,
+                counts.papers,
+                dense,
+                previous=vectors_before,
+                parallelism=options.encoders,
+                on_progress=on_progress,
+            )
             shutil.rmtree(staging / _ENCODED, ignore_errors=True)
         manifest = manifest_of(store, staging, fingerprint, counts, abstract_field=old.abstract_field)
         store.finish()

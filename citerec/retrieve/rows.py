@@ -7,13 +7,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.files.parts import in_parts
 from citerec.records import Filters
-from citerec.retrieve.columns import COLUMNS, PaperColumns, update_columns, write_columns
-from citerec.retrieve.dense.files import ArrayWriter, Splice, mapped, rows_of, write_ids
+from citerec.retrieve.columns import COLUMNS, PaperColumns
+from citerec.retrieve.dense.files import ArrayWriter, mapped, rows_of, write_ids
 from citerec.retrieve.dense.listing import text_digest
 
 if TYPE_CHECKING:
@@ -166,50 +165,6 @@ def write_rows(store: PaperStore, lucene: Path) -> None:
                 begins.append(pairs[0].rows + np.cumsum(citing.counts))
                 for writer, values in zip(pairs, citing.pairs, strict=True):
                     writer.append(values)
-
-
-def update_rows(store: SqliteStore, lucene: Path, before: Path, changed: Sequence[str]) -> None:
-    """Writes what `write_rows` writes, from what it wrote for an index before.
-
-    Args:
-        store: The papers.
-        lucene: The folder of Lucene's indexes.
-        before: That folder of the index before.
-        changed: Ids of the papers that changed or whose citances did, in order, also of those that are not there now.
-    """
-    import numpy as np
-
-    folder = lucene / ROWS
-    shutil.rmtree(folder, ignore_errors=True)  # it has links: nothing is written into them
-    folder.mkdir()
-    old = {name: _opened(before, name) for name in ("ids", "has_abstract")}
-    there = {text.paper_id: bool(text.abstract) for text in store.searchable_texts(only=changed)}
-    papers = Splice(old["ids"], changed, list(there))
-    papers.write(folder / "ids.npy", old["ids"], papers.keys)
-    papers.write(folder / "has_abstract.npy", old["has_abstract"], np.array(list(there.values()), bool))
-    sorted_ids = mapped(folder / "ids.npy")
-    if known := written_columns(before):
-        update_columns(known, papers, store.papers(there, texts=False), lucene)
-    else:
-        write_columns(store, lucene)
-    _write_documents(lucene, sorted_ids)
-    if not (lucene / "citances").is_dir():
-        return
-    if (before / ROWS / "citing.npy").is_file():
-        begins, *flat = (_opened(before, name) for name in _CITING)
-    else:
-        begins, *flat = (np.zeros(len(old["ids"]) + 1, np.int64), *(np.zeros(0, kind) for kind in _PAIRS.values()))
-    citing = _citing(store, list(there), sorted_ids)
-    whole = 0
-    with ArrayWriter(folder / "citing_begins.npy", _CITING["citing_begins"]) as writer:
-        writer.append(np.zeros(1, np.int64))
-        for part in papers.parts(np.diff(begins), citing.counts):
-            writer.append(whole + np.cumsum(part))
-            whole += int(part.sum())
-    pairs = papers.within(begins, citing.counts)
-    for name, values, found in zip(_PAIRS, flat, citing.pairs, strict=True):
-        moved = papers.moved(values) if name == "citing" else values
-        pairs.write(folder / f"{name}.npy", moved.astype(_PAIRS[name]), found)
 
 
 def _write_documents(lucene: Path, sorted_ids: "NDArray[np.bytes_]") -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from citerec.errors import BuildError
 from citerec.files.progress import Progress
-from citerec.retrieve.dense.files import Splice, mapped
+from citerec.retrieve.dense.files import mapped
 from citerec.retrieve.dense.manifest import FaissSettings, IndexKind
 
 if TYPE_CHECKING:
@@ -91,55 +91,6 @@ def build_faiss(folder: Path, asked: Asked, on_progress: Progress) -> FaissSetti
     del index
     probe, recall = _probe(open_faiss(folder), kind, vectors, on_progress)
     return FaissSettings(kind=kind, asked=asked, build=build, probe=probe, recall=recall, faiss=faiss.__version__)
-
-
-def update_faiss(
-    folder: Path, previous: Path, settings: FaissSettings, splice: Splice, on_progress: Progress
-) -> FaissSettings | None:
-    """Makes the index of IVF over spliced vectors from the one before, with the lists that it has learnt.
-
-    Args:
-        folder: Where `vectors.npy` is, and the index is written.
-        previous: Where the index before is.
-        settings: Its settings.
-        splice: What was done to the vectors.
-        on_progress: Called as the work goes on.
-
-    Returns:
-        The settings, which stay; None if it has to be built anew: it is of another kind, or there should now be twice
-        or half as many lists.
-    """
-    import numpy as np
-
-    faiss = faiss_module()
-    vectors = mapped(folder / "vectors.npy")
-    kind, count = settings.kind, len(vectors)
-    if kind not in _LISTS or choose(settings.asked, *vectors.shape) != kind:
-        return None
-    lists, wanted, scale = settings.build["lists"], _LISTS[kind](count), settings.build.get("scale")
-    if not lists / 2 < wanted < lists * 2 or (kind == "ivfsq" and scale is None):  # made by an earlier version
-        return None
-    index = faiss.read_index(str(previous / FILE_NAME))
-    stays, moved = splice.stays(), splice.moved(np.arange(index.ntotal))
-    old, new = index.invlists, faiss.ArrayInvertedLists(index.nlist, index.code_size)
-    for number in range(index.nlist):
-        if size := old.list_size(number):
-            rows = faiss.rev_swig_ptr(old.get_ids(number), size)
-            codes = faiss.rev_swig_ptr(old.get_codes(number), size * index.code_size).reshape(size, -1)
-            kept = stays[rows]
-            rows, codes = np.ascontiguousarray(moved[rows[kept]]), np.ascontiguousarray(codes[kept])
-            new.add_entries(number, len(rows), faiss.swig_ptr(rows), faiss.swig_ptr(codes))
-    index.replace_invlists(new, True)
-    new.this.disown()  # the index deletes them
-    index.ntotal = int(np.count_nonzero(stays))
-    placed = splice.placed()
-    for begin in range(0, len(placed), _CHUNK):
-        rows = placed[begin : begin + _CHUNK]
-        part = decoded(vectors[rows])
-        index.add_with_ids(part if scale is None else _in_bytes(part, scale), rows)
-        on_progress(f"updating {kind}", begin + len(rows), len(placed))
-    _write(index, folder)
-    return settings
 
 
 def _write(index: Any, folder: Path) -> None:
