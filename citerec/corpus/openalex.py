@@ -15,7 +15,7 @@ from citerec.corpus.base import Format, json_lines
 from citerec.corpus.json_lines import Line, RecordError, check_size, raw_lines, tried
 from citerec.corpus.plain import plain
 from citerec.corpus.references import arxiv_in, doi_in
-from citerec.corpus.values import read_count, read_external_id, read_list, read_plain, read_text, read_year
+from citerec.corpus.values import read_count, read_external_id, read_list, read_object, read_plain, read_text, read_year
 from citerec.files.rejected import record_bytes
 from citerec.files.text import one_line
 from citerec.records import Citation, Deletion, Paper, Record
@@ -146,14 +146,14 @@ def _year(record: Mapping[str, Any]) -> int | None:
 
 
 def _venue(record: Mapping[str, Any]) -> str | None:
-    place = _object(record, "primary_location")
-    source = _object(place, "source") or _object(record, "host_venue")
+    place = read_object(record, "primary_location")
+    source = read_object(place, "source") or read_object(record, "host_venue")
     return read_plain(source, "display_name") or read_plain(place, "raw_source_name")
 
 
 def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
     names = (
-        read_plain(_object(author, "author"), "display_name") or read_plain(author, "raw_author_name")
+        read_plain(read_object(author, "author"), "display_name") or read_plain(author, "raw_author_name")
         for author in read_list(record, "authorships", dict)
     )
     return tuple(name for name in names if name)
@@ -161,8 +161,8 @@ def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields of its topics, the primary one first; in records without topics, its concepts of level 0."""
-    topics = [_object(record, "primary_topic"), *read_list(record, "topics", dict)]
-    names = [read_text(_object(topic, "field"), "display_name") for topic in topics]
+    topics = [read_object(record, "primary_topic"), *read_list(record, "topics", dict)]
+    names = [read_text(read_object(topic, "field"), "display_name") for topic in topics]
     if not any(names):
         concepts = read_list(record, "concepts", dict)
         names = [read_text(concept, "display_name") for concept in concepts if concept.get("level") == 0]
@@ -170,7 +170,7 @@ def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
-    ids = _object(record, "ids")
+    ids = read_object(record, "ids")
     doi = doi_in(read_external_id(record, "doi") or read_external_id(ids, "doi") or "")
     found = {
         "DOI": doi,
@@ -183,7 +183,7 @@ def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _arxiv_of_places(record: Mapping[str, Any]) -> str:
-    places = [_object(record, "primary_location"), *read_list(record, "locations", dict | None)]
+    places = [read_object(record, "primary_location"), *read_list(record, "locations", dict | None)]
     addresses = itertools.product(filter(None, places), ("landing_page_url", "pdf_url"))
     texts = (read_text(place, key) or "" for place, key in addresses)
     return next(filter(None, map(arxiv_in, texts)), "")
@@ -192,16 +192,6 @@ def _arxiv_of_places(record: Mapping[str, Any]) -> str:
 def _inside(pattern: "re.Pattern[str]", value: str | None) -> str:
     match = pattern.fullmatch(value or "")
     return match[1] if match else ""
-
-
-def _object(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object of a key; empty if it is null or missing. RecordError if it is another value."""
-    value = record.get(key)
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise RecordError(f"{key} is a {type(value).__name__}, not an object: {value!r:.60}")
-    return value
 
 
 WORKS = json_lines("openalex", parse_paper)  # stores keep no citation without a sentence

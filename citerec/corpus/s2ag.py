@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from citerec.corpus.base import json_lines
-from citerec.corpus.json_lines import RecordError
 from citerec.corpus.values import (
     optional_id,
     read_count,
     read_external_id,
     read_id,
     read_list,
+    read_object,
     read_plain,
     read_text,
     read_year,
@@ -118,11 +118,7 @@ def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
-    ids = record.get("externalids")
-    if ids is None:
-        return {}
-    if not isinstance(ids, dict):
-        raise RecordError(f"externalids is a {type(ids).__name__}: {ids!r:.60}")
+    ids = read_object(record, "externalids")
     given = [scheme for scheme, value in ids.items() if value is not None and scheme != "CorpusId"]  # most are null
     found = {printable(scheme): read_external_id(ids, scheme) for scheme in given}
     return {scheme: value for scheme, value in found.items() if value}

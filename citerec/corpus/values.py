@@ -5,7 +5,7 @@ Each function raises RecordError if a value is of another type.
 
 from collections.abc import Mapping
 from types import UnionType
-from typing import Any
+from typing import Any, TypeVar
 
 from citerec.corpus.json_lines import RecordError
 from citerec.corpus.plain import plain
@@ -15,8 +15,15 @@ LONGEST_ID = 512
 LAST_YEAR = 9999
 
 
-def _wrong(key: str, value: Any, wanted: str = "") -> RecordError:
-    return RecordError(f"{key} is a {type(value).__name__}{wanted}: {value!r:.60}")
+Value = TypeVar("Value")
+
+
+def _value(record: Mapping[str, Any], key: str, of: type[Value]) -> Value | None:
+    """The value of a key; None if it is null or missing."""
+    value = record.get(key)
+    if value is None or isinstance(value, of):
+        return value
+    raise RecordError(f"{key} is a {type(value).__name__}, not a {of.__name__}: {value!r:.60}")
 
 
 def read_id(record: Mapping[str, Any], key: str) -> str:
@@ -44,23 +51,15 @@ def read_external_id(record: Mapping[str, Any], key: str) -> str | None:
 
 def _identifier(record: Mapping[str, Any], key: str) -> str | None:
     value = record.get(key)
-    if value is None or value == "":
-        return None
-    if isinstance(value, str):
-        return value.strip() or None
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
-    raise _wrong(key, value)
+    return (_value(record, key, str) or "").strip() or None
 
 
 def read_text(record: Mapping[str, Any], key: str) -> str | None:
     """A text with white space folded and control characters out, or None if it is null, missing or blank."""
-    value = record.get(key)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise _wrong(key, value)
-    return one_line(value) or None
+    value = _value(record, key, str)
+    return one_line(value) or None if value else None
 
 
 def read_plain(record: Mapping[str, Any], key: str) -> str | None:
@@ -83,27 +82,26 @@ def read_count(record: Mapping[str, Any], key: str) -> int | None:
     if value is None or value == "":
         return None
     try:
-        # pandas writes whole numbers as 2005.0 if a column has gaps.
-        given = value.strip().removesuffix(".0") if isinstance(value, str) else value
-        number = int(given) if isinstance(given, str | int | float) and not isinstance(given, bool) else None
-    except (ValueError, OverflowError):
-        number = None
-    if number is None or number < 0 or number >= 2**31 or (isinstance(value, float) and number != value):
+        number = -1.0 if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = -1.0
+    if not number.is_integer() or not 0 <= number < 2**31:
         raise RecordError(f"{key} is not a whole number from 0: {value!r:.60}")
-    return number
+    return int(number)
+
+
+def read_object(record: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """An object; empty if it is null or missing."""
+    return _value(record, key, dict) or {}
 
 
 def read_list(record: Mapping[str, Any], key: str, of: type | UnionType = object) -> list[Any]:
     """A list of items of one type; empty if it is null or missing."""
-    value = record.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise _wrong(key, value, ", not a list")
-    for item in value:
+    items = _value(record, key, list) or []
+    for item in items:
         if not isinstance(item, of):
             raise RecordError(f"{key} holds a {type(item).__name__}: {item!r:.60}")
-    return value
+    return items
 
 
 def read_strings(record: Mapping[str, Any], key: str) -> tuple[str, ...]:

@@ -240,7 +240,7 @@ def test_bad_records_are_set_aside_until_they_are_too_many(tmp_path: Path) -> No
     assert (unified.tasks, unified.bad) == ({"lu": 30}, 1)
     assert unified.quarantine == tmp_path / "lu-out.jsonl.quarantine.jsonl"
     (told,) = [json.loads(line) for line in unified.quarantine.read_text().splitlines()]
-    assert (told["shard"], told["line"], told["reason"]) == ("lu.jsonl", 31, "related_work is a int: 3")
+    assert (told["shard"], told["line"], told["reason"]) == ("lu.jsonl", 31, "related_work is a int, not a str: 3")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(BuildError, match=r"more than 0%; the first is .*, line 31: related_work is a int"):
         unify([source], out, max_bad=0)
