@@ -3,21 +3,14 @@
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from citerec.corpus.base import Format
-from citerec.corpus.json_lines import (
-    BadRecord,
-    Line,
-    LongLine,
-    RecordError,
-    check_size,
-    raw_lines,
-    tried,
-)
+from citerec.corpus.json_lines import Line, LongLine, RecordError, check_size, raw_lines, tried
 from citerec.corpus.latex import decoded
 from citerec.corpus.plain import unescaped, without_markup
 from citerec.corpus.references import acl_in, arxiv_in, doi_in, year_in
@@ -27,7 +20,6 @@ from citerec.files.text import one_line
 from citerec.records import Paper
 
 _VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
-_LINE_FEED = "\n"
 # Possessive: no comment makes them try twice.
 _ENTRY_WITHOUT_SIGN = re.compile(
     r"(?<![A-Za-z])([A-Za-z]{1,40}+)\s*+[{(]\s*+[^\s{}(),=]{0,600}+\s*+,\s*+[A-Za-z][\w-]{0,60}+\s*+="
@@ -41,7 +33,6 @@ _ESCAPED = re.compile(rf"\\([_%&#$])|{{\\text({'|'.join(_NAMED)})}}")
 # The parser of names takes the tilde of \~n for a space between names.
 _TILDE = re.compile(r"\\~\s*(?:\{\s*([A-Za-z])\s*\}|([A-Za-z]))")
 _GUARD = "\ue001"  # between a backslash and the end of its line
-_IDS = {"doi": "DOI", "pmid": "PubMed", "isbn": "ISBN"}
 _LONGEST_VALUE = 100_000  # characters that macros may make of a value
 _MOST_ADDED = 10_000_000  # characters that macros and cross-references may add to a file
 _SHOWN = 2000
@@ -74,35 +65,27 @@ def parse_bibtex(
     """
     cut = cut or {}
     blocks = _blocks(text)
-    for position, (number, raw, entry) in enumerate(blocks, 1):
-        lines = range(number, number + raw.count(_LINE_FEED) + 1)
-        written = next((line for place, line in cut.items() if place in lines), raw)
-        record = tried(partial(_parse, raw, entry, untitled), written)
-        yield Line(number, record, size * position // len(blocks))
+    for position, block in enumerate(blocks, 1):
+        lines = range(block.line, block.line + block.raw.count("\n") + 1)
+        written = next((line for place, line in cut.items() if place in lines), block.raw)
+        record = tried(partial(_paper, block, untitled), written)
+        yield Line(block.line, record, size * position // len(blocks))
 
 
-class _Block(NamedTuple):
-    """An entry, or what is wrong with it, with its line and its raw text."""
+@dataclass(slots=True)
+class _Block:
+    """An entry, or what is wrong with it."""
 
     line: int
     raw: str
-    entry: "_Entry | str"
-
-
-class _Entry(NamedTuple):
-    key: str
-    fields: dict[str, str]
+    fault: str = ""
+    key: str = ""
+    fields: dict[str, str] = field(default_factory=dict)
 
 
 def _blocks(text: str) -> list[_Block]:
     from bibtexparser.entrypoint import parse_string
-    from bibtexparser.model import (
-        DuplicateBlockKeyBlock,
-        DuplicateFieldKeyBlock,
-        Entry,
-        ImplicitComment,
-        ParsingFailedBlock,
-    )
+    from bibtexparser.model import Entry, ImplicitComment, ParsingFailedBlock, String
 
     # bibtexparser logs what it also returns as failed blocks: those go to the quarantine, once.
     logging.getLogger("bibtexparser").setLevel(logging.CRITICAL)
@@ -110,53 +93,57 @@ def _blocks(text: str) -> list[_Block]:
     # To bibtexparser, a backslash escapes even the end of a line, which then counts for nothing.
     library = parse_string(text.replace("\\\n", f"\\{_GUARD}\n"), parse_stack=[])
     macros = _Macros(len(text))
-    found = _bad_macros(library.strings, macros)
-    entries: dict[str, dict[str, str]] = {}
-    for parsed in library.blocks:
-        number = (parsed.start_line or 0) + 1
+    blocks: list[_Block] = []
+    fields_by_key: dict[str, dict[str, str]] = {}
+    for parsed in sorted(library.blocks, key=lambda parsed: not isinstance(parsed, String)):  # macros first
         # Of several entries with one key the store keeps the last.
         # Of several fields with one name in an entry, BibTeX uses one and continues.
-        forgiven = isinstance(parsed, DuplicateBlockKeyBlock | DuplicateFieldKeyBlock)
-        block = getattr(parsed, "ignore_error_block", parsed) if forgiven else parsed
-        raw = (block.raw or "").replace(_GUARD, "")
-        if isinstance(block, ImplicitComment):
-            found += _lost(number, raw, after_entry=bool(found) and isinstance(found[-1].entry, _Entry))
-            continue
-        if isinstance(block, Entry):
-            fields = tried(partial(macros.fields, block), raw)
-            if isinstance(fields, BadRecord):
-                found.append(_Block(number, raw, fields.reason))
-            else:
-                found.append(_Block(number, raw, _Entry(block.key, fields)))
-                entries[block.key] = fields
-        elif isinstance(block, ParsingFailedBlock):
-            found.append(_Block(number, raw, _not_bibtex(number, raw, block.error)))
-    return [_inheriting(block, entries, macros) for block in found]
+        block: Any = getattr(parsed, "ignore_error_block", None) or parsed
+        line, raw = (parsed.start_line or 0) + 1, (block.raw or "").replace(_GUARD, "")
+        try:
+            if isinstance(block, String):
+                macros[block.key.lower()] = macros.value(f"the macro {block.key}", block.value)
+            elif isinstance(block, Entry):
+                values = {one.key.lower(): macros.value(f"{one.key} of {block.key}", one.value) for one in block.fields}
+                blocks.append(_Block(line, raw, key=block.key, fields=values))
+                fields_by_key[block.key] = values
+            elif isinstance(block, ImplicitComment):
+                blocks += _lost(line, raw, after_entry=bool(blocks) and not blocks[-1].fault)
+            elif isinstance(block, ParsingFailedBlock):
+                expected = getattr(block.error, "abort_reason", None) or "the entry is not closed"
+                last_line = line + raw.rstrip().count("\n")
+                blocks.append(_Block(line, raw, f"not BibTeX, line {last_line}: {expected}"))
+        except RecordError as error:
+            blocks.append(_Block(line, raw, str(error)))
+    for entry in blocks:
+        try:
+            _inherit(entry, fields_by_key, macros)
+        except RecordError as error:
+            entry.fault = str(error)
+    return blocks
 
 
-class _Macros:
-    """The macros of a file.
+class _Macros(dict[str, str]):
+    """The macros of a file, by their names in small letters.
 
     A macro may hold others several times, so a few lines could become gigabytes. They are measured before they are
     joined.
     """
 
     def __init__(self, size: int) -> None:
-        self._values: dict[str, str] = {}
+        super().__init__()
         self._left = max(_MOST_ADDED, size)
 
-    def define(self, name: str, raw: str) -> None:
-        """Adds a macro; RecordError as for `_parts`, or if it becomes too long."""
-        self._values[name.lower()] = self._value(name, f"the macro {name}", raw)
+    def value(self, what: str, raw: str) -> str:
+        """What a macro or a field is; RecordError as for `_parts`, or if it becomes too long."""
+        parts = [self._part(part.strip()) for part in _parts(what, raw)]
+        length = sum(map(len, parts))
+        if length > max(_LONGEST_VALUE, len(raw)):
+            raise RecordError(f"macros make {what} {length:,} characters long, more than {_LONGEST_VALUE:,}")
+        self.count(what, length - len(raw))
+        return "".join(parts)
 
-    def fields(self, entry: Any) -> dict[str, str]:
-        """The fields of an entry by name; RecordError as for `define`."""
-        return {
-            field.key.lower(): self._value(field.key, f"{field.key} of {entry.key}", str(field.value))
-            for field in entry.fields
-        }
-
-    def check(self, what: str, added: int) -> None:
+    def count(self, what: str, added: int) -> None:
         """Raises a RecordError if macros and cross-references have added too much to the file."""
         if added > self._left:
             raise RecordError(
@@ -164,46 +151,12 @@ class _Macros:
             )
         self._left -= max(0, added)
 
-    def _value(self, name: str, what: str, raw: str) -> str:
-        parts = [self._part(part.strip()) for part in _parts(name, raw)]
-        length = sum(map(len, parts))
-        if length > max(_LONGEST_VALUE, len(raw)):
-            raise RecordError(f"macros make {what} {length:,} characters long, more than {_LONGEST_VALUE:,}")
-        self.check(what, length - len(raw))
-        return "".join(parts)
-
     def _part(self, raw: str) -> str:
         enclosed = len(raw) > 1 and (raw[0], raw[-1]) in (("{", "}"), ('"', '"'))
-        return raw[1:-1] if enclosed else self._values.get(raw.lower(), raw)
+        return raw[1:-1] if enclosed else self.get(raw.lower(), raw)
 
 
-def _bad_macros(strings: Iterable[Any], macros: _Macros) -> list[_Block]:
-    """Defines what `@string` says; returns what is bad."""
-    bad = []
-    for string in strings:
-        raw = string.raw.replace(_GUARD, "")
-        outcome = tried(partial(macros.define, string.key, str(string.value)), raw)
-        if isinstance(outcome, BadRecord):
-            bad.append(_Block(string.start_line + 1, raw, outcome.reason))
-    return bad
-
-
-def _not_bibtex(line: int, raw: str, error: Any) -> str:
-    expected = getattr(error, "abort_reason", None) or "the entry is not closed"
-    return f"not BibTeX, line {line + raw.rstrip().count(_LINE_FEED)}: {expected}"
-
-
-def _lost(line: int, comment: str, *, after_entry: bool) -> Iterator[_Block]:
-    """What BibTeX takes for a comment, but nobody meant as one: entries without `@`, fields after a closing brace."""
-    if after_entry and _FIELD.match(comment):
-        yield _Block(line, comment, "not BibTeX: fields after the end of an entry: a brace closes it too early")
-    for match in _ENTRY_WITHOUT_SIGN.finditer(comment):
-        number = line + comment.count(_LINE_FEED, 0, match.start())
-        beginning = comment[match.start() : match.start() + _SHOWN]
-        yield _Block(number, beginning, f"not BibTeX: an entry must begin with @{match[1]}{{")
-
-
-def _parts(name: str, raw: str) -> list[str]:
+def _parts(what: str, raw: str) -> list[str]:
     """The parts of a value that `#` joins: texts in braces or quotes, and names of macros.
 
     Raises:
@@ -219,55 +172,59 @@ def _parts(name: str, raw: str) -> list[str]:
             parts.append(raw[begins:position])
             begins = position + 1
         elif sign in _CLOSING and depth == 0 and not quoted and not _ENDS.match(raw, position + 1):
-            raise RecordError(f"not BibTeX: expected a comma after the value of {name}")
+            raise RecordError(f"not BibTeX: expected a comma after {what}")
     parts.append(raw[begins:])
     return parts
 
 
-def _inheriting(block: _Block, entries: dict[str, dict[str, str]], macros: _Macros) -> _Block:
-    """An entry with the fields that it has from the entry named by its `crossref`, if it names one."""
-    parent = entries.get(block.entry.fields.get("crossref", "").strip()) if isinstance(block.entry, _Entry) else None
-    if not parent or not isinstance(block.entry, _Entry):
-        return block
-    given = {"booktitle": parent.get("booktitle") or parent.get("title", "")}
-    given |= {name: parent[name] for name in ("year", "date", "publisher", "series") if name in parent}
-    key, fields = block.entry
-    added = {name: value for name, value in given.items() if name not in fields}
-    outcome = tried(partial(macros.check, key, sum(map(len, added.values()))), block.raw)
-    if isinstance(outcome, BadRecord):
-        return block._replace(entry=outcome.reason)
-    fields |= added
-    return block
+def _inherit(entry: _Block, fields_by_key: Mapping[str, dict[str, str]], macros: _Macros) -> None:
+    """Gives an entry the fields that it has from the entry named by its `crossref`, if it names one."""
+    if parent := fields_by_key.get(entry.fields.get("crossref", "").strip()):
+        inherited = {"booktitle": parent.get("booktitle") or parent.get("title", "")}
+        inherited |= {name: parent[name] for name in ("year", "date", "publisher", "series") if name in parent}
+        added = {name: value for name, value in inherited.items() if name not in entry.fields}
+        macros.count(entry.key, sum(map(len, added.values())))
+        entry.fields.update(added)  # also for entries that name this one
 
 
-def _parse(raw: str, entry: _Entry | str, untitled: bool) -> Paper:
-    if isinstance(entry, str):
-        raise RecordError(entry)
+def _lost(line: int, comment: str, *, after_entry: bool) -> Iterator[_Block]:
+    """What BibTeX takes for a comment, but nobody meant as one: entries without `@`, fields after a closing brace."""
+    if after_entry and _FIELD.match(comment):
+        yield _Block(line, comment, "not BibTeX: fields after the end of an entry: a brace closes it too early")
+    for match in _ENTRY_WITHOUT_SIGN.finditer(comment):
+        number = line + comment.count("\n", 0, match.start())
+        beginning = comment[match.start() : match.start() + _SHOWN]
+        yield _Block(number, beginning, f"not BibTeX: an entry must begin with @{match[1]}{{")
+
+
+def _paper(entry: _Block, untitled: bool) -> Paper:
+    if entry.fault:
+        raise RecordError(entry.fault)
+    fields = entry.fields
     # Measured before anything is decoded. What macros and a cross-reference brought counts.
-    check_size(max(len(raw), sum(map(len, entry.fields.values()))))
+    check_size(max(len(entry.raw), sum(map(len, fields.values()))))
     # What is not UTF-8 fails here, also if a macro or a cross-reference brought it.
-    "".join([raw, *entry.fields.values()]).encode()
-    paper = _paper(read_id({"key": entry.key}, "key"), entry.fields, raw)
-    return paper if untitled else searchable(paper)
-
-
-def _paper(key: str, fields: dict[str, str], raw: str) -> Paper:
-    ids = {scheme: _identifier(fields.get(name, "")) for name, scheme in _IDS.items()}
-    ids["DOI"] = doi_in(ids["DOI"])
-    ids["ACL"] = acl_in(fields.get("url", ""))
+    "".join([entry.raw, *fields.values()]).encode()
     archive, eprint = fields.get("archiveprefix") or fields.get("eprinttype") or "", fields.get("eprint", "")
-    if archive.lower() == "arxiv" or (not archive and arxiv_in(f"arXiv:{eprint}")):
-        ids["ArXiv"] = _identifier(eprint)
-    return Paper(
-        paper_id=key,
+    is_arxiv = archive.lower() == "arxiv" or (not archive and arxiv_in(f"arXiv:{eprint}"))
+    ids = {
+        "DOI": doi_in(_identifier(fields.get("doi", ""))),
+        "PubMed": _identifier(fields.get("pmid", "")),
+        "ISBN": _identifier(fields.get("isbn", "")),
+        "ACL": acl_in(fields.get("url", "")),
+        "ArXiv": _identifier(eprint) if is_arxiv else "",
+    }
+    paper = Paper(
+        paper_id=read_id({"key": entry.key}, "key"),
         title=_plain(fields.get("title", "")),
         abstract=_plain(fields.get("abstract", "")) or None,
         year=year_in(fields.get("year", "")) or year_in(fields.get("date", "")),
-        venue=next((venue for name in _VENUES if (venue := _plain(fields.get(name, "")))), None),
+        venue=next(filter(None, (_plain(fields.get(name, "")) for name in _VENUES)), None),
         authors=_names(fields.get("author", "") or fields.get("editor", "")),
         external_ids={scheme: value for scheme, value in ids.items() if value},
-        bibtex=raw,
+        bibtex=entry.raw,
     )
+    return paper if untitled else searchable(paper)
 
 
 def _plain(text: str) -> str:

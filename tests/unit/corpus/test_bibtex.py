@@ -172,13 +172,13 @@ def test_keys_never_repeat_and_are_never_empty(tmp_path: Path) -> None:
             "@book{x, title={a}}, year={2001}}",
             "not BibTeX: fields after the end of an entry: a brace closes it too early",
         ),
-        ("@book{x, title={a} year={2001}}", "not BibTeX: expected a comma after the value of title"),
+        ("@book{x, title={a} year={2001}}", "not BibTeX: expected a comma after title of x"),
         ("@book{x, title={a}, year {2001}}", "not BibTeX, line 2: Expected a `=` after entry key, but found `{`."),
         (
             "@book{x, title={a},\n year={20",
             "not BibTeX, line 3: Unexpected block start: `@book`. Was still looking for field-value closing `}`",
         ),
-        ('@string{v = "a" "b"}', "not BibTeX: expected a comma after the value of v"),
+        ('@string{v = "a" "b"}', "not BibTeX: expected a comma after the macro v"),
     ],
 )
 def test_nothing_is_lost_in_silence(tmp_path: Path, text: str, reason: str) -> None:
