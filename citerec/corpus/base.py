@@ -50,7 +50,7 @@ FORMATS: Registry[Format] = Registry(
         "openalex-deleted": "citerec.corpus.openalex:DELETED",
         "arxiv": "citerec.corpus.arxiv:PAPERS",
         "arxiv-deleted": "citerec.corpus.arxiv:DELETED",
-        "acl-anthology": "citerec.corpus.anthology:ANTHOLOGY",
+        "acl-anthology": "citerec.corpus.bibtex:ANTHOLOGY",
         "bibtex": "citerec.corpus.bibtex:BIBTEX",
         "csl": "citerec.corpus.csl:CSL",
         "ris": "citerec.corpus.ris:RIS",

@@ -1,23 +1,24 @@
-"""BibTeX: an author's own library."""
+"""BibTeX: an author's own library, and the file of all entries of the ACL Anthology."""
 
+import itertools
 import logging
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from citerec.corpus.base import Format
-from citerec.corpus.json_lines import Line, LongLine, RecordError, check_size, raw_lines, tried
+from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
 from citerec.corpus.latex import decoded
 from citerec.corpus.plain import unescaped, without_markup
-from citerec.corpus.references import acl_in, arxiv_in, doi_in, year_in
+from citerec.corpus.references import acl_in, arxiv_in, doi_in, entries, year_in
 from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_id
 from citerec.files.text import one_line
-from citerec.records import Paper
+from citerec.records import Paper, Record
 
 _VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
 # Possessive: no comment makes them try twice.
@@ -36,6 +37,10 @@ _GUARD = "\ue001"  # between a backslash and the end of its line
 _LONGEST_VALUE = 100_000  # characters that macros may make of a value
 _MOST_ADDED = 10_000_000  # characters that macros and cross-references may add to a file
 _SHOWN = 2000
+_BEGIN = re.compile(rb"[ \t]*@\w*[ \t]*[{(]")
+_END = re.compile(rb"\s*}\s*\Z")
+_VOLUME = re.compile(rb"\s*@proceedings\b", re.IGNORECASE)
+_HEADER = re.compile(rb"%\s*https?://aclanthology\.org/anthology(\+abstracts)?\.bib\.gz\b")
 
 
 def read_bibtex(path: Path) -> Iterator[Line]:
@@ -70,6 +75,36 @@ def parse_bibtex(
         written = next((line for place, line in cut.items() if place in lines), block.raw)
         record = tried(partial(_paper, block, untitled), written)
         yield Line(block.line, record, size * position // len(blocks))
+
+
+def read_anthology(path: Path) -> Iterator[Line]:
+    """The papers of `anthology+abstracts.bib.gz` as `read_bibtex` reads them, in little memory: entry by entry.
+
+    Each entry stands alone there, so this knows no macros and no cross-references. Volumes (`@proceedings`) are left
+    out. Raises SourceError as `raw_lines` does.
+    """
+    for number, raw, bytes_read in anthology_entries(raw_lines(path, blank_too=True)):
+        for record in parse_entry(raw):
+            yield Line(number, record, bytes_read)
+
+
+def anthology_entries(lines: Iterable[tuple[int, bytes, int]]) -> Iterator[tuple[int, bytes, int]]:
+    """The entries of the Anthology's file as `entries` gives them: one ends with a line of one brace."""
+    return entries(lines, _BEGIN, _END)
+
+
+def parse_entry(raw: bytes) -> list[Record | BadRecord]:
+    """What a text holds that has one entry of the Anthology; nothing if it is a volume or a comment."""
+    if _VOLUME.match(raw):
+        return []
+    if isinstance(raw, LongLine):
+        return [bad_record(raw.reason, raw)]
+    return [line.record for line in parse_bibtex(raw.decode("utf-8", "surrogateescape"))]
+
+
+def is_anthology(path: Path) -> bool:
+    """Whether a file says in its first line that it is of the Anthology."""
+    return any(_HEADER.match(raw) for _, raw, _ in itertools.islice(raw_lines(path), 1))
 
 
 @dataclass(slots=True)
@@ -257,3 +292,4 @@ def _names(value: str) -> tuple[str, ...]:
 
 
 BIBTEX = Format("bibtex", read_bibtex, (".bib", ".bibtex"))
+ANTHOLOGY = Format("acl-anthology", read_anthology)

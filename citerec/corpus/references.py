@@ -1,12 +1,15 @@
-"""What entries of bibliographies have in common: years and identifiers; and the identifiers of papers everywhere."""
+"""What entries of bibliographies have in common: lines, years and identifiers; and the identifiers of papers."""
 
 import hashlib
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from citerec.corpus.citation_keys import citation_key
+from citerec.corpus.json_lines import LongLine
 from citerec.corpus.plain import unescaped
 from citerec.corpus.values import read_id
+from citerec.files.rejected import line_bytes
 from citerec.files.text import one_line
 from citerec.records import Paper
 
@@ -32,6 +35,44 @@ _ANTHOLOGY = re.compile(r"(?:https?://(?:www\.)?aclanthology\.org/|acl:)(?P<id>[
 _OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/)(?:works/)?(?P<id>w\d+)", re.IGNORECASE)
 _CORPUS_ID = re.compile(r"corpusid:\s*(?P<id>\d+)", re.IGNORECASE)
 _VERSION = re.compile(r"v\d+$")
+
+
+def entries(
+    lines: Iterable[tuple[int, bytes, int]], begin: "re.Pattern[bytes]", end: "re.Pattern[bytes]"
+) -> Iterator[tuple[int, bytes, int]]:
+    """The entries of a file, as `raw_lines` gives lines: number of the first line, all lines, bytes read so far.
+
+    Args:
+        lines: The lines, blank ones too.
+        begin: Matches a line that begins an entry, also if the one before has no end. Outside an entry, any line does.
+        end: Matches the last line of an entry.
+
+    Yields:
+        The entries; those that are too long as a `LongLine`.
+    """
+    entry: list[bytes] = []
+    begun = size = done = 0
+    longest = line_bytes()
+
+    def whole() -> bytes:
+        text = b"".join(entry)
+        entry.clear()
+        return LongLine.of(text, longest) if size > longest else text
+
+    for number, raw, done in lines:
+        if entry and begin.match(raw):
+            yield begun, whole(), done
+        if not entry:
+            if raw.isspace():
+                continue
+            begun, size = number, 0
+        size += longest + 1 if isinstance(raw, LongLine) else len(raw)
+        if size <= longest or not entry:
+            entry.append(raw)
+        if end.match(raw):
+            yield begun, whole(), done
+    if entry:
+        yield begun, whole(), done
 
 
 def year_in(text: str) -> int | None:

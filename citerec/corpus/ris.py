@@ -12,28 +12,26 @@ from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, r
 from citerec.corpus.kinds import Kind, kind_of
 from citerec.corpus.names import given_first, parts_of
 from citerec.corpus.plain import escaped, plain
-from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identified, year_in
+from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, entries, identified, year_in
 from citerec.corpus.tabular import searchable
-from citerec.files.rejected import line_bytes
 from citerec.files.text import one_line
 from citerec.records import Paper
 
 # Tags in small letters, and frequent ones with one space before their hyphen, are read too.
-_TAGGED = re.compile(
-    r"(?:(?P<tag>[A-Z][A-Z0-9])  -|(?P<small>[a-z][a-z0-9])  -(?= |$)|"
-    r"(?P<near>TY|ER|ID|AU|A[1-4]|T[1-3I]|J[FO]|PY|Y1|DO|UR|AB|KW|PB|SN|VL|IS|SP|EP) -(?= |$))(?P<value>.*)",
-    re.DOTALL,
+_TAG = re.compile(
+    rb"^(?:\xef\xbb\xbf)*([A-Z][A-Z0-9](?=  -)|[a-z][a-z0-9](?=  -(?:[ \r]|$))|"
+    rb"(?:TY|ER|ID|AU|A[1-4]|T[1-3I]|J[FO]|PY|Y1|DO|UR|AB|KW|PB|SN|VL|IS|SP|EP)(?= -(?:[ \r]|$))) {1,2}-",
+    re.MULTILINE,
 )
-_BOM = "\ufeff"
-_ENDS = ("ER", "EF")
+_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)*(?:TY  -|(?:ty |TY) -(?:[ \r]|$))", re.MULTILINE)
+_END = re.compile(rb"(?:\xef\xbb\xbf)*(?:E[RF]  -|(?:e[rf] |ER) -(?:[ \r]|$))", re.MULTILINE)
+_ENDS = (b"ER", b"EF")
 _TITLES = ("TI", "T1", "CT", "BT")
 _VENUES = ("JF", "T2", "BT", "JO", "JA", "J1", "J2", "C3", "T3", "PB")
 _YEARS = ("PY", "Y1", "DA")
 _ADDRESSES = ("UR", "L3", "L2", "M3")
 _WITHOUT_START = "not RIS: a record must begin with a line TY  - …"
 _TYPES: Mapping[Kind, str] = {"article": "JOUR", "conference": "CONF", "preprint": "UNPB", "other": "GEN"}
-
-Fields = list[tuple[str, str]]
 
 
 def read_ris(path: Path) -> Iterator[Line]:
@@ -42,88 +40,48 @@ def read_ris(path: Path) -> Iterator[Line]:
     A record ends with `ER`, or where the next one begins. Text between records is left out. Raises SourceError as
     `raw_lines` does.
     """
-    begun, bytes_read, lines = 0, 0, list[str]()
-    found, size, longest = False, 0, line_bytes()
-    for number, raw, bytes_read in raw_lines(path):
-        text = raw.decode("utf-8", "surrogateescape").lstrip(_BOM).rstrip("\r\n")
-        tag = _tag(text)
-        if tag in _ENDS:
-            if lines:
-                yield _line(begun, lines, bytes_read, cut=size > longest)
-            lines, size = [], 0
-            continue
-        if tag == "TY" and lines:  # no ER
-            yield _line(begun, lines, bytes_read, cut=size > longest)
-            lines, size = [], 0
-        if lines or tag:
-            begun = begun if lines else number
-            found = True
-            size += longest + 1 if isinstance(raw, LongLine) else len(raw)
-            if size <= longest or not lines:
-                lines.append(text)
-    if lines:
-        yield _line(begun, lines, bytes_read, cut=size > longest)
-    elif not found and bytes_read:
-        yield Line(1, bad_record(_WITHOUT_START, text), bytes_read)
+    raw, is_ris = b"", False
+    for number, raw, bytes_read in entries(raw_lines(path, blank_too=True), _BEGIN, _END):
+        before, *parts = _TAG.split(raw)
+        tagged = zip(map(bytes.upper, parts[::2]), parts[1::2], strict=True)
+        if (fields := [field for field in tagged if field[0] not in _ENDS]) or isinstance(raw, LongLine):
+            is_ris = True
+            yield Line(number + before.count(b"\n"), tried(partial(_paper, fields), raw), bytes_read)
+    if raw and not is_ris:
+        yield Line(1, bad_record(_WITHOUT_START, raw), bytes_read)
 
 
-def _tag(line: str) -> str:
-    match = _TAGGED.match(line)
-    return (match["tag"] or match["small"] or match["near"]).upper() if match else ""
-
-
-def _line(number: int, lines: list[str], bytes_read: int, *, cut: bool) -> Line:
-    raw = "\n".join(lines)
-    if cut:
-        line = LongLine.of(raw.encode("utf-8", "surrogateescape"), line_bytes())
-        return Line(number, bad_record(line.reason, line), bytes_read)
-    return Line(number, tried(partial(_parse, lines, raw), raw), bytes_read)
-
-
-def _parse(lines: list[str], raw: str) -> Paper:
-    raw.encode()  # what is not UTF-8 fails here
-    fields: list[tuple[str, list[str]]] = []
-    for line in lines:
-        if match := _TAGGED.match(line):
-            fields.append((_tag(line), [match["value"]]))
-        else:  # a long value goes on
-            fields[-1][1].append(line)
-    if fields[0][0] != "TY":
+def _paper(fields: list[tuple[bytes, bytes]]) -> Paper:
+    values_of: dict[str, list[str]] = {}
+    for tag, value in fields:
+        values_of.setdefault(tag.decode(), []).append(one_line(value.decode()))
+    if "TY" not in values_of:
         raise RecordError(_WITHOUT_START)
-    return _paper([(tag, one_line(" ".join(parts))) for tag, parts in fields])
 
+    def values(*tags: str) -> list[str]:
+        return [value for tag in tags for value in values_of.get(tag, ()) if value]
 
-def _paper(fields: Fields) -> Paper:
-    title_tag, title = _first(fields, _TITLES)
-    addresses = _values(fields, _ADDRESSES)
+    def text(*tags: str) -> str:
+        return next(filter(None, map(plain, values(*tags))), "")
+
+    title_tag = next(filter(text, _TITLES), "")
+    addresses = values(*_ADDRESSES)
     ids = {
-        "DOI": next(filter(None, [*map(doi_in, _values(fields, ("DO",))), *map(doi_of_address, addresses)]), ""),
+        "DOI": next(filter(None, [*map(doi_in, values("DO")), *map(doi_of_address, addresses)]), ""),
         "ArXiv": next(filter(None, map(arxiv_in, addresses)), ""),
     }
-    first = _values(fields, ("A1",))
-    names = [*first, *(name for name in _values(fields, ("AU",)) if name not in first)]
-    names = names or _values(fields, ("A2", "ED"))
+    first = values("A1")
+    names = [*first, *(name for name in values("AU") if name not in first)] or values("A2", "ED")
     paper = Paper(
         paper_id="",
-        title=title,
-        abstract=_first(fields, ("AB", "N2"))[1] or None,
-        year=next(filter(None, map(year_in, _values(fields, _YEARS))), None),
-        venue=_first(fields, [tag for tag in _VENUES if tag != title_tag])[1] or None,
+        title=text(title_tag),
+        abstract=text("AB", "N2") or None,
+        year=next(filter(None, map(year_in, values(*_YEARS))), None),
+        venue=text(*(tag for tag in _VENUES if tag != title_tag)) or None,
         authors=tuple(filter(None, (given_first(plain(name)) for name in names))),
         external_ids={scheme: value for scheme, value in ids.items() if value},
     )
-    return identified(searchable(paper), _first(fields, ("ID",))[1])
-
-
-def _values(fields: Fields, tags: Iterable[str]) -> list[str]:
-    """The values of some tags, the first tag's first."""
-    return [value for tag in tags for name, value in fields if name == tag and value]
-
-
-def _first(fields: Fields, tags: Iterable[str]) -> tuple[str, str]:
-    """The first value of some tags, as text, with its tag."""
-    found = ((tag, plain(value)) for tag in tags for value in _values(fields, (tag,)))
-    return next((pair for pair in found if pair[1]), ("", ""))
+    return identified(searchable(paper), text("ID"))
 
 
 def ris_records(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:

@@ -8,8 +8,8 @@ from pathlib import Path
 import orjson
 
 from citerec.corpus import arxiv, openalex, s2ag
-from citerec.corpus.anthology import is_anthology
 from citerec.corpus.base import FORMATS
+from citerec.corpus.bibtex import is_anthology
 from citerec.corpus.csl import is_csl
 from citerec.corpus.json_lines import parsed, raw_lines
 from citerec.errors import SourceError

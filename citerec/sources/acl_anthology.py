@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from citerec.corpus.anthology import entries, parse_entry
+from citerec.corpus.bibtex import anthology_entries, parse_entry
 from citerec.corpus.json_lines import BadRecord
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, day_of, size_of
 
@@ -48,7 +48,7 @@ class Anthology(Corpus):
 
     def records(self, _file: RemoteFile, lines: Iterable[bytes]) -> Iterator[RawRecord]:
         """The entries; volumes have no records."""
-        for number, raw in entries(lines):
+        for number, raw, _ in anthology_entries((number, raw, 0) for number, raw in enumerate(lines, 1)):
             found = parse_entry(raw)
             bad = next((record for record in found if isinstance(record, BadRecord)), None)
             good = tuple(record for record in found if not isinstance(record, BadRecord))

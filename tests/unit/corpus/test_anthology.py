@@ -1,13 +1,13 @@
 """The ACL Anthology's file, entry by entry."""
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from citerec.corpus.anthology import entries
 from citerec.corpus.base import FORMATS
-from citerec.corpus.bibtex import read_bibtex
+from citerec.corpus.bibtex import anthology_entries, read_bibtex
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.references import acl_in
 from citerec.corpus.shards import recognise
@@ -54,12 +54,12 @@ def test_a_broken_entry_takes_no_other_with_it(tmp_path: Path) -> None:
 def test_entries_are_given_as_soon_as_they_end() -> None:
     taken = []
 
-    def lines() -> "list[bytes]":
-        for raw in f"{ENTRY}\n{ENTRY}".encode().splitlines(keepends=True):
+    def lines() -> "Iterator[tuple[int, bytes, int]]":
+        for number, raw in enumerate(f"{ENTRY}\n{ENTRY}".encode().splitlines(keepends=True), 1):
             taken.append(raw)
-            yield raw
+            yield number, raw, 0
 
-    number, raw = next(iter(entries(lines())))
+    number, raw, _ = next(anthology_entries(lines()))
     assert (number, raw) == (1, ENTRY.encode()) and len(taken) == ENTRY.count("\n")
 
 
