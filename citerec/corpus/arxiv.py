@@ -62,11 +62,6 @@ def parse_deleted(record: Mapping[str, Any]) -> Deletion:
     return Deletion("papers", read_arxiv_id(record))
 
 
-def is_arxiv(record: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is of the metadata file by its keys."""
-    return "id" in record and "categories" in record and ("authors_parsed" in record or "journal-ref" in record)
-
-
 def read_arxiv_id(record: Mapping[str, Any]) -> str:
     """The `id` of a record; RecordError if it is none of arXiv."""
     paper_id = read_id(record, "id")
@@ -108,5 +103,9 @@ def _fields(record: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(field for field in fields if field))
 
 
-PAPERS = json_lines("arxiv", parse_paper)
+def _is_paper(record: Mapping[str, Any]) -> bool:
+    return {"id", "categories"} <= record.keys() and ("authors_parsed" in record or "journal-ref" in record)
+
+
+PAPERS = json_lines("arxiv", parse_paper, _is_paper)
 DELETED = json_lines("arxiv-deleted", parse_deleted)

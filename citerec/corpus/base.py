@@ -1,13 +1,16 @@
 """Formats of files that hold records: one file of this folder each."""
 
 import functools
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.json_lines import Line, read_json_lines
+from citerec.corpus.json_lines import Line, raw_lines, read_json_lines, tried
+from citerec.corpus.values import read_id
 from citerec.files.registry import Registry
+from citerec.records import Deletion, Record
 
 REMOVED = "removed"
 """The format of files of ids whose papers are removed."""
@@ -22,16 +25,38 @@ class Format:
         read: Yields the lines of a file, each with its record, several, or what is wrong with it. Raises a SourceError
             if the file cannot be read.
         endings: How the names of such files end, in lower case: ".bib". They may be compressed: ".bib.gz".
+        header: Matches the first line of such files, if not all files with these endings are of this format.
+        holds: Whether an object of JSON Lines is of this format, by its keys.
     """
 
     name: str
     read: Callable[[Path], Iterator[Line]]
     endings: tuple[str, ...] = ()
+    header: "re.Pattern[bytes] | None" = None
+    holds: Callable[[Mapping[str, Any]], bool] | None = None
 
 
-def json_lines(name: str, parse: Callable[[dict[str, Any]], Any]) -> Format:
+def json_lines(
+    name: str, parse: Callable[[dict[str, Any]], Any], holds: Callable[[Mapping[str, Any]], bool] | None = None
+) -> Format:
     """A format of JSON Lines, plain or gzip: `parse` makes an object a record, or several, or raises a RecordError."""
-    return Format(name, functools.partial(read_json_lines, parse=parse))
+    return Format(name, functools.partial(read_json_lines, parse=parse), holds=holds)
+
+
+def read_lines(
+    path: Path, parse: Callable[[bytes], Record], header: "re.Pattern[bytes] | None" = None
+) -> Iterator[Line]:
+    """Yields the record that `parse` makes of each line but headers; SourceError as for `raw_lines`."""
+    for number, raw, bytes_read in raw_lines(path):
+        if not (header and header.match(raw)):
+            yield Line(number, tried(functools.partial(parse, raw), raw), bytes_read)
+
+
+def _removed(raw: bytes) -> Deletion:
+    return Deletion("papers", read_id({"id": raw.decode()}, "id"))
+
+
+IDS = Format(REMOVED, functools.partial(read_lines, parse=_removed))
 
 
 FORMATS: Registry[Format] = Registry(
@@ -57,7 +82,7 @@ FORMATS: Registry[Format] = Registry(
         "jsonl": "citerec.corpus.tabular:JSONL",
         "csv": "citerec.corpus.tabular:CSV",
         "contexts": "citerec.corpus.contexts_file:CONTEXTS",
-        REMOVED: "citerec.corpus.ids_file:IDS",
+        REMOVED: "citerec.corpus.base:IDS",
     },
 )
 """The formats, by name."""

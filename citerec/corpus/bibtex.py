@@ -1,6 +1,5 @@
 """BibTeX: an author's own library, and the file of all entries of the ACL Anthology."""
 
-import itertools
 import logging
 import re
 import unicodedata
@@ -100,11 +99,6 @@ def parse_entry(raw: bytes) -> list[Record | BadRecord]:
     if isinstance(raw, LongLine):
         return [bad_record(raw.reason, raw)]
     return [line.record for line in parse_bibtex(raw.decode("utf-8", "surrogateescape"))]
-
-
-def is_anthology(path: Path) -> bool:
-    """Whether a file says in its first line that it is of the Anthology."""
-    return any(_HEADER.match(raw) for _, raw, _ in itertools.islice(raw_lines(path), 1))
 
 
 @dataclass(slots=True)
@@ -292,4 +286,4 @@ def _names(value: str) -> tuple[str, ...]:
 
 
 BIBTEX = Format("bibtex", read_bibtex, (".bib", ".bibtex"))
-ANTHOLOGY = Format("acl-anthology", read_anthology)
+ANTHOLOGY = Format("acl-anthology", read_anthology, BIBTEX.endings, _HEADER)

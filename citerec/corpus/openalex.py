@@ -5,14 +5,14 @@ A parser raises RecordError if an id is missing, or a field is of a type that ca
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import orjson
 
-from citerec.corpus.base import Format, json_lines
-from citerec.corpus.json_lines import Line, RecordError, check_size, raw_lines, tried
+from citerec.corpus.base import Format, json_lines, read_lines
+from citerec.corpus.json_lines import RecordError, check_size
 from citerec.corpus.plain import plain
 from citerec.corpus.references import arxiv_in, doi_in
 from citerec.corpus.values import read_count, read_external_id, read_list, read_object, read_plain, read_text, read_year
@@ -24,7 +24,8 @@ _WORK = re.compile(r"(?:https?://(?:api\.|www\.)?openalex\.org/(?:works/)?)?([Ww
 _ARXIV_DOI = re.compile(r"10\.48550/arxiv\.(.+)", re.IGNORECASE)
 _PUBMED = re.compile(r"(?:https?://(?:pubmed|www)\.ncbi\.nlm\.nih\.gov/(?:pubmed/)?)?(\d+)/?")
 _PUBMED_CENTRAL = re.compile(r"(?:https?://.*/articles/)?(?:PMC)?(\d+)/?", re.IGNORECASE)
-_HEADERS = (b"work_id,", b"merge_date,")
+HEADER_OF_DELETED = re.compile(rb"work_id,|merge_date,")
+"""How the header of a file of deleted or merged ids begins."""
 
 
 def parse_paper(record: Mapping[str, Any]) -> list[Paper]:
@@ -64,34 +65,12 @@ def parse_work(record: Mapping[str, Any]) -> list[Record]:
     return [paper, *(Citation(paper.paper_id, cited_id, citing_year=paper.year) for cited_id in cited_ids)]
 
 
-def is_work(record: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is a work by its keys."""
-    return "referenced_works" in record or "abstract_inverted_index" in record
-
-
 def read_work_id(value: Any) -> str:
     """The id of a work, as "W123"; RecordError if it is none."""
     match = _WORK.fullmatch(value.strip()) if isinstance(value, str) else None
     if not match:
         raise RecordError(f"id is no work of OpenAlex: {value!r:.60}")
     return match[1].upper()
-
-
-def read_deleted(path: Path) -> Iterator[Line]:
-    """The deletions of a file of `deleted_ids.csv` or of merged ids; SourceError as for `raw_lines`."""
-    for number, raw, bytes_read in raw_lines(path):
-        if not is_header_of_deleted(raw):
-            yield Line(number, tried(lambda raw=raw: parse_deleted(raw), raw), bytes_read)  # type: ignore[misc]
-
-
-def is_deleted(path: Path) -> bool:
-    """Whether the first line of a file is the header of deleted or merged ids."""
-    return any(is_header_of_deleted(raw) for _, raw, _ in itertools.islice(raw_lines(path), 1))
-
-
-def is_header_of_deleted(raw: bytes) -> bool:
-    """Whether a line is the header of a file of deleted or merged ids."""
-    return raw.startswith(_HEADERS)
 
 
 def parse_deleted(raw: bytes) -> Deletion:
@@ -194,5 +173,12 @@ def _inside(pattern: "re.Pattern[str]", value: str | None) -> str:
     return match[1] if match else ""
 
 
-WORKS = json_lines("openalex", parse_paper)  # stores keep no citation without a sentence
-DELETED = Format("openalex-deleted", read_deleted)
+WORKS = json_lines(  # stores keep no citation without a sentence
+    "openalex", parse_paper, lambda record: "referenced_works" in record or "abstract_inverted_index" in record
+)
+DELETED = Format(
+    "openalex-deleted",
+    partial(read_lines, parse=parse_deleted, header=HEADER_OF_DELETED),
+    (".csv",),
+    HEADER_OF_DELETED,
+)

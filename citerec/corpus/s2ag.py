@@ -99,19 +99,6 @@ CHANGES: dict[str, Callable[[dict[str, Any]], Record | list[Record]]] = {
 """Parsers of the shards of an update that are unlike those of a release."""
 
 
-def dataset_of(record: Mapping[str, Any]) -> str | None:
-    """The dataset to which a record belongs by its keys; None if citerec reads no such dataset."""
-    if "citingcorpusid" in record:
-        return "citations"
-    if "corpusid" not in record:
-        return None
-    if "title" in record and "body" not in record:  # s2orc_v2 has titles too
-        return "papers"
-    if "abstract" in record:
-        return "abstracts"
-    return "tldrs" if "text" in record and "model" in record else None
-
-
 def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
     names = (read_plain(author, "name") for author in read_list(record, "authors", dict))
     return tuple(name for name in names if name)
@@ -131,7 +118,12 @@ def known_intents(values: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_INTENTS[value] for value in values if isinstance(value, str) and value in _INTENTS))
 
 
-PAPERS, ABSTRACTS, TLDRS, CITATIONS = (json_lines(f"s2ag-{name}", parse) for name, parse in PARSERS.items())
+PAPERS = json_lines(  # s2orc_v2 has titles too
+    "s2ag-papers", parse_paper, lambda record: {"corpusid", "title"} <= record.keys() and "body" not in record
+)
+ABSTRACTS = json_lines("s2ag-abstracts", parse_abstract, {"corpusid", "abstract"}.issubset)
+TLDRS = json_lines("s2ag-tldrs", parse_tldr, {"corpusid", "text", "model"}.issubset)
+CITATIONS = json_lines("s2ag-citations", parse_citation, {"citingcorpusid"}.issubset)
 CHANGED_CITATIONS, DELETED_PAPERS, DELETED_ABSTRACTS, DELETED_TLDRS, DELETED_CITATIONS = (
     json_lines(f"s2ag-{name}", parse) for name, parse in CHANGES.items()
 )

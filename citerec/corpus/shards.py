@@ -7,9 +7,8 @@ from pathlib import Path
 
 import orjson
 
-from citerec.corpus import arxiv, openalex, s2ag
+from citerec.corpus import s2ag
 from citerec.corpus.base import FORMATS
-from citerec.corpus.bibtex import is_anthology
 from citerec.corpus.csl import is_csl
 from citerec.corpus.json_lines import parsed, raw_lines
 from citerec.errors import SourceError
@@ -51,7 +50,9 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
     if format_name:
         FORMATS[format_name]
     shards = [shard for source in expanded(sources) for shard in _shards_of(source, format_name)]
-    shards += [Shard(_contexts_file(path), "contexts") for path in expanded(citances)]
+    for path in expanded(citances):
+        _check(path, path.is_file(), "Give a file of contexts, one per line: docs/formats.md.")
+        shards.append(Shard(path, "contexts"))
     seen: set[Path] = set()
     for shard in shards:
         if (resolved := shard.path.resolve()) in seen:
@@ -60,43 +61,35 @@ def find_shards(sources: Sequence[Path], format_name: str | None = None, citance
     return shards
 
 
-def _contexts_file(path: Path) -> Path:
-    if not path.is_file():
-        what = "is no file" if path.exists() else "does not exist"
-        raise SourceError(f"{path} {what}", "Give a file of contexts, one per line: docs/formats.md.")
-    return path
+def _check(path: Path, is_usable: bool, remedy: str) -> None:
+    if not is_usable:
+        raise SourceError(f"{path} {'is no file' if path.exists() else 'does not exist'}", remedy)
 
 
 def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
-    if not source.exists():
-        raise SourceError(f"{source} does not exist", "Give a file or a folder to read papers from.")
-    if not source.is_file() and not source.is_dir():
-        raise SourceError(f"{source} is neither a file nor a folder", "Save what comes from a pipe to a file first.")
+    remedy = "Give a file or a folder to read papers from; save what comes from a pipe to a file first."
+    _check(source, source.is_file() or source.is_dir(), remedy)
     if source.is_file():
         return [Shard(source, format_name or recognise(source))]
     if (manifest := source / CORPUS).is_file():
         return _of_corpus(source, manifest)
     if shards := _datasets_of(source):
         return shards
-    endings = (*_ENDINGS, *_by_ending())
+    endings = tuple(dict.fromkeys([*_ENDINGS, *(ending for _, form in FORMATS.items() for ending in form.endings)]))
     files = [path for path in _files(source) if path.name.lower().endswith(endings)]
-    if not files and (unnamed := _files(source)) and source.name in s2ag.PARSERS:
-        files = unnamed
-    if not files:
-        raise SourceError(
-            f"{source} holds nothing that citerec reads",
-            f"It reads folders named {', '.join(s2ag.PARSERS)}, and files ending in {', '.join(endings)}.",
-        )
-    known = f"s2ag-{source.name}" if source.name in s2ag.PARSERS else None
-    if shared := format_name or known:
-        return [Shard(path, shared) for path in files]
-    shards, unknown = [], None
+    if source.name in s2ag.PARSERS:
+        format_name = format_name or f"s2ag-{source.name}"
+        files = files or _files(source)
+    unknown = SourceError(
+        f"{source} holds nothing that citerec reads",
+        f"It reads folders named {', '.join(s2ag.PARSERS)}, and files ending in {', '.join(endings)}.",
+    )
     for path in files:  # other files may be beside those that hold papers
         try:
-            shards.append(Shard(path, recognise(path)))
+            shards.append(Shard(path, format_name or recognise(path)))
         except SourceError as error:
             unknown = error
-    if unknown and not shards:
+    if not shards:
         raise unknown
     return shards
 
@@ -136,35 +129,27 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("[!.]*") if path.is_file())
 
 
-def _by_ending() -> dict[str, str]:
-    """The names of formats by the endings of their files."""
-    return {ending: name for name, form in FORMATS.items() for ending in form.endings}
-
-
 def recognise(path: Path) -> str:
     """The format of a file, by its ending or by its first records; SourceError if there is none."""
-    for suffix in path.suffixes[-2:]:
-        if known := _by_ending().get(suffix.lower()):
-            if known == "bibtex" and is_anthology(path):
-                return "acl-anthology"
-            return "openalex-deleted" if known == "csv" and openalex.is_deleted(path) else known
+    endings = {suffix.lower() for suffix in path.suffixes[-2:]}
+    for name, form in FORMATS.items():
+        if not endings.isdisjoint(form.endings) and (not form.header or form.header.match(_first_line(path))):
+            return name
     if is_csl(path):
         return "csl"
     for _, raw, _ in itertools.islice(raw_lines(path), _SNIFFED_LINES):
         record = parsed(raw, dict)
-        if isinstance(record, dict):
-            if dataset := s2ag.dataset_of(record):
-                return f"s2ag-{dataset}"
-            if "paper_id" in record:
-                return "jsonl"
-            if openalex.is_work(record):
-                return "openalex"
-            if arxiv.is_arxiv(record):
-                return "arxiv"
+        for name, form in FORMATS.items():
+            if form.holds and isinstance(record, dict) and form.holds(record):
+                return name
     raise SourceError(
         f"{path} is of no format that citerec recognises",
         f"Formats are: {', '.join(FORMATS)}. Name one with --format, where the command has it.",
     )
+
+
+def _first_line(path: Path) -> bytes:
+    return next((raw for _, raw, _ in raw_lines(path)), b"")
 
 
 def papers_in(path: Path) -> list[Paper]:

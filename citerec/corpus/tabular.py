@@ -146,5 +146,5 @@ def _parse_row(header: list[str], row: _Row) -> Paper:
     return parse_paper(record)
 
 
-JSONL = json_lines("jsonl", parse_paper)
+JSONL = json_lines("jsonl", parse_paper, {"paper_id"}.issubset)
 CSV = Format("csv", read_csv, (".csv",))

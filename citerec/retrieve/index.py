@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from citerec.corpus import stores
-from citerec.corpus.base import REMOVED
-from citerec.corpus.ids_file import read_removed
+from citerec.corpus.base import IDS, REMOVED
 from citerec.corpus.ingest import ingest
 from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.store import Counts, PaperStore
@@ -169,7 +168,7 @@ def remove_papers(
     recover(index)
     before = _changeable(index)
     with contextlib.closing(open_file(index)) as store:
-        known = (line.record.key for line in read_removed(ids) if isinstance(line.record, Deletion))
+        known = (line.record.key for line in IDS.read(ids) if isinstance(line.record, Deletion))
         if not any(map(store.years, in_parts(known, _LOOKED_UP))):
             return before
     return _updated(index, before, [Shard(ids, REMOVED)], options or BuildOptions(), on_progress)

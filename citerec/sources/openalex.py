@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from citerec.corpus.json_lines import BadRecord, tried
-from citerec.corpus.openalex import is_header_of_deleted, parse_deleted, parse_work
+from citerec.corpus.openalex import HEADER_OF_DELETED, parse_deleted, parse_work
 from citerec.files.http import WebError
 from citerec.sources.base import Corpus, Dataset, RawRecord, Release, RemoteFile, Update, json_records, size_of
 
@@ -96,7 +96,7 @@ class OpenAlex(Corpus):
 
 def _deletions(lines: Iterable[bytes]) -> Iterator[RawRecord]:
     for number, raw in enumerate(lines, 1):
-        if raw.isspace() or is_header_of_deleted(raw):
+        if raw.isspace() or HEADER_OF_DELETED.match(raw):
             continue
         made = tried(lambda raw=raw: parse_deleted(raw), raw)  # type: ignore[misc]
         yield RawRecord(number, raw, bad=made) if isinstance(made, BadRecord) else RawRecord(number, raw, (made,))
