@@ -34,14 +34,15 @@ def _venue(paper: Paper) -> str:
 
 
 _FIELDS: Mapping[str, Callable[[Paper], str]] = {
-    "auth": lambda paper: _surname(paper).lower() or _NO_KEY,
-    "Auth": lambda paper: _capital(_surname(paper)) or _capital(_NO_KEY),
+    "auth": lambda paper: (_surname(paper) or _NO_KEY).lower(),
+    "Auth": lambda paper: _capital(_surname(paper) or _NO_KEY),
     "year": lambda paper: str(paper.year or ""),
     "shortyear": lambda paper: str(paper.year or "")[-2:],
     "word": lambda paper: _title_word(paper).lower(),
     "Word": lambda paper: _capital(_title_word(paper)),
     "venue": _venue,
 }
+_NAME = re.compile(rf"{{({'|'.join(_FIELDS)})}}")
 
 
 def citation_key(paper: Paper, pattern: str = DEFAULT_PATTERN, taken: Collection[str] = ()) -> str:
@@ -55,15 +56,24 @@ def citation_key(paper: Paper, pattern: str = DEFAULT_PATTERN, taken: Collection
     Raises:
         InputError: The pattern has a name that does not exist, no name at all, or a character that no key may have.
     """
-    return _free(_made(paper, _parsed(pattern)), {key.casefold() for key in taken})
+    return citation_keys([paper], pattern, taken)[0]
 
 
 def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken: Collection[str] = ()) -> list[str]:
     """A key for each paper, as `citation_key` makes it, without repeats; raises as that does."""
-    parts, used = _parsed(pattern), {key.casefold() for key in taken}
+    text = _NAME.sub("", pattern)
+    if text == pattern or not _is_allowed(text):
+        names = ", ".join(f"{{{name}}}" for name in _FIELDS)
+        raise InputError(
+            f"the pattern of citation keys {pattern!r:.60} is wrong",
+            f"It is text that a key may have, and names: {names}; the default is {DEFAULT_PATTERN}.",
+        )
+    used = {key.casefold() for key in taken}
     keys = []
     for paper in papers:
-        keys.append(_free(_made(paper, parts), used))
+        base = _made(paper, pattern)
+        suffixes = itertools.chain(("",), string.ascii_lowercase, map("-{}".format, itertools.count(27)))
+        keys.append(next(key for suffix in suffixes if (key := base + suffix).casefold() not in used))
         used.add(keys[-1].casefold())
     return keys
 
@@ -74,35 +84,17 @@ def check_key(key: str) -> str:
     Raises:
         InputError: It is empty, or has a character that no key may have, such as a comma.
     """
-    if not key or not key.isprintable() or _NOT_IN_KEYS.search(key):
+    if not key or not _is_allowed(key):
         raise InputError(f"{key!r:.60} is no citation key", "Use letters, digits, and - _ : . / + without spaces.")
     return key
 
 
-def _parsed(pattern: str) -> list[tuple[str, str]]:
-    """Pairs of a text and the name of the field after it, which may be empty."""
-    remedy = f"Names are {', '.join(f'{{{name}}}' for name in _FIELDS)}; the default is {DEFAULT_PATTERN}."
-    try:
-        parts = list(string.Formatter().parse(pattern))
-    except ValueError as error:
-        raise InputError(f"the pattern of citation keys {pattern!r:.60} is wrong: {error}", remedy) from error
-    for text, name, format_of, conversion in parts:
-        if name is not None and (name not in _FIELDS or format_of or conversion):
-            raise InputError(f"the pattern of citation keys {pattern!r:.60} has the unknown name {{{name}}}", remedy)
-        if text and (_NOT_IN_KEYS.search(text) or not text.isprintable()):
-            raise InputError(f"the pattern of citation keys {pattern!r:.60} has a character no key may have", remedy)
-    if not any(name for _, name, _, _ in parts):
-        raise InputError(f"the pattern of citation keys {pattern!r:.60} has no name in it", remedy)
-    return [(text, name or "") for text, name, _, _ in parts]
+def _made(paper: Paper, pattern: str) -> str:
+    return _NAME.sub(lambda match: _FIELDS[match[1]](paper), pattern) or _NO_KEY
 
 
-def _made(paper: Paper, parts: list[tuple[str, str]]) -> str:
-    return "".join(text + (_FIELDS[name](paper) if name else "") for text, name in parts) or _NO_KEY
-
-
-def _free(base: str, taken: Collection[str]) -> str:
-    suffixes = itertools.chain(("",), string.ascii_lowercase, map("-{}".format, itertools.count(27)))
-    return next(key for suffix in suffixes if (key := base + suffix).casefold() not in taken)
+def _is_allowed(text: str) -> bool:
+    return text.isprintable() and not _NOT_IN_KEYS.search(text)
 
 
 def _words(text: str) -> list[str]:
