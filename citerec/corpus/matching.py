@@ -14,7 +14,7 @@ from itertools import product, starmap
 
 from rapidfuzz.distance import Levenshtein
 
-from citerec.corpus.references import doi_in, names_of
+from citerec.corpus.references import ARXIV_DOI, doi_in, identifiers
 from citerec.records import Paper
 
 LEAST_ALIKE = 0.75
@@ -33,7 +33,6 @@ _FEWEST_WORDS = 3  # "Introduction" and "Editorial notes" are titles of many pap
 _PREPRINTS = re.compile(
     r"\b(?:arxiv|corr|(?:bio|med|chem|psy|soc|engr)rxiv|\w*archiv preprint|preprints?|ssrn|techrxiv|research square)\b"
 )
-_ARXIV_DOI = "10.48550/"
 _SMALL = re.compile("an?|and|as|at|by|for|from|in|of|on|or|the|to|towards?|using|via|with")
 _NUMERAL = re.compile(r"\w*\d\w*|[ivx]+")
 
@@ -98,7 +97,7 @@ def plain_doi(paper: Paper) -> str:
 
 def look_up_names(title: str, external_ids: Mapping[str, str]) -> set[str]:
     """What a paper is looked up by where its id is not known: DOI, arXiv id, Anthology id, and title."""
-    names = names_of(Paper("", external_ids=external_ids)) - {""}
+    names = identifiers(external_ids)
     return names | {f"{_TITLE}{plain}"} if (plain := plain_title(title).replace(" ", "")) else names
 
 
@@ -187,7 +186,7 @@ def is_preprint(paper: Paper) -> bool:
     if paper.venue:
         return bool(_PREPRINTS.search(paper.venue.casefold()))
     doi = paper.external_ids.get("DOI", "")
-    return doi.casefold().startswith(_ARXIV_DOI) or (not doi and "ArXiv" in paper.external_ids)
+    return doi.casefold().startswith(ARXIV_DOI) or (not doi and "ArXiv" in paper.external_ids)
 
 
 def edition_name(paper: Paper) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
 
 from citerec.corpus.citation_keys import citation_key
@@ -16,7 +16,7 @@ from citerec.records import Paper
 ARXIV_DOI = "10.48550/arxiv."
 """How the DOIs begin that arXiv gives to preprints, in small letters."""
 
-_SCHEMES = ("doi", "arxiv", "acl")
+_SCHEMES = ("doi:", "arxiv:", "acl:")
 """The identifiers that are the same in every source."""
 
 _YEAR = re.compile(r"\b(1[5-9]\d\d|20\d\d)\b")
@@ -32,8 +32,9 @@ _ACL = re.compile(
 )
 
 _ANTHOLOGY = re.compile(r"(?:https?://(?:www\.)?aclanthology\.org/|acl:)(?P<id>[^\s/]+?)/?", re.IGNORECASE)
-_OPENALEX = re.compile(r"(?:https?://(?:api\.)?openalex\.org/)(?:works/)?(?P<id>w\d+)", re.IGNORECASE)
-_CORPUS_ID = re.compile(r"corpusid:\s*(?P<id>\d+)", re.IGNORECASE)
+_OF_CORPUS = re.compile(
+    r"corpusid:\s*(?P<s2>\d+)|https?://(?:api\.)?openalex\.org/(?:works/)?(?P<openalex>w\d+)", re.IGNORECASE
+)
 _VERSION = re.compile(r"v\d+$")
 
 
@@ -106,14 +107,16 @@ def acl_in(address: str) -> str:
     return found[1] if found else ""
 
 
+def identifiers(external_ids: Mapping[str, str]) -> set[str]:
+    """The identifiers of a paper that are the same in every source, as `asked` writes them."""
+    values = {scheme.casefold(): value for scheme, value in external_ids.items() if value}
+    texts = [values.get("doi"), *(f"{scheme}:{values[scheme]}" for scheme in ("arxiv", "acl") if scheme in values)]
+    return {name for text in texts if text for name in asked(text)}
+
+
 def names_of(paper: Paper) -> set[str]:
     """The ids by which one may ask for a paper: its own, and those elsewhere, as `asked` writes them."""
-    other = {scheme.casefold(): value for scheme, value in paper.external_ids.items()}
-    found = {paper.paper_id}
-    for scheme in _SCHEMES:
-        if value := other.get(scheme):
-            found |= asked(value if scheme == "doi" else f"{scheme}:{value}")
-    return found
+    return {paper.paper_id} | identifiers(paper.external_ids)
 
 
 def asked(line: str) -> set[str]:
@@ -122,14 +125,13 @@ def asked(line: str) -> set[str]:
     Case, resolvers such as `https://doi.org/`, and the version of an arXiv id make no difference.
     """
     line = line.strip()
-    for form in (_CORPUS_ID, _OPENALEX):
-        if found := form.fullmatch(line):
-            return {found["id"].upper()}
+    if found := _OF_CORPUS.fullmatch(line):
+        return {(found["s2"] or found["openalex"]).upper()}
     if found := _ANTHOLOGY.fullmatch(line):
         return {f"acl:{found['id'].casefold()}"}
     if arxiv := arxiv_in(line):
         return {f"arxiv:{arxiv.casefold()}"}
-    doi = (doi_of_address(line) or doi_in(line)).casefold()
+    doi = doi_in(line).casefold()
     if doi.startswith(ARXIV_DOI):
         return {f"doi:{doi}", f"arxiv:{_VERSION.sub('', doi.removeprefix(ARXIV_DOI))}"}
     return {f"doi:{doi}"} if doi.startswith("10.") and "/" in doi else {line}
@@ -140,15 +142,17 @@ def keys_of(paper: Paper) -> frozenset[str]:
 
     The DOI that arXiv gives to a preprint is none of them: the arXiv id is.
     """
-    known = tuple(f"{scheme}:" for scheme in _SCHEMES)
-    names = names_of(paper) - {paper.paper_id}
-    return frozenset(one for one in names if one.startswith(known) and not one.startswith(f"doi:{ARXIV_DOI}"))
+    names = identifiers(paper.external_ids)
+    return frozenset(one for one in names if one.startswith(_SCHEMES) and not one.startswith(f"doi:{ARXIV_DOI}"))
 
 
 def conflicting(keys: frozenset[str], others: frozenset[str]) -> bool:
     """Whether both have an identifier of one scheme, and not the same: two articles of one title, not two editions."""
-    schemes = {key.partition(":")[0] for key in keys} & {key.partition(":")[0] for key in others}
-    return any(not {key for key in keys if key.startswith(f"{scheme}:")} & others for scheme in schemes)
+    return not _schemes(keys) & _schemes(others) <= _schemes(keys & others)
+
+
+def _schemes(keys: Set[str]) -> set[str]:
+    return {key.partition(":")[0] for key in keys}
 
 
 def identified(paper: Paper, given: str) -> Paper:
