@@ -16,7 +16,7 @@ from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_external_id, read_id, read_list, read_plain, read_text
 from citerec.records import Deletion, Paper
 
-_ID = re.compile(r"(\d\d)\d\d\.\d{4,5}|[a-z][a-z-]*(?:\.[A-Z]{2})?/(\d\d)\d{5}")
+_ID = re.compile(r"\d{4}\.\d{4,5}|[a-z][a-z-]*(?:\.[A-Z]{2})?/\d{7}")
 _FIRST_YEAR = 91  # of the century before: the first paper is of 1991
 _NOTES = re.compile(r"\([^()]*\)")  # affiliations
 _NESTED = 3  # parentheses in parentheses that are looked into
@@ -74,12 +74,8 @@ def _year(record: Mapping[str, Any], paper_id: str) -> int:
     """The year of the first version; of a record without versions, the year in its id."""
     versions = read_list(record, "versions", dict)
     created = read_text(versions[0], "created") if versions else None
-    if created and (year := year_in(created)):
-        return year
-    match = _ID.fullmatch(paper_id)
-    assert match, "the id was checked"
-    short = int(match[1] or match[2])
-    return (1900 if short >= _FIRST_YEAR else 2000) + short
+    short = int(paper_id.rpartition("/")[2][:2])
+    return year_in(created or "") or (1900 if short >= _FIRST_YEAR else 2000) + short
 
 
 def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """CSL-JSON, as Zotero and pandoc read and write it."""
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -26,6 +27,7 @@ _REMEDY = 'Give one list of items, as Zotero and pandoc write it, or {"items": [
 _SNIFFED_ITEMS = 20
 _VENUES = ("container-title", "event-title", "event", "collection-title", "publisher")
 _NAME = ("given", "dropping-particle", "non-dropping-particle", "family", "suffix")
+_OF_ITEMS = {"title", "author", "issued", "container-title"}
 _WITH_COMMA = re.compile(r"[,;]")
 _TYPES: Mapping[Kind, str] = {
     "article": "article-journal",
@@ -49,16 +51,14 @@ def read_csl(path: Path) -> Iterator[Line]:
 def is_csl(path: Path) -> bool:
     """Whether a file is a JSON list with items of CSL."""
     try:
-        for _, value in zip(range(_SNIFFED_ITEMS), list_values(path, _REMEDY), strict=False):
-            item = parsed(value.raw, dict)
-            if isinstance(item, dict) and isinstance(item.get("type"), str) and not item.keys().isdisjoint(_OF_ITEMS):
-                return True
+        items = (parsed(value.raw, dict) for value in itertools.islice(list_values(path, _REMEDY), _SNIFFED_ITEMS))
+        return any(_is_item(item) for item in items if isinstance(item, dict))
     except SourceError:  # it may be of another format
-        pass
-    return False
+        return False
 
 
-_OF_ITEMS = {"title", "author", "issued", "container-title"}
+def _is_item(item: Mapping[str, Any]) -> bool:
+    return isinstance(item.get("type"), str) and not item.keys().isdisjoint(_OF_ITEMS)
 
 
 def parse_item(item: Mapping[str, Any]) -> Paper:

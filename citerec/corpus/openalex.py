@@ -54,15 +54,13 @@ def parse_work(record: Mapping[str, Any]) -> list[Record]:
 
     What is no work among the references is left out.
     """
-    paper = next(iter(parse_paper(record)), None)
-    if paper is None:
-        return []
+    papers = parse_paper(record)
     references = record.get("referenced_works")
     texts = references if isinstance(references, list) else []
-    found = (_WORK.fullmatch(one.strip()) for one in texts if isinstance(one, str))
-    cited_ids = dict.fromkeys(match[1].upper() for match in found if match)
-    cited_ids.pop(paper.paper_id, None)
-    return [paper, *(Citation(paper.paper_id, cited_id, citing_year=paper.year) for cited_id in cited_ids)]
+    works = (_WORK.fullmatch(one.strip()) for one in texts if isinstance(one, str))
+    cited_ids = dict.fromkeys(match[1].upper() for match in works if match)
+    citations = (Citation(paper.paper_id, one, citing_year=paper.year) for paper in papers for one in cited_ids)
+    return [*papers, *(citation for citation in citations if citation.cited_id != citation.citing_id)]
 
 
 def read_work_id(value: Any) -> str:
@@ -107,7 +105,7 @@ def _abstract(index: Any) -> str | None:
     size, most = 0, record_bytes()
     for word, positions in index.items():
         for position in positions if isinstance(positions, list) else [positions]:
-            if not isinstance(position, int) or isinstance(position, bool):
+            if type(position) is not int:
                 raise RecordError(f"abstract_inverted_index has a position that is no whole number: {position!r:.60}")
             placed.append((position, word))
             size += len(word) + 1

@@ -36,7 +36,7 @@ def parse_paper(record: Mapping[str, Any]) -> Paper:
         title=read_plain(record, "title") or "",
         year=read_year(record, "year"),
         venue=read_plain(record, "venue") or (read_plain(journal, "name") if isinstance(journal, dict) else None),
-        authors=_authors(record),
+        authors=tuple(name for author in read_list(record, "authors", dict) if (name := read_plain(author, "name"))),
         fields_of_study=tuple(dict.fromkeys(field.replace(" And ", " and ") for field in fields if field)),
         citation_count=read_count(record, "citationcount"),
         external_ids=_external_ids(record),
@@ -97,11 +97,6 @@ CHANGES: dict[str, Callable[[dict[str, Any]], Record | list[Record]]] = {
     **{f"{name}-deletes": functools.partial(parse_deletion, name) for name in PARSERS},
 }
 """Parsers of the shards of an update that are unlike those of a release."""
-
-
-def _authors(record: Mapping[str, Any]) -> tuple[str, ...]:
-    names = (read_plain(author, "name") for author in read_list(record, "authors", dict))
-    return tuple(name for name in names if name)
 
 
 def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
