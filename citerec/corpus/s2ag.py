@@ -4,7 +4,7 @@ A parser raises RecordError if an id is missing, or a field is of a type that ca
 """
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from citerec.corpus.base import json_lines
@@ -21,6 +21,9 @@ from citerec.corpus.values import (
 )
 from citerec.files.text import one_line, printable
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
+
+DATASETS = ("papers", "abstracts", "tldrs", "citations")
+"""The datasets that citerec reads, by their names in a release."""
 
 # SciCite and older releases name the same class of intent differently.
 _INTENTS = {"methodology": "method", "method": "method", "background": "background", "result": "result"}
@@ -84,21 +87,6 @@ def parse_changed_citation(record: Mapping[str, Any]) -> list[Record]:
     return [Deletion("citations", citation.citation_id), citation] if citation.citation_id else [citation]
 
 
-PARSERS: dict[str, Callable[[dict[str, Any]], Record]] = {
-    "papers": parse_paper,
-    "abstracts": parse_abstract,
-    "tldrs": parse_tldr,
-    "citations": parse_citation,
-}
-"""Parser of each dataset that citerec reads, by its name in a release."""
-
-CHANGES: dict[str, Callable[[dict[str, Any]], Record | list[Record]]] = {
-    "citations-upserts": parse_changed_citation,
-    **{f"{name}-deletes": functools.partial(parse_deletion, name) for name in PARSERS},
-}
-"""Parsers of the shards of an update that are unlike those of a release."""
-
-
 def _external_ids(record: Mapping[str, Any]) -> dict[str, str]:
     ids = read_object(record, "externalids")
     given = [scheme for scheme, value in ids.items() if value is not None and scheme != "CorpusId"]  # most are null
@@ -119,6 +107,7 @@ PAPERS = json_lines(  # s2orc_v2 has titles too
 ABSTRACTS = json_lines("s2ag-abstracts", parse_abstract, {"corpusid", "abstract"}.issubset)
 TLDRS = json_lines("s2ag-tldrs", parse_tldr, {"corpusid", "text", "model"}.issubset)
 CITATIONS = json_lines("s2ag-citations", parse_citation, {"citingcorpusid"}.issubset)
-CHANGED_CITATIONS, DELETED_PAPERS, DELETED_ABSTRACTS, DELETED_TLDRS, DELETED_CITATIONS = (
-    json_lines(f"s2ag-{name}", parse) for name, parse in CHANGES.items()
+CHANGED_CITATIONS = json_lines("s2ag-citations-upserts", parse_changed_citation)
+DELETED_PAPERS, DELETED_ABSTRACTS, DELETED_TLDRS, DELETED_CITATIONS = (
+    json_lines(f"s2ag-{dataset}-deletes", functools.partial(parse_deletion, dataset)) for dataset in DATASETS
 )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import orjson
 
-from citerec.corpus import s2ag
 from citerec.corpus.base import FORMATS
 from citerec.corpus.csl import is_csl
 from citerec.corpus.json_lines import parsed, raw_lines
+from citerec.corpus.s2ag import DATASETS
 from citerec.errors import SourceError
 from citerec.files.addresses import client_failures, expanded
 from citerec.records import Paper
@@ -77,12 +77,12 @@ def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
         return shards
     endings = tuple(dict.fromkeys([*_ENDINGS, *(ending for _, form in FORMATS.items() for ending in form.endings)]))
     files = [path for path in _files(source) if path.name.lower().endswith(endings)]
-    if source.name in s2ag.PARSERS:
+    if source.name in DATASETS:
         format_name = format_name or f"s2ag-{source.name}"
         files = files or _files(source)
     unknown = SourceError(
         f"{source} holds nothing that citerec reads",
-        f"It reads folders named {', '.join(s2ag.PARSERS)}, and files ending in {', '.join(endings)}.",
+        f"It reads folders named {', '.join(DATASETS)}, and files ending in {', '.join(endings)}.",
     )
     for path in files:  # other files may be beside those that hold papers
         try:
@@ -96,12 +96,12 @@ def _shards_of(source: Path, format_name: str | None) -> list[Shard]:
 
 def _datasets_of(source: Path) -> list[Shard]:
     """The shards of S2AG's datasets in a folder, then those of its updates, in order of name (docs/formats.md)."""
-    shards = [Shard(path, f"s2ag-{name}") for name in s2ag.PARSERS for path in _files(source / name)]
+    shards = [Shard(path, f"s2ag-{name}") for name in DATASETS for path in _files(source / name)]
     for update in sorted(folder for folder in (source / UPDATES).glob("[!.]*") if folder.is_dir()):
-        for kind, name in itertools.product(("upserts", "deletes"), s2ag.PARSERS):
+        for kind, name in itertools.product(("upserts", "deletes"), DATASETS):
             files = [path for path in _files(update / name) if path.name.startswith(f"{kind}-")]
-            changes = f"{name}-{kind}"
-            shards += [Shard(path, f"s2ag-{changes if changes in s2ag.CHANGES else name}") for path in files]
+            changes = f"s2ag-{name}-{kind}"
+            shards += [Shard(path, changes if changes in FORMATS else f"s2ag-{name}") for path in files]
     return shards
 
 
@@ -109,7 +109,7 @@ def corpus_of(shard: Path) -> Path | None:
     """The fetched corpus, or the folder of datasets, to which a shard belongs by its path; None for others."""
     if fetched := next((folder for folder in shard.parents if (folder / CORPUS).is_file()), None):
         return fetched
-    if shard.parent.name not in s2ag.PARSERS:
+    if shard.parent.name not in DATASETS:
         return None
     folder = shard.parent.parent
     return folder.parent.parent if folder.parent.name == UPDATES else folder
@@ -131,15 +131,15 @@ def _files(folder: Path) -> list[Path]:
 
 def recognise(path: Path) -> str:
     """The format of a file, by its ending or by its first records; SourceError if there is none."""
-    endings = {suffix.lower() for suffix in path.suffixes[-2:]}
-    for name, form in FORMATS.items():
+    formats, endings = dict(FORMATS.items()), {suffix.lower() for suffix in path.suffixes[-2:]}
+    for name, form in formats.items():
         if not endings.isdisjoint(form.endings) and (not form.header or form.header.match(_first_line(path))):
             return name
     if is_csl(path):
         return "csl"
     for _, raw, _ in itertools.islice(raw_lines(path), _SNIFFED_LINES):
         record = parsed(raw, dict)
-        for name, form in FORMATS.items():
+        for name, form in formats.items():
             if form.holds and isinstance(record, dict) and form.holds(record):
                 return name
     raise SourceError(
