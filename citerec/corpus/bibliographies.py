@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from citerec.corpus.bibtex_writer import bibtex_entries
+from citerec.corpus.bibtex import bibtex_entries
 from citerec.corpus.csl import csl_items
 from citerec.corpus.ris import ris_records
 from citerec.records import Paper

@@ -1,23 +1,28 @@
-"""BibTeX: an author's own library, and the file of all entries of the ACL Anthology."""
+"""BibTeX: an author's own library, the file of all entries of the ACL Anthology, and entries for papers."""
 
+import functools
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from citerec.corpus.base import Format
+from citerec.corpus.citation_keys import DEFAULT_PATTERN, check_key, citation_keys
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
+from citerec.corpus.kinds import Kind, kind_of
 from citerec.corpus.latex import decoded
-from citerec.corpus.plain import unescaped, without_markup
+from citerec.corpus.names import parts_of
+from citerec.corpus.plain import escaped, unescaped, without_markup
 from citerec.corpus.references import acl_in, arxiv_in, doi_in, entries, year_in
 from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_id
 from citerec.files.text import one_line
 from citerec.records import Paper, Record
+
+Written = TypeVar("Written")
 
 _VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
 # Possessive: no comment makes them try twice.
@@ -28,7 +33,8 @@ _FIELD = re.compile(r"\s*+,?\s*+[A-Za-z][\w-]{0,60}+\s*+=\s*+[{\"\w]")
 _MARKS = re.compile(r"(?<!\\)[{}\"]|#")  # what bibtexparser goes by
 _CLOSING = ("}", '"')
 _ENDS = re.compile(r"\s*+(?:#|$)")
-_NAMED = {"backslash": "\\", "braceleft": "{", "braceright": "}"}
+_NAMES = {"\\": "backslash", "{": "braceleft", "}": "braceright"}
+_NAMED = {name: sign for sign, name in _NAMES.items()}
 _ESCAPED = re.compile(rf"\\([_%&#$])|{{\\text({'|'.join(_NAMED)})}}")
 # The parser of names takes the tilde of \~n for a space between names.
 _TILDE = re.compile(r"\\~\s*(?:\{\s*([A-Za-z])\s*\}|([A-Za-z]))")
@@ -40,6 +46,21 @@ _BEGIN = re.compile(rb"[ \t]*@\w*[ \t]*[{(]")
 _END = re.compile(rb"\s*}\s*\Z")
 _VOLUME = re.compile(rb"\s*@proceedings\b", re.IGNORECASE)
 _HEADER = re.compile(rb"%\s*https?://aclanthology\.org/anthology(\+abstracts)?\.bib\.gz\b")
+_OWN = re.compile(r"(?P<before>\s*@\s*\w+\s*[{(]\s*)(?P<key>[^\s,{}()=\"#%]+)(?=\s*,)")
+_STRUCTURE_OF_TEXT = re.compile(r"([{}\"])")
+_NAMED_IN_TEXT = {"{": r"{\lbrace}", "}": r"{\rbrace}", '"': '{"}'}
+_STRUCTURE = re.compile(r"[{}\\]")
+# Between the characters of a ligature: two hyphens would become a dash.
+_LIGATURES = re.compile(r"(?<=[-`'!?,<>])(?=[-`',<>])")
+_EMPTY = "\ue000"  # stands for {} while braces are escaped
+_SPECIAL_NAME = re.compile(r"(?:^|\s)and(?:\s|$)|^others$", re.IGNORECASE)
+# Type of the entry, and the field of its venue. @misc claims neither a journal nor a conference.
+_TYPES: Mapping[Kind, tuple[str, str]] = {
+    "article": ("article", "journal"),
+    "conference": ("inproceedings", "booktitle"),
+    "preprint": ("misc", "howpublished"),
+    "other": ("misc", "howpublished"),
+}
 
 
 def read_bibtex(path: Path) -> Iterator[Line]:
@@ -72,7 +93,7 @@ def parse_bibtex(
     for position, block in enumerate(blocks, 1):
         lines = range(block.line, block.line + block.raw.count("\n") + 1)
         written = next((line for place, line in cut.items() if place in lines), block.raw)
-        record = tried(partial(_paper, block, untitled), written)
+        record = tried(functools.partial(_paper, block, untitled), written)
         yield Line(block.line, record, size * position // len(blocks))
 
 
@@ -283,6 +304,102 @@ def _names(value: str) -> tuple[str, ...]:
         if plain := _plain(" ".join(words)):
             names.append(plain)
     return tuple(names)
+
+
+def bibtex_entries(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:
+    """One entry per paper, in order, with keys that do not repeat; the author's own entries byte for byte.
+
+    Args:
+        papers: The papers.
+        pattern: Of the keys of entries that are made (docs/formats.md, "Citation keys").
+
+    Raises:
+        InputError: The pattern is wrong.
+    """
+    return each_entry(papers, pattern, _entry)
+
+
+def each_entry(papers: Iterable[Paper], pattern: str, write: Callable[[str, Paper], Written]) -> list[Written]:
+    """What `write` makes of each paper and its key, in order; InputError as for `entry_keys`."""
+    papers = list(papers)
+    return [write(key, paper) for key, paper in zip(entry_keys(papers, pattern), papers, strict=True)]
+
+
+def entry_keys(papers: Sequence[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:
+    """The key of each paper: that of the author's own entry, else one made by the pattern that no other paper has.
+
+    Raises:
+        InputError: The pattern is wrong.
+    """
+    own = [own_key(paper) for paper in papers]
+    made = iter(citation_keys((paper for paper in papers if not own_key(paper)), pattern, set(filter(None, own))))
+    return [key or next(made) for key in own]
+
+
+def own_key(paper: Paper) -> str | None:
+    """The key of the author's own entry; None if the paper came from elsewhere."""
+    found = _OWN.match(paper.bibtex or "")
+    return found["key"] if found else None
+
+
+def bibtex_entry(paper: Paper, key: str) -> str:
+    """The entry of a paper under a key: the author's own entry with that key if there is one, else one made.
+
+    Raises:
+        InputError: No entry can have this key.
+    """
+    return _entry(key if key == own_key(paper) else check_key(key), paper)
+
+
+def _entry(key: str, paper: Paper) -> str:
+    if own := _OWN.match(paper.bibtex or ""):
+        return f"{own['before']}{key}{own.string[own.end() :]}"
+    kind, title = kind_of(paper), _escaped(paper.title)
+    type_name, venue = _TYPES[kind]
+    eprint = paper.external_ids.get("ArXiv", "")
+    fields = {
+        "author": " and ".join(filter(None, map(_name, paper.authors))),
+        "title": f"{{{title}}}" if title else "",
+        venue: _escaped(paper.venue or ""),
+        "year": str(paper.year or ""),
+        "doi": _escaped_identifier(paper.external_ids.get("DOI", "")),
+        "eprint": _escaped_identifier(eprint),
+        "archivePrefix": "arXiv" if eprint else "",
+    }
+    lines = [f"  {name} = {{{value}}}" for name, value in fields.items() if value]
+    return f"@{type_name}{{{key},\n" + ",\n".join(lines) + "\n}"
+
+
+def _name(author: str) -> str:
+    """An author's name; in braces if BibTeX would take it for two, or its words for other parts of a name."""
+    given, family, suffix = map(_escaped, parts_of(author))
+    if given and suffix and "," not in author:
+        return f"{family}, {suffix}, {given}"
+    name = _escaped(author)
+    return f"{{{name}}}" if "," in name or _SPECIAL_NAME.search(name) else name
+
+
+def _escaped(text: str) -> str:
+    """A text as LaTeX, which BibTeX reads back: a brace of its own could end the entry, so it is named."""
+    parts = _STRUCTURE_OF_TEXT.split(_LIGATURES.sub(_EMPTY, escaped(one_line(text), backslashes=False)))
+    latex = "".join(_NAMED_IN_TEXT.get(part) or _encoder()(part) for part in parts)
+    return latex.replace(_EMPTY, "{}")
+
+
+@functools.cache
+def _encoder() -> Callable[[str], str]:
+    from pylatexenc.latexencode import UnicodeToLatexEncoder
+
+    # In braces, as BibTeX wants accents: in a name, `\\~n` would be the end of a word.
+    encoder = UnicodeToLatexEncoder(
+        replacement_latex_protection="braces-all", unknown_char_policy="keep", unknown_char_warning=False
+    )
+    return cast("Callable[[str], str]", encoder.unicode_to_latex)
+
+
+def _escaped_identifier(text: str) -> str:
+    """An identifier, which is no LaTeX: only what could end the field is named, as `read_bibtex` reads it back."""
+    return _STRUCTURE.sub(lambda match: f"{{\\text{_NAMES[match[0]]}}}", one_line(text))
 
 
 BIBTEX = Format("bibtex", read_bibtex, (".bib", ".bibtex"))

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from citerec.corpus.base import Format
-from citerec.corpus.bibtex_writer import each_entry
+from citerec.corpus.bibtex import each_entry
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, RecordError, parsed
 from citerec.corpus.json_lists import list_values

@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from citerec.corpus.base import Format
-from citerec.corpus.bibtex_writer import each_entry
+from citerec.corpus.bibtex import each_entry
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.kinds import Kind, kind_of

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from citerec.corpus.bibtex_writer import bibtex_entry, own_key
+from citerec.corpus.bibtex import bibtex_entry, own_key
 from citerec.corpus.citation_keys import DEFAULT_PATTERN, citation_key
 from citerec.corpus.matching import alike, normalised
 from citerec.drafts.entries import read_entries

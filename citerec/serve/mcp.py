@@ -341,7 +341,7 @@ class _Tools:
 
         Copy the entries as they are. An id that the index lacks is an error: never write an entry for it yourself.
         """
-        from citerec.corpus.bibtex_writer import bibtex_entries, entry_keys
+        from citerec.corpus.bibtex import bibtex_entries, entry_keys
         from citerec.corpus.csl import csl_items
         from citerec.corpus.ris import ris_records
 

@@ -14,7 +14,7 @@ import pytrec_eval
 from citerec import evaluate
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
-from citerec.corpus.bibtex_writer import bibtex_entries
+from citerec.corpus.bibtex import bibtex_entries
 from citerec.evaluation.files import write_figures
 from citerec.files.progress import no_progress
 from citerec.recommend import Recommender

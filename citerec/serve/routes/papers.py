@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
-from citerec.corpus.bibtex_writer import bibtex_entries
+from citerec.corpus.bibtex import bibtex_entries
 from citerec.records import paper_to_json
 from citerec.serve.models import FiltersModel, Name, OnePaperAnswer, PapersAnswer
 from citerec.serve.service import ERRORS, Service, ServiceOf, known_papers

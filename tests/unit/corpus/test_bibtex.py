@@ -9,8 +9,7 @@ from bibtexparser.middlewares import LatexDecodingMiddleware, SeparateCoAuthors
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from citerec.corpus.bibtex import parse_bibtex, read_bibtex
-from citerec.corpus.bibtex_writer import bibtex_entries
+from citerec.corpus.bibtex import bibtex_entries, parse_bibtex, read_bibtex
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.plain import unescaped
 from citerec.records import Paper

@@ -1,6 +1,6 @@
 import pytest
 
-from citerec.corpus.bibtex_writer import bibtex_entries, bibtex_entry
+from citerec.corpus.bibtex import bibtex_entries, bibtex_entry
 from citerec.corpus.citation_keys import citation_key
 from citerec.errors import InputError
 from citerec.records import Paper

@@ -9,8 +9,7 @@ import rispy
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from citerec.corpus.bibtex import read_bibtex
-from citerec.corpus.bibtex_writer import bibtex_entries
+from citerec.corpus.bibtex import bibtex_entries, read_bibtex
 from citerec.corpus.csl import csl_items, read_csl
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.ris import read_ris, ris_records
