@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from citerec.corpus.base import Format
 from citerec.corpus.citation_keys import DEFAULT_PATTERN, check_key, citation_keys
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
-from citerec.corpus.kinds import Kind, kind_of
+from citerec.corpus.kinds import ENTRY_TYPES, kind_of
 from citerec.corpus.latex import decoded
 from citerec.corpus.names import parts_of
 from citerec.corpus.plain import escaped, unescaped, without_markup
@@ -54,13 +54,6 @@ _STRUCTURE = re.compile(r"[{}\\]")
 _LIGATURES = re.compile(r"(?<=[-`'!?,<>])(?=[-`',<>])")
 _EMPTY = "\ue000"  # stands for {} while braces are escaped
 _SPECIAL_NAME = re.compile(r"(?:^|\s)and(?:\s|$)|^others$", re.IGNORECASE)
-# Type of the entry, and the field of its venue. @misc claims neither a journal nor a conference.
-_TYPES: Mapping[Kind, tuple[str, str]] = {
-    "article": ("article", "journal"),
-    "conference": ("inproceedings", "booktitle"),
-    "preprint": ("misc", "howpublished"),
-    "other": ("misc", "howpublished"),
-}
 
 
 def read_bibtex(path: Path) -> Iterator[Line]:
@@ -354,8 +347,7 @@ def bibtex_entry(paper: Paper, key: str) -> str:
 def _entry(key: str, paper: Paper) -> str:
     if own := _OWN.match(paper.bibtex or ""):
         return f"{own['before']}{key}{own.string[own.end() :]}"
-    kind, title = kind_of(paper), _escaped(paper.title)
-    type_name, venue = _TYPES[kind]
+    (type_name, venue), title = ENTRY_TYPES[kind_of(paper)].bibtex, _escaped(paper.title)
     eprint = paper.external_ids.get("ArXiv", "")
     fields = {
         "author": " and ".join(filter(None, map(_name, paper.authors))),

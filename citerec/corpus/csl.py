@@ -13,7 +13,7 @@ from citerec.corpus.bibtex import each_entry
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, RecordError, parsed
 from citerec.corpus.json_lists import list_values
-from citerec.corpus.kinds import Kind, kind_of
+from citerec.corpus.kinds import ENTRY_TYPES, kind_of
 from citerec.corpus.names import parts_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identified, year_in
@@ -29,12 +29,6 @@ _VENUES = ("container-title", "event-title", "event", "collection-title", "publi
 _NAME = ("given", "dropping-particle", "non-dropping-particle", "family", "suffix")
 _OF_ITEMS = {"title", "author", "issued", "container-title"}
 _WITH_COMMA = re.compile(r"[,;]")
-_TYPES: Mapping[Kind, str] = {
-    "article": "article-journal",
-    "conference": "paper-conference",
-    "preprint": "article",
-    "other": "document",
-}
 
 
 def read_csl(path: Path) -> Iterator[Line]:
@@ -118,13 +112,14 @@ def csl_items(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[d
 
 
 def _item(key: str, paper: Paper) -> dict[str, Any]:
-    kind, ids, arxiv = kind_of(paper), paper.external_ids, paper.external_ids.get("ArXiv")
+    (type_name, venue), ids = ENTRY_TYPES[kind_of(paper)].csl, paper.external_ids
+    arxiv = ids.get("ArXiv")
     item = {
         "id": key,
-        "type": _TYPES[kind],
+        "type": type_name,
         "title": _escaped(paper.title),
         "author": [_parts(author) for author in paper.authors],
-        "publisher" if kind == "preprint" else "container-title": _escaped(paper.venue or ""),
+        venue: _escaped(paper.venue or ""),
         "issued": {"date-parts": [[paper.year]]} if paper.year else None,
         "DOI": ids.get("DOI"),
         "PMID": ids.get("PubMed"),

@@ -1,12 +1,30 @@
 """What a paper is, by the words of its venue: an article, a conference paper, a preprint, or none of these for sure."""
 
 import re
-from typing import Literal
+from collections.abc import Mapping
+from typing import Literal, NamedTuple
 
 from citerec.records import Paper
 
 Kind = Literal["article", "conference", "preprint", "other"]
 """A journal article, a conference paper, a preprint, or a paper of which the venue says none of these."""
+
+
+class EntryType(NamedTuple):
+    """The type of an entry, and the field of its venue, in each form."""
+
+    bibtex: tuple[str, str]
+    csl: tuple[str, str]
+    ris: tuple[str, str]
+
+
+ENTRY_TYPES: Mapping[Kind, EntryType] = {  # @misc claims neither a journal nor a conference
+    "article": EntryType(("article", "journal"), ("article-journal", "container-title"), ("JOUR", "T2")),
+    "conference": EntryType(("inproceedings", "booktitle"), ("paper-conference", "container-title"), ("CONF", "T2")),
+    "preprint": EntryType(("misc", "howpublished"), ("article", "publisher"), ("UNPB", "PB")),
+    "other": EntryType(("misc", "howpublished"), ("document", "container-title"), ("GEN", "T2")),
+}
+"""How papers of a kind are written."""
 
 _PREPRINT = re.compile(r"r[xχ]iv\b|\b(?:(?-i:CoRR)|ssrn|research square|preprints?)\b", re.IGNORECASE)
 # Journals that are called proceedings, or by other words of conferences.

@@ -1,7 +1,7 @@
 """RIS, as reference managers and publishers write it."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from citerec.corpus.base import Format
 from citerec.corpus.bibtex import each_entry
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
-from citerec.corpus.kinds import Kind, kind_of
+from citerec.corpus.kinds import ENTRY_TYPES, kind_of
 from citerec.corpus.names import given_first, parts_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, entries, identified, year_in
@@ -31,7 +31,6 @@ _VENUES = ("JF", "T2", "BT", "JO", "JA", "J1", "J2", "C3", "T3", "PB")
 _YEARS = ("PY", "Y1", "DA")
 _ADDRESSES = ("UR", "L3", "L2", "M3")
 _WITHOUT_START = "not RIS: a record must begin with a line TY  - …"
-_TYPES: Mapping[Kind, str] = {"article": "JOUR", "conference": "CONF", "preprint": "UNPB", "other": "GEN"}
 
 
 def read_ris(path: Path) -> Iterator[Line]:
@@ -98,17 +97,17 @@ def ris_records(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list
 
 
 def _record(key: str, paper: Paper) -> str:
-    kind, arxiv = kind_of(paper), paper.external_ids.get("ArXiv")
+    (type_name, venue), arxiv = ENTRY_TYPES[kind_of(paper)].ris, paper.external_ids.get("ArXiv")
     fields = [
         ("ID", key),
         *(("AU", _family_first(author)) for author in paper.authors),
         ("TI", escaped(one_line(paper.title))),
-        ("PB" if kind == "preprint" else "T2", escaped(one_line(paper.venue or ""))),
+        (venue, escaped(one_line(paper.venue or ""))),
         ("PY", str(paper.year or "")),
         ("DO", one_line(paper.external_ids.get("DOI", ""))),
         ("UR", f"https://arxiv.org/abs/{one_line(arxiv)}" if arxiv else ""),
     ]
-    lines = [f"{tag}  - {value}" for tag, value in (("TY", _TYPES[kind]), *fields) if value]
+    lines = [f"{tag}  - {value}" for tag, value in (("TY", type_name), *fields) if value]
     return "\n".join([*lines, "ER  - "])
 
 
