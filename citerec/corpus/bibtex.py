@@ -285,18 +285,10 @@ def _names(value: str) -> tuple[str, ...]:
     from bibtexparser.middlewares.names import parse_single_name_into_parts, split_multiple_persons_names
 
     value = _TILDE.sub(lambda match: unicodedata.normalize("NFC", f"{match[1] or match[2]}\u0303"), value)
-    names = []
-    for name in split_multiple_persons_names(value):
-        if name == "others":
-            continue
-        try:
-            parts = parse_single_name_into_parts(name, strict=False)
-            words = [*parts.first, *parts.von, *parts.last, *parts.jr]
-        except ValueError:
-            words = [name]
-        if plain := _plain(" ".join(words)):
-            names.append(plain)
-    return tuple(names)
+    names = (name for name in split_multiple_persons_names(value) if name != "others")
+    parsed = (parse_single_name_into_parts(name, strict=False) for name in names)
+    texts = (" ".join([*parts.first, *parts.von, *parts.last, *parts.jr]) for parts in parsed)
+    return tuple(filter(None, map(_plain, texts)))
 
 
 def bibtex_entries(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:

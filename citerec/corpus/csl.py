@@ -57,7 +57,7 @@ def _is_item(item: Mapping[str, Any]) -> bool:
 
 def parse_item(item: Mapping[str, Any]) -> Paper:
     """The paper of an item; RecordError if it cannot be used."""
-    names = read_list(item, "author") or read_list(item, "editor")
+    names = read_list(item, "author", str | dict) or read_list(item, "editor", str | dict)
     addresses = [_text(item, name) for name in ("number", "URL", "archive_location", "container-title")]
     ids = {
         "DOI": doi_in(_text(item, "DOI")) or next(filter(None, map(doi_of_address, addresses[1:])), ""),
@@ -90,11 +90,9 @@ def _text(item: Mapping[str, Any], name: str) -> str:
     return str(value)
 
 
-def _name(name: Any) -> str:
+def _name(name: str | dict[str, Any]) -> str:
     if isinstance(name, str):
         return plain(name)
-    if not isinstance(name, dict):
-        raise RecordError(f"a name is a {type(name).__name__}: {name!r:.60}")
     return plain(_text(name, "literal") or " ".join(filter(None, (_text(name, part) for part in _NAME))))
 
 

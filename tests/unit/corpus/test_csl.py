@@ -79,7 +79,7 @@ def test_what_is_missing_or_of_another_type(tmp_path: Path) -> None:
     assert [record.reason for record in found if isinstance(record, BadRecord)] == [
         "a int where a JSON object should be",
         "title is a dict: {}",
-        "a name is a int: 1",
+        "author holds a int: 1",
         "neither title nor abstract: nothing to search",
     ]
     assert isinstance(found[4], Paper)
