@@ -365,7 +365,7 @@ def _name(author: str) -> str:
 
 def _escaped(text: str) -> str:
     """A text as LaTeX, which BibTeX reads back: a brace of its own could end the entry, so it is named."""
-    parts = _STRUCTURE_OF_TEXT.split(_LIGATURES.sub(_EMPTY, escaped(one_line(text), backslashes=False)))
+    parts = _STRUCTURE_OF_TEXT.split(_LIGATURES.sub(_EMPTY, escaped(text, backslashes=False)))
     latex = "".join(_NAMED_IN_TEXT.get(part) or _encoder()(part) for part in parts)
     return latex.replace(_EMPTY, "{}")
 

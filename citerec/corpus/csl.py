@@ -20,7 +20,6 @@ from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identifi
 from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_external_id, read_list
 from citerec.errors import SourceError
-from citerec.files.text import one_line
 from citerec.records import Paper
 
 _REMEDY = 'Give one list of items, as Zotero and pandoc write it, or {"items": [...]}.'
@@ -111,18 +110,17 @@ def csl_items(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[d
 
 def _item(key: str, paper: Paper) -> dict[str, Any]:
     (type_name, venue), ids = ENTRY_TYPES[kind_of(paper)].csl, paper.external_ids
-    arxiv = ids.get("ArXiv")
     item = {
         "id": key,
         "type": type_name,
-        "title": _escaped(paper.title),
+        "title": escaped(paper.title),
         "author": [_parts(author) for author in paper.authors],
-        venue: _escaped(paper.venue or ""),
+        venue: escaped(paper.venue or ""),
         "issued": {"date-parts": [[paper.year]]} if paper.year else None,
         "DOI": ids.get("DOI"),
         "PMID": ids.get("PubMed"),
         "ISBN": ids.get("ISBN"),
-        "number": f"arXiv:{arxiv}" if arxiv else None,
+        "number": f"arXiv:{ids['ArXiv']}" if ids.get("ArXiv") else None,
     }
     return {name: value for name, value in item.items() if value}
 
@@ -130,13 +128,9 @@ def _item(key: str, paper: Paper) -> dict[str, Any]:
 def _parts(author: str) -> dict[str, str]:
     given, family, suffix = parts_of(author)
     if not given or _WITH_COMMA.search(author):
-        return {"literal": _escaped(author)}
+        return {"literal": escaped(author)}
     parts = {"family": family, "given": given, "suffix": suffix}
-    return {name: _escaped(part) for name, part in parts.items() if part}
-
-
-def _escaped(text: str) -> str:
-    return escaped(one_line(text))
+    return {name: escaped(part) for name, part in parts.items() if part}
 
 
 CSL = Format("csl", read_csl)

@@ -68,12 +68,12 @@ def unescaped(text: str) -> str:
 
 
 def escaped(text: str, *, backslashes: bool = True) -> str:
-    """A text from which `plain` makes the given one: what looks like an entity, a tag or LaTeX is escaped.
+    """A text, on one line, from which `plain` makes the given one: what looks like an entity, tag or LaTeX is escaped.
 
     Args:
         text: The text as a reader should see it.
         backslashes: Whether backslashes are escaped too, where the file has no way of its own for them.
     """
-    text = _ENTITY.sub(lambda match: f"&amp;{match[0][1:]}", text)
+    text = _ENTITY.sub(lambda match: f"&amp;{match[0][1:]}", one_line(text))
     text = _TAG.sub(lambda match: f"&lt;{match[0][1:]}" if match["name"] else match[0], text)
     return _LATEX.sub(lambda match: "&#92;" if match[1] else match[0], text) if backslashes else text

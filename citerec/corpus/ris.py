@@ -101,8 +101,8 @@ def _record(key: str, paper: Paper) -> str:
     fields = [
         ("ID", key),
         *(("AU", _family_first(author)) for author in paper.authors),
-        ("TI", escaped(one_line(paper.title))),
-        (venue, escaped(one_line(paper.venue or ""))),
+        ("TI", escaped(paper.title)),
+        (venue, escaped(paper.venue or "")),
         ("PY", str(paper.year or "")),
         ("DO", one_line(paper.external_ids.get("DOI", ""))),
         ("UR", f"https://arxiv.org/abs/{one_line(arxiv)}" if arxiv else ""),
@@ -112,7 +112,7 @@ def _record(key: str, paper: Paper) -> str:
 
 
 def _family_first(author: str) -> str:
-    given, family, suffix = parts_of(one_line(author))
+    given, family, suffix = parts_of(author)
     return escaped(author if "," in author else ", ".join(filter(None, (family, given, suffix))))
 
 
