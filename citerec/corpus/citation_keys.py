@@ -66,7 +66,8 @@ def citation_keys(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN, taken
         names = ", ".join(f"{{{name}}}" for name in _FIELDS)
         raise InputError(
             f"the pattern of citation keys {pattern!r:.60} is wrong",
-            f"It is text that a key may have, and names: {names}; the default is {DEFAULT_PATTERN}.",
+            f"Names are {names}; text beside them has no spaces, commas, braces or other signs of BibTeX. "
+            f"The default is {DEFAULT_PATTERN}.",
         )
     used = {key.casefold() for key in taken}
     keys = []

@@ -121,7 +121,7 @@ def test_without_questions_only_where_it_is_sure(
     [
         ("\\bibliography{refs}", [], "names no bibliography"),
         ("\\end{document}", ["--min-confidence", "0.5"], "--min-confidence goes with --yes only"),
-        ("\\citep[see][]{?}", ["--keys", "{what}"], "unknown name {what}"),
+        ("\\citep[see][]{?}", ["--keys", "{what}"], "pattern of citation keys '{what}' is wrong"),
         ("alone", ["--encoding", "latin-nine"], "knows no encoding"),
     ],
 )

@@ -135,7 +135,7 @@ def test_citing_adds_entries_and_keeps_the_rest(client: httpx.Client) -> None:
     assert again["bibliography"] == made["bibliography"]
     assert client.post("/api/v1/drafts/cite", json={**DRAFT, "place": 0, "papers": ["nobody"]}).status_code == 404
     assert "there is no place 9" in refused(client, "/cite", place=9, papers=[900000158])
-    assert "the unknown name {x}" in refused(client, "/cite", place=0, papers=[900000158], keys="{x}")
+    assert "citation keys '{x}' is wrong" in refused(client, "/cite", place=0, papers=[900000158], keys="{x}")
 
 
 @pytest.mark.parametrize(

@@ -284,7 +284,7 @@ def test_entries_in_each_style(ask: Ask, style: str) -> None:
     (entry,) = ask("cite", paper_ids=[DNA, int(DNA)], style=style, key_pattern="{Auth}{shortyear}")["entries"]
     assert (entry["paper_id"], entry["key"]) == (DNA, "Watson53")
     assert "Watson53" in entry["untrusted_text"]
-    assert "names: {auth}, {Auth}" in ask("cite", paper_ids=[DNA], style=style, key_pattern="{nonsense}")
+    assert "Names are {auth}, {Auth}" in ask("cite", paper_ids=[DNA], style=style, key_pattern="{nonsense}")
 
 
 def test_text_of_others_is_marked_bounded_and_shows_all_it_has(hostile: Ask) -> None:
