@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from citerec.corpus.base import Format
 from citerec.corpus.citation_keys import DEFAULT_PATTERN, check_key, citation_keys
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
-from citerec.corpus.kinds import ENTRY_TYPES, kind_of
+from citerec.corpus.kinds import kind_of
 from citerec.corpus.latex import decoded
 from citerec.corpus.names import parts_of
 from citerec.corpus.plain import escaped, unescaped, without_markup
@@ -339,7 +339,7 @@ def bibtex_entry(paper: Paper, key: str) -> str:
 def _entry(key: str, paper: Paper) -> str:
     if own := _OWN.match(paper.bibtex or ""):
         return f"{own['before']}{key}{own.string[own.end() :]}"
-    (type_name, venue), title = ENTRY_TYPES[kind_of(paper)].bibtex, _escaped(paper.title)
+    (type_name, venue), title = kind_of(paper).bibtex, _escaped(paper.title)
     eprint = paper.external_ids.get("ArXiv", "")
     fields = {
         "author": " and ".join(filter(None, map(_name, paper.authors))),

@@ -13,7 +13,7 @@ from citerec.corpus.bibtex import each_entry
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, RecordError, parsed
 from citerec.corpus.json_lists import list_values
-from citerec.corpus.kinds import ENTRY_TYPES, kind_of
+from citerec.corpus.kinds import kind_of
 from citerec.corpus.names import parts_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, identified, year_in
@@ -109,7 +109,7 @@ def csl_items(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[d
 
 
 def _item(key: str, paper: Paper) -> dict[str, Any]:
-    (type_name, venue), ids = ENTRY_TYPES[kind_of(paper)].csl, paper.external_ids
+    (type_name, venue), ids = kind_of(paper).csl, paper.external_ids
     item = {
         "id": key,
         "type": type_name,

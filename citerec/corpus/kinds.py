@@ -1,30 +1,25 @@
 """What a paper is, by the words of its venue: an article, a conference paper, a preprint, or none of these for sure."""
 
 import re
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from citerec.records import Paper
 
-Kind = Literal["article", "conference", "preprint", "other"]
-"""A journal article, a conference paper, a preprint, or a paper of which the venue says none of these."""
 
+class Kind(NamedTuple):
+    """A kind of paper, and how it is written in each form: the type of an entry, and the field of its venue."""
 
-class EntryType(NamedTuple):
-    """The type of an entry, and the field of its venue, in each form."""
-
+    name: str
     bibtex: tuple[str, str]
     csl: tuple[str, str]
     ris: tuple[str, str]
 
 
-ENTRY_TYPES: Mapping[Kind, EntryType] = {  # @misc claims neither a journal nor a conference
-    "article": EntryType(("article", "journal"), ("article-journal", "container-title"), ("JOUR", "T2")),
-    "conference": EntryType(("inproceedings", "booktitle"), ("paper-conference", "container-title"), ("CONF", "T2")),
-    "preprint": EntryType(("misc", "howpublished"), ("article", "publisher"), ("UNPB", "PB")),
-    "other": EntryType(("misc", "howpublished"), ("document", "container-title"), ("GEN", "T2")),
-}
-"""How papers of a kind are written."""
+ARTICLE = Kind("article", ("article", "journal"), ("article-journal", "container-title"), ("JOUR", "T2"))
+CONFERENCE = Kind("conference", ("inproceedings", "booktitle"), ("paper-conference", "container-title"), ("CONF", "T2"))
+# @misc claims neither a journal nor a conference.
+PREPRINT = Kind("preprint", ("misc", "howpublished"), ("article", "publisher"), ("UNPB", "PB"))
+OTHER = Kind("other", ("misc", "howpublished"), ("document", "container-title"), ("GEN", "T2"))
 
 _PREPRINT = re.compile(r"r[xχ]iv\b|\b(?:(?-i:CoRR)|ssrn|research square|preprints?)\b", re.IGNORECASE)
 # Journals that are called proceedings, or by other words of conferences.
@@ -72,19 +67,19 @@ def kind_of(paper: Paper) -> Kind:
     """What a paper is. It is `other` where its venue could be a journal as well as a conference."""
     venue = (paper.venue or "").strip()
     if not venue:
-        return "preprint" if paper.external_ids.get("ArXiv") else "other"
+        return PREPRINT if paper.external_ids.get("ArXiv") else OTHER
     if _PREPRINT.search(venue):
-        return "preprint"
+        return PREPRINT
     if _JOURNALS.match(venue):
-        return "article"
+        return ARTICLE
     if words := _WORDS.search(venue):  # the first word that says it: "Journal of Physics: Conference Series"
-        return "article" if words["article"] else "conference"
+        return ARTICLE if words["article"] else CONFERENCE
     if acronym := _ACRONYM.fullmatch(venue):
         name = acronym["name"].upper()
         if name in _CONFERENCES:
-            return "conference"
+            return CONFERENCE
         if name in _ARTICLES or venue.upper() in _ARTICLES:
-            return "article"
+            return ARTICLE
     if anthology := paper.external_ids.get("ACL"):
-        return "article" if _ANTHOLOGY_JOURNAL.match(anthology) else "conference"
-    return "other"
+        return ARTICLE if _ANTHOLOGY_JOURNAL.match(anthology) else CONFERENCE
+    return OTHER

@@ -9,7 +9,7 @@ from citerec.corpus.base import Format
 from citerec.corpus.bibtex import each_entry
 from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
-from citerec.corpus.kinds import ENTRY_TYPES, kind_of
+from citerec.corpus.kinds import kind_of
 from citerec.corpus.names import given_first, parts_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.references import arxiv_in, doi_in, doi_of_address, entries, identified, year_in
@@ -97,7 +97,7 @@ def ris_records(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list
 
 
 def _record(key: str, paper: Paper) -> str:
-    (type_name, venue), arxiv = ENTRY_TYPES[kind_of(paper)].ris, paper.external_ids.get("ArXiv")
+    (type_name, venue), arxiv = kind_of(paper).ris, paper.external_ids.get("ArXiv")
     fields = [
         ("ID", key),
         *(("AU", _family_first(author)) for author in paper.authors),

@@ -41,12 +41,12 @@ from citerec.records import Paper
     ],
 )
 def test_what_a_paper_is_by_its_venue(venue: str | None, kind: str) -> None:
-    assert kind_of(Paper("1", "T", venue=venue)) == kind
+    assert kind_of(Paper("1", "T", venue=venue)).name == kind
 
 
 def test_what_ids_say_where_the_venue_does_not() -> None:
-    assert kind_of(Paper("1", "T", external_ids={"ArXiv": "1706.03762"})) == "preprint"
-    assert kind_of(Paper("1", "T", venue="SIGIR", external_ids={"ArXiv": "1706.03762"})) == "conference"
-    assert kind_of(Paper("1", "T", venue="P19", external_ids={"ACL": "P19-1001"})) == "conference"
-    assert kind_of(Paper("1", "T", venue="Q18", external_ids={"ACL": "Q18-1001"})) == "article"
-    assert kind_of(Paper("1", "T", venue="2021.cl", external_ids={"ACL": "2021.cl-1.2"})) == "article"
+    assert kind_of(Paper("1", "T", external_ids={"ArXiv": "1706.03762"})).name == "preprint"
+    assert kind_of(Paper("1", "T", venue="SIGIR", external_ids={"ArXiv": "1706.03762"})).name == "conference"
+    assert kind_of(Paper("1", "T", venue="P19", external_ids={"ACL": "P19-1001"})).name == "conference"
+    assert kind_of(Paper("1", "T", venue="Q18", external_ids={"ACL": "Q18-1001"})).name == "article"
+    assert kind_of(Paper("1", "T", venue="2021.cl", external_ids={"ACL": "2021.cl-1.2"})).name == "article"
