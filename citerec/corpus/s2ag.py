@@ -4,6 +4,7 @@ A parser raises RecordError if an id is missing, or a field is of a type that ca
 """
 
 import functools
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,10 +63,8 @@ def parse_citation(record: Mapping[str, Any]) -> Citation:
     nested = read_list(record, "intents")
     if all(isinstance(item, str) for item in nested):
         nested = [nested] * len(contexts)
-    kept: list[tuple[str, tuple[str, ...]]] = []
-    for position, context in enumerate(contexts):
-        if context and (text := one_line(context)):
-            kept.append((text, known_intents(nested[position] if position < len(nested) else None)))
+    pairs = zip(contexts, itertools.chain(nested, itertools.repeat(None)), strict=False)
+    kept = [(text, known_intents(intents)) for context, intents in pairs if (text := one_line(context or ""))]
     return Citation(
         citing_id=read_id(record, "citingcorpusid"),
         cited_id=optional_id(record, "citedcorpusid"),

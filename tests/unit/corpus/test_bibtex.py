@@ -155,6 +155,11 @@ def test_joined_macros_repeated_fields_and_gzip(tmp_path: Path) -> None:
     assert (line.record.title, line.record.venue, line.record.year) == ("C# x", "Proc. SIGIR 2", 2001)
 
 
+def test_a_macro_that_is_defined_again_holds_from_there_on(tmp_path: Path) -> None:
+    text = '@string{v = "One"}\n@book{a, title={A}, series=v}\n@string{v = "Two"}\n@book{b, title={B}, series=v}'
+    assert [record.venue for record in read(tmp_path, text) if isinstance(record, Paper)] == ["One", "Two"]
+
+
 def test_keys_never_repeat_and_are_never_empty(tmp_path: Path) -> None:
     entries = bibtex_entries([Paper(str(n), "题目", authors=("王伟",), year=2001) for n in range(60)])
     found = read(tmp_path, "\n".join(entries))
