@@ -61,7 +61,7 @@ def print_entries(papers: "Iterable[Paper]", form: str) -> None:
     """Prints papers as a bibliography in the form `bibtex`, `csl` or `ris`, each once."""
     from citerec.corpus.bibliographies import entries_of
 
-    entries = entries_of(papers, form)
+    entries = entries_of({paper.paper_id: paper for paper in papers}.values(), form)
     if form == "csl":
         print_json(entries)
         return

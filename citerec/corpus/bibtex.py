@@ -4,13 +4,13 @@ import functools
 import logging
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 from citerec.corpus.base import Format
-from citerec.corpus.citation_keys import DEFAULT_PATTERN, check_key, citation_keys
+from citerec.corpus.citation_keys import check_key
 from citerec.corpus.json_lines import BadRecord, Line, LongLine, RecordError, bad_record, check_size, raw_lines, tried
 from citerec.corpus.kinds import kind_of
 from citerec.corpus.latex import decoded
@@ -21,8 +21,6 @@ from citerec.corpus.tabular import searchable
 from citerec.corpus.values import read_id
 from citerec.files.text import one_line
 from citerec.records import Paper, Record
-
-Written = TypeVar("Written")
 
 _VENUES = ("journal", "journaltitle", "booktitle", "series", "publisher", "school", "institution", "howpublished")
 # Possessive: no comment makes them try twice.
@@ -291,54 +289,20 @@ def _names(value: str) -> tuple[str, ...]:
     return tuple(filter(None, map(_plain, texts)))
 
 
-def bibtex_entries(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:
-    """One entry per paper, in order, with keys that do not repeat; the author's own entries byte for byte.
-
-    Args:
-        papers: The papers.
-        pattern: Of the keys of entries that are made (docs/formats.md, "Citation keys").
-
-    Raises:
-        InputError: The pattern is wrong.
-    """
-    return each_entry(papers, pattern, _entry)
-
-
-def each_entry(papers: Iterable[Paper], pattern: str, write: Callable[[str, Paper], Written]) -> list[Written]:
-    """What `write` makes of each paper and its key, in order; InputError as for `entry_keys`."""
-    papers = list(papers)
-    return [write(key, paper) for key, paper in zip(entry_keys(papers, pattern), papers, strict=True)]
-
-
-def entry_keys(papers: Sequence[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:
-    """The key of each paper: that of the author's own entry, else one made by the pattern that no other paper has.
-
-    Raises:
-        InputError: The pattern is wrong.
-    """
-    own = [own_key(paper) for paper in papers]
-    made = iter(citation_keys((paper for paper in papers if not own_key(paper)), pattern, set(filter(None, own))))
-    return [key or next(made) for key in own]
-
-
 def own_key(paper: Paper) -> str | None:
     """The key of the author's own entry; None if the paper came from elsewhere."""
     found = _OWN.match(paper.bibtex or "")
     return found["key"] if found else None
 
 
-def bibtex_entry(paper: Paper, key: str) -> str:
+def bibtex_entry(key: str, paper: Paper) -> str:
     """The entry of a paper under a key: the author's own entry with that key if there is one, else one made.
 
     Raises:
         InputError: No entry can have this key.
     """
-    return _entry(key if key == own_key(paper) else check_key(key), paper)
-
-
-def _entry(key: str, paper: Paper) -> str:
     if own := _OWN.match(paper.bibtex or ""):
-        return f"{own['before']}{key}{own.string[own.end() :]}"
+        return f"{own['before']}{key if key == own['key'] else check_key(key)}{own.string[own.end() :]}"
     (type_name, venue), title = kind_of(paper).bibtex, _escaped(paper.title)
     eprint = paper.external_ids.get("ArXiv", "")
     fields = {
@@ -351,7 +315,7 @@ def _entry(key: str, paper: Paper) -> str:
         "archivePrefix": "arXiv" if eprint else "",
     }
     lines = [f"  {name} = {{{value}}}" for name, value in fields.items() if value]
-    return f"@{type_name}{{{key},\n" + ",\n".join(lines) + "\n}"
+    return f"@{type_name}{{{check_key(key)},\n" + ",\n".join(lines) + "\n}"
 
 
 def _name(author: str) -> str:

@@ -2,15 +2,13 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from citerec.corpus.base import Format
-from citerec.corpus.bibtex import each_entry
-from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, RecordError, parsed
 from citerec.corpus.json_lists import list_values
 from citerec.corpus.kinds import kind_of
@@ -95,20 +93,8 @@ def _name(name: str | dict[str, Any]) -> str:
     return plain(_text(name, "literal") or " ".join(filter(None, (_text(name, part) for part in _NAME))))
 
 
-def csl_items(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[dict[str, Any]]:
-    """An item of CSL-JSON for each paper, in order. The ids are citation keys, as in BibTeX.
-
-    Args:
-        papers: The papers.
-        pattern: Of keys that are made (docs/formats.md, "Citation keys").
-
-    Raises:
-        InputError: The pattern is wrong.
-    """
-    return each_entry(papers, pattern, _item)
-
-
-def _item(key: str, paper: Paper) -> dict[str, Any]:
+def csl_item(key: str, paper: Paper) -> dict[str, Any]:
+    """The item of a paper, with a citation key as its id."""
     (type_name, venue), ids = kind_of(paper).csl, paper.external_ids
     item = {
         "id": key,

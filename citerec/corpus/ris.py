@@ -1,13 +1,11 @@
 """RIS, as reference managers and publishers write it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from citerec.corpus.base import Format
-from citerec.corpus.bibtex import each_entry
-from citerec.corpus.citation_keys import DEFAULT_PATTERN
 from citerec.corpus.json_lines import Line, LongLine, RecordError, bad_record, raw_lines, tried
 from citerec.corpus.kinds import kind_of
 from citerec.corpus.names import given_first, parts_of
@@ -83,20 +81,8 @@ def _paper(fields: list[tuple[bytes, bytes]]) -> Paper:
     return identified(searchable(paper), text("ID"))
 
 
-def ris_records(papers: Iterable[Paper], pattern: str = DEFAULT_PATTERN) -> list[str]:
-    """A RIS record for each paper, in order. `ID` is a citation key, as in BibTeX.
-
-    Args:
-        papers: The papers.
-        pattern: Of keys that are made (docs/formats.md, "Citation keys").
-
-    Raises:
-        InputError: The pattern is wrong.
-    """
-    return each_entry(papers, pattern, _record)
-
-
-def _record(key: str, paper: Paper) -> str:
+def ris_record(key: str, paper: Paper) -> str:
+    """The record of a paper, with a citation key as its `ID`."""
     (type_name, venue), arxiv = kind_of(paper).ris, paper.external_ids.get("ArXiv")
     fields = [
         ("ID", key),

@@ -100,7 +100,7 @@ class Bibliography:
         text = self._files.text(self.path) if self._files.exists(self.path) else ""
         end = "\r\n" if "\r\n" in text else "\n"
         before = "" if not text or text.endswith(2 * end) else end if text.endswith("\n") else 2 * end
-        entry = bibtex_entry(paper, key).strip().replace("\r\n", "\n").replace("\n", end)
+        entry = bibtex_entry(key, paper).strip().replace("\r\n", "\n").replace("\n", end)
         return f"{before}{entry}{end}"
 
     def add(self, paper: Paper) -> str:

@@ -91,4 +91,5 @@ def draft_json(made: CitationText, *, form: str | None) -> dict[str, Any]:
             for number, paper in enumerate(made.papers)
         ],
     }
-    return {**value, form: entries_of(made.papers, form)} if form else value
+    unique = {paper.paper_id: paper for paper in made.papers}
+    return {**value, form: entries_of(unique.values(), form)} if form else value

@@ -341,13 +341,10 @@ class _Tools:
 
         Copy the entries as they are. An id that the index lacks is an error: never write an entry for it yourself.
         """
-        from citerec.corpus.bibtex import bibtex_entries, entry_keys
-        from citerec.corpus.csl import csl_items
-        from citerec.corpus.ris import ris_records
+        from citerec.corpus.bibliographies import entries_of, entry_keys
 
         papers = list(self._opened.papers(paper_ids).values())
-        write: Any = {"bibtex": bibtex_entries, "csl": csl_items, "ris": ris_records}[style]
-        made = [_entry_text(entry) for entry in write(papers, key_pattern)]
+        made = [_entry_text(entry) for entry in entries_of(papers, style, key_pattern)]
         if (length := sum(map(len, made))) > _LONGEST_ENTRIES:
             raise InputError(
                 f"the entries have {length:,} characters, more than {_LONGEST_ENTRIES:,}", "Ask for fewer papers."

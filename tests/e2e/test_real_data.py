@@ -14,7 +14,7 @@ import pytrec_eval
 from citerec import evaluate
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.read import read_contexts
-from citerec.corpus.bibtex import bibtex_entries
+from citerec.corpus.bibliographies import entries_of
 from citerec.evaluation.files import write_figures
 from citerec.files.progress import no_progress
 from citerec.recommend import Recommender
@@ -184,7 +184,7 @@ def test_an_authors_library_comes_back_byte_for_byte(shared: Path, tmp_path: Pat
     assert len(set(keys)) == counts.papers
     papers = open_store(tmp_path / "sigir").papers(keys)
     pieces = {piece.strip() for piece in re.split(r"\n(?=@)", text)}
-    assert set(bibtex_entries(papers.values())) == pieces
+    assert set(entries_of(papers.values())) == pieces
     recommender = Recommender.open(tmp_path / "sigir")
     for paper in list(papers.values())[::150]:
         found = recommender.search(paper.title + " <REF>", k=30)

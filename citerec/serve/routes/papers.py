@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import Field
 
-from citerec.corpus.bibtex import bibtex_entries
+from citerec.corpus.bibliographies import entries_of
 from citerec.records import paper_to_json
 from citerec.serve.models import FiltersModel, Name, OnePaperAnswer, PapersAnswer
 from citerec.serve.service import ERRORS, Service, ServiceOf, known_papers
@@ -57,4 +57,4 @@ async def paper(
 def _paper(paper_id: str, index: str | None, service: Service) -> dict[str, Any]:
     with service.indexes.use(index) as served:
         (found,) = known_papers(served.recommender.store, [paper_id])
-    return {"index": served.name, **paper_to_json(found), "bibtex": "\n\n".join(bibtex_entries([found]))}
+    return {"index": served.name, **paper_to_json(found), "bibtex": "\n\n".join(entries_of([found]))}

@@ -9,7 +9,8 @@ from bibtexparser.middlewares import LatexDecodingMiddleware, SeparateCoAuthors
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from citerec.corpus.bibtex import bibtex_entries, parse_bibtex, read_bibtex
+from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.bibtex import parse_bibtex, read_bibtex
 from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.plain import unescaped
 from citerec.records import Paper
@@ -103,13 +104,13 @@ def test_an_entry_comes_back_byte_for_byte(tmp_path: Path, newline: str) -> None
     entry = '@Article { key1 ,\n\ttitle  =   "An {Odd}\n   layout",   % kept\n  note={é ü}\n}'.replace("\n", newline)
     (paper,) = read(tmp_path, f"% my library{newline}{newline}{entry}{newline}")
     assert isinstance(paper, Paper)
-    assert bibtex_entries([paper]) == [entry]
+    assert entries_of([paper]) == [entry]
 
 
 def test_an_entry_is_made_for_a_paper_from_elsewhere(tmp_path: Path) -> None:
     paper = Paper("9", "Crème & co: a_study", year=2001, authors=("Ada Lovelace", "Bob Søn"), venue="Notes")
     again = Paper("10", "Crème other", year=2001, authors=("Ada Lovelace",), external_ids={"DOI": "10.1/a_b"})
-    first, second = bibtex_entries([paper, again])
+    first, second = entries_of([paper, again])
     read_first, read_second = read(tmp_path, f"{first}\n\n{second}\n")
     assert isinstance(read_first, Paper)
     assert isinstance(read_second, Paper)
@@ -161,7 +162,7 @@ def test_a_macro_that_is_defined_again_holds_from_there_on(tmp_path: Path) -> No
 
 
 def test_keys_never_repeat_and_are_never_empty(tmp_path: Path) -> None:
-    entries = bibtex_entries([Paper(str(n), "题目", authors=("王伟",), year=2001) for n in range(60)])
+    entries = entries_of([Paper(str(n), "题目", authors=("王伟",), year=2001) for n in range(60)])
     found = read(tmp_path, "\n".join(entries))
     assert len({paper.paper_id for paper in found if isinstance(paper, Paper)}) == 60
 
@@ -265,9 +266,7 @@ def test_what_is_written_is_read_back(
 ) -> None:
     title, venue, doi, *authors = (" ".join(text.split()) for text in ("T" + title, venue, doi, *authors))
     names = tuple(filter(None, authors))
-    (entry,) = bibtex_entries(
-        [Paper("1", title, year=year, venue=venue or None, authors=names, external_ids={"DOI": doi})]
-    )
+    (entry,) = entries_of([Paper("1", title, year=year, venue=venue or None, authors=names, external_ids={"DOI": doi})])
     # BibTeX itself counts braces without regard to backslashes.
     assert entry.count("{") == entry.count("}")
     path = tmp_path_factory.getbasetemp() / "written.bib"
@@ -291,15 +290,15 @@ def test_what_is_written_is_read_back(
 
 def test_the_type_of_an_entry_and_the_field_of_its_venue() -> None:
     papers = [Paper("1", "T", venue=venue) for venue in ("Journal of X", "SIGIR '05", "arXiv", "Somewhere", None)]
-    heads = [entry.split("{")[0] for entry in bibtex_entries(papers)]
+    heads = [entry.split("{")[0] for entry in entries_of(papers)]
     assert heads == ["@article", "@inproceedings", "@misc", "@misc", "@misc"]
-    assert "  journal = {Journal of X}" in bibtex_entries(papers)[0]
-    assert "  booktitle = {SIGIR '05}" in bibtex_entries(papers)[1]
+    assert "  journal = {Journal of X}" in entries_of(papers)[0]
+    assert "  booktitle = {SIGIR '05}" in entries_of(papers)[1]
 
 
 def test_a_preprint_is_written_and_read_with_its_archive(tmp_path: Path) -> None:
     paper = Paper("1", "T", venue="arXiv", external_ids={"ArXiv": "1706.03762"})
-    (entry,) = bibtex_entries([paper])
+    (entry,) = entries_of([paper])
     assert "  eprint = {1706.03762},\n  archivePrefix = {arXiv}" in entry
     for text in (
         entry,

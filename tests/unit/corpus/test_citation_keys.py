@@ -1,6 +1,7 @@
 import pytest
 
-from citerec.corpus.bibtex import bibtex_entries, bibtex_entry
+from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.bibtex import bibtex_entry
 from citerec.corpus.citation_keys import citation_key
 from citerec.errors import InputError
 from citerec.records import Paper
@@ -35,15 +36,15 @@ def test_a_wrong_pattern_is_an_error_with_the_names_there_are(pattern: str) -> N
 def test_an_entry_of_the_author_keeps_all_but_its_key() -> None:
     entry = "@Article{ lee:97 ,\r\n  title = {Lee:97, lee:97}\r\n}"
     paper = Paper("lee:97", "Lee", bibtex=entry)
-    assert bibtex_entry(paper, "lee:97") == entry
-    assert bibtex_entry(paper, "lee97a") == entry.replace("{ lee:97", "{ lee97a", 1)
-    assert bibtex_entry(PAPER, "k").startswith("@article{k,\n  author = {de la Pe{\\~n}a, Jr, Ana},\n")
+    assert bibtex_entry("lee:97", paper) == entry
+    assert bibtex_entry("lee97a", paper) == entry.replace("{ lee:97", "{ lee97a", 1)
+    assert bibtex_entry("k", PAPER).startswith("@article{k,\n  author = {de la Pe{\\~n}a, Jr, Ana},\n")
     with pytest.raises(InputError, match="is no citation key"):
-        bibtex_entry(paper, "two words")
+        bibtex_entry("two words", paper)
 
 
 def test_made_keys_avoid_those_of_entries_that_come_later() -> None:
     own = Paper("pena2005origin", "Own", bibtex="@book{pena2005origin, title={Own}}")
-    first, second = bibtex_entries([PAPER, own])
+    first, second = entries_of([PAPER, own])
     assert first.startswith("@article{pena2005origina,")
     assert second == own.bibtex

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from citerec.corpus.csl import csl_items, is_csl, read_csl
+from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.csl import is_csl, read_csl
 from citerec.corpus.json_lines import BadRecord
 from citerec.errors import SourceError
 from citerec.records import Paper
@@ -101,7 +102,7 @@ def test_items_that_are_written(tmp_path: Path) -> None:
         authors=("Ada de Lovelace Jr", "Plato", "Davis, Sammy"),
         external_ids={"ArXiv": "1706.03762"},
     )
-    (item,) = csl_items([paper])
+    (item,) = entries_of([paper], "csl")
     assert item == {
         "id": "lovelace2001words",
         "type": "article",
@@ -115,5 +116,5 @@ def test_items_that_are_written(tmp_path: Path) -> None:
         "issued": {"date-parts": [[2001]]},
         "number": "arXiv:1706.03762",
     }
-    types = [csl_items([Paper("1", "T", venue=venue)])[0]["type"] for venue in ("SIGIR", "Journal of X", None)]
+    types = [entries_of([Paper("1", "T", venue=venue)], "csl")[0]["type"] for venue in ("SIGIR", "Journal of X", None)]
     assert types == ["paper-conference", "article-journal", "document"]

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from citerec.corpus.csl import csl_items
+from citerec.corpus.bibliographies import entries_of
 from citerec.corpus.plain import escaped, plain
 from citerec.corpus.s2ag import parse_paper
 from citerec.corpus.tabular import parse_paper as parse_row
@@ -64,7 +64,7 @@ def test_what_is_escaped_is_read_back(text: str) -> None:
 
 
 def test_plain_texts_are_written_as_they_are() -> None:
-    (item,) = csl_items([Paper("1", "Research & Development: a < b, $\\alpha$")])
+    (item,) = entries_of([Paper("1", "Research & Development: a < b, $\\alpha$")], "csl")
     assert item["title"] == "Research & Development: a < b, $\\alpha$"
 
 

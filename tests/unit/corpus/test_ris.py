@@ -9,10 +9,11 @@ import rispy
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from citerec.corpus.bibtex import bibtex_entries, read_bibtex
-from citerec.corpus.csl import csl_items, read_csl
+from citerec.corpus.bibliographies import entries_of
+from citerec.corpus.bibtex import read_bibtex
+from citerec.corpus.csl import read_csl
 from citerec.corpus.json_lines import BadRecord
-from citerec.corpus.ris import read_ris, ris_records
+from citerec.corpus.ris import read_ris
 from citerec.errors import SourceError
 from citerec.records import Paper
 
@@ -135,7 +136,7 @@ PAPER = Paper(
 def test_others_read_what_is_written() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        (record,) = rispy.loads("\n".join(ris_records([PAPER])))
+        (record,) = rispy.loads("\n".join(entries_of([PAPER], "ris")))
     assert record == {
         "type_of_reference": "CONF",
         "id": "lovelace2001creme",
@@ -150,7 +151,7 @@ def test_others_read_what_is_written() -> None:
 
 @pytest.mark.parametrize(("venue", "kind"), [("arXiv", "UNPB"), ("Journal of X", "JOUR"), ("Somewhere", "GEN")])
 def test_types_of_records(venue: str, kind: str) -> None:
-    assert ris_records([Paper("1", "T", venue=venue)])[0].startswith(f"TY  - {kind}\n")
+    assert entries_of([Paper("1", "T", venue=venue)], "ris")[0].startswith(f"TY  - {kind}\n")
 
 
 SHOWN = st.text(alphabet=string.printable + "éñüßÅøıł题–—“”’Ω", max_size=30)
@@ -174,9 +175,9 @@ def test_what_is_written_is_read_back_in_every_form(
     names = tuple(filter(None, authors))
     paper = Paper("1", title, year=year, venue=venue or None, authors=names, external_ids=ids)
     written = {
-        read_ris: "\n\n".join(ris_records([paper, PAPER])).encode(),
-        read_csl: orjson.dumps(csl_items([paper, PAPER])),
-        read_bibtex: "\n\n".join(bibtex_entries([paper, PAPER])).encode(),
+        read_ris: "\n\n".join(entries_of([paper, PAPER], "ris")).encode(),
+        read_csl: orjson.dumps(entries_of([paper, PAPER], "csl")),
+        read_bibtex: "\n\n".join(entries_of([paper, PAPER])).encode(),
     }
     for reader, text in written.items():
         path = tmp_path_factory.getbasetemp() / "written"
@@ -193,7 +194,7 @@ def test_damaged_files_are_read_or_set_aside(tmp_path_factory: pytest.TempPathFa
     draws = random.Random(seed)
     for reader, sample in (
         (read_ris, LIBRARY.encode()),
-        (read_csl, str(csl_items([PAPER] * 3)).replace("'", '"').encode()),
+        (read_csl, str(entries_of([PAPER] * 3, "csl")).replace("'", '"').encode()),
     ):
         data = bytearray(sample)
         for _ in range(draws.randrange(1, 6)):
