@@ -163,7 +163,7 @@ def test_bad_records_go_to_the_quarantine(tmp_path: Path) -> None:
     assert (manifest.counts.papers, manifest.counts.bad) == (30, 2)
     lines = [json.loads(line) for line in (tmp_path / "index" / "quarantine.jsonl").read_bytes().splitlines()]
     assert [(line["line"], line["reason"].split(":")[0]) for line in lines] == [
-        (31, "title is a list"),
+        (31, "title is a list, not a str"),
         (32, "not JSON"),
     ]
     assert lines[0]["shard"] == str(source)
