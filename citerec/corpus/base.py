@@ -2,15 +2,17 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from citerec.corpus.json_lines import Line, raw_lines, read_json_lines, tried
+import orjson
+
+from citerec.corpus.json_lines import Line, json_object, raw_lines, tried
 from citerec.corpus.values import read_id
 from citerec.files.registry import Registry
-from citerec.records import Deletion, Record
+from citerec.records import Deletion
 
 REMOVED = "removed"
 """The format of files of ids whose papers are removed."""
@@ -40,16 +42,20 @@ def json_lines(
     name: str, parse: Callable[[dict[str, Any]], Any], holds: Callable[[Mapping[str, Any]], bool] | None = None
 ) -> Format:
     """A format of JSON Lines, plain or gzip: `parse` makes an object a record, or several, or raises a RecordError."""
-    return Format(name, functools.partial(read_json_lines, parse=parse), holds=holds)
+
+    def parse_line(raw: bytes) -> Any:
+        return parse(json_object(orjson.loads(raw)))
+
+    return Format(name, functools.partial(read_lines, parse=parse_line), holds=holds)
 
 
-def read_lines(
-    path: Path, parse: Callable[[bytes], Record], header: "re.Pattern[bytes] | None" = None
-) -> Iterator[Line]:
-    """Yields the record that `parse` makes of each line but headers; SourceError as for `raw_lines`."""
+def read_lines(path: Path, parse: Callable[[bytes], Any], header: "re.Pattern[bytes] | None" = None) -> Iterator[Line]:
+    """Yields what `parse` makes of each line but headers, a record or several; SourceError as for `raw_lines`."""
     for number, raw, bytes_read in raw_lines(path):
         if not (header and header.match(raw)):
-            yield Line(number, tried(functools.partial(parse, raw), raw), bytes_read)
+            found = tried(functools.partial(parse, raw), raw)
+            for record in found if isinstance(found, Sequence) else [found]:
+                yield Line(number, record, bytes_read)
 
 
 def _removed(raw: bytes) -> Deletion:
@@ -57,7 +63,6 @@ def _removed(raw: bytes) -> Deletion:
 
 
 IDS = Format(REMOVED, functools.partial(read_lines, parse=_removed))
-
 
 FORMATS: Registry[Format] = Registry(
     "format",

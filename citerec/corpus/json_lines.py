@@ -4,7 +4,7 @@ import contextlib
 import gzip
 import io
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar, cast
@@ -63,17 +63,6 @@ def is_gzip(path: Path) -> bool:
     """Whether the file begins like gzip, regardless of its name."""
     with path.open("rb") as file:
         return file.read(2) == b"\x1f\x8b"
-
-
-def read_json_lines(path: Path, parse: Callable[[dict[str, Any]], Record | Sequence[Record]]) -> Iterator[Line]:
-    """Yields the records of a file in order; `parse` makes one or several from a JSON object, or raises RecordError.
-
-    Raises SourceError as `raw_lines` does.
-    """
-    for number, raw, bytes_read in raw_lines(path):
-        found = parsed(raw, parse)
-        for record in found if isinstance(found, Sequence) else [found]:
-            yield Line(number, record, bytes_read)
 
 
 def raw_lines(path: Path, *, blank_too: bool = False, longest: int | None = None) -> Iterator[tuple[int, bytes, int]]:

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from citerec.corpus.json_lines import BadRecord, read_json_lines
+from citerec.corpus.base import json_lines
+from citerec.corpus.json_lines import BadRecord
 from citerec.corpus.s2ag import parse_tldr
 from citerec.errors import SourceError
 from citerec.records import Tldr
@@ -12,7 +13,7 @@ GOOD = b'{"corpusid": 1, "text": "one"}\n'
 
 
 def records(path: Path) -> list[tuple[int, object]]:
-    return [(line.number, line.record) for line in read_json_lines(path, parse_tldr)]
+    return [(line.number, line.record) for line in json_lines("tldrs", parse_tldr).read(path)]
 
 
 def test_bad_lines_are_told_apart_and_the_rest_is_read(tmp_path: Path) -> None:
