@@ -4,7 +4,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from citerec.errors import InputError, WriterError
@@ -67,6 +67,7 @@ def test_the_sentences_of_the_data_set_are_kept() -> None:
     st.text(st.characters(exclude_characters="[](){}【】\\"), min_size=1),
     st.lists(st.integers(0, 20), min_size=1, max_size=3),
 )
+@example("\n", [0])
 def test_a_citation_changes_nothing_but_the_end(sentence: str, numbers: list[int]) -> None:
     assume(not mentions(sentence, ()))
     text = cited(Picked(sentence, tuple(numbers)), TASK)

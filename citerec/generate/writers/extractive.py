@@ -28,7 +28,7 @@ _CONTRIBUTIONS = [
     )
 ]
 # Closing quotes and brackets may follow the end of a sentence.
-_END = re.compile(r"([.?!]?)([\"'”’)\]]*)$")
+_END = re.compile(r"([.?!]?)([\"'”’)\]]*)\Z")
 
 
 @dataclass(frozen=True, slots=True)
