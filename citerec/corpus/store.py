@@ -5,7 +5,6 @@ import hashlib
 import heapq
 import itertools
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from operator import attrgetter, itemgetter
@@ -69,26 +68,6 @@ class SearchableCitance(NamedTuple):
     citing_year: int | None
     position: int
     text: str
-
-
-class PaperFacts(NamedTuple):
-    """The fields of a paper that rankers read."""
-
-    paper_id: str
-    title: str
-    year: int | None
-    venue: str | None
-    authors: Sequence[str]
-    citation_count: int | None
-
-
-class CensusRow(NamedTuple):
-    """How many papers share a first field of study, a year and a citation count."""
-
-    field: str | None
-    year: int | None
-    citation_count: int | None
-    papers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,23 +271,6 @@ class PaperStore(ABC):
         called = ((-(count or 0), paper_id) for count, paper_id, *texts in rows if is_called(*map(str.casefold, texts)))
         return [paper_id for _, paper_id in heapq.nsmallest(most, called)]
 
-    def census(self) -> list[CensusRow]:
-        """Counts of papers by first field, year and citation count, missing ones first: one pass over all papers."""
-        counts = Counter[Row]()
-        for fields, year, citation_count in self.scan("fields_of_study", "year", "citation_count"):
-            counts[next(iter(self.json(fields)), None), year, citation_count] += 1
-        rows = [CensusRow._make((*key, papers)) for key, papers in counts.items()]
-        return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
-
-    def histogram(self, attribute: str) -> dict[Any, int]:
-        """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
-        counts = Counter[Any]()
-        for (value,) in self.scan(attribute):
-            counts.update(self.json(value) if attribute in JSON_COLUMNS else [value])
-        counts.pop(None, None)
-        order = itemgetter(0) if attribute == "year" else lambda item: (-item[1], item[0])
-        return dict(sorted(counts.items(), key=order))
-
     def years(self, paper_ids: Iterable[str]) -> dict[str, int | None]:
         """Years by id, without the rest of the record; unknown ids are left out."""
         return dict(self.scan("paper_id", "year", only=sorted(set(paper_ids))))
@@ -316,11 +278,6 @@ class PaperStore(ABC):
     def ids_and_abstracts(self) -> Iterator[tuple[str, bool]]:
         """The id of each paper and whether it has an abstract, in order of id."""
         return ((paper_id, bool(abstract)) for paper_id, abstract in self.scan("paper_id", "abstract"))
-
-    def facts(self) -> Iterator[PaperFacts]:
-        """What rankers read of each paper, in order of id."""
-        for facts in map(PaperFacts._make, self.scan(*PaperFacts._fields)):
-            yield facts._replace(authors=self.json(str(facts.authors)))
 
     def searchable_texts(self, after: str = "", only: Sequence[str] | None = None) -> Iterator[SearchableText]:
         """Papers in order of id; `after` and `only` as for `scan`."""

@@ -4,12 +4,30 @@ import statistics
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, NamedTuple
 
-from citerec.corpus.store import CensusRow
+from citerec.corpus.store import PaperStore, Row
 from citerec.diagnostics.strata import Frozen, Strata, strata
 
 FieldShares = Literal["corpus", "published"]
+
+
+class CensusRow(NamedTuple):
+    """How many papers share a first field of study, a year and a citation count."""
+
+    field: str | None
+    year: int | None
+    citation_count: int | None
+    papers: int
+
+
+def census_of(store: PaperStore) -> list[CensusRow]:
+    """Counts of papers by first field, year and citation count, missing ones first: one pass over all papers."""
+    counts = Counter[Row]()
+    for fields, year, citation_count in store.scan("fields_of_study", "year", "citation_count"):
+        counts[next(iter(store.json(fields)), None), year, citation_count] += 1
+    rows = [CensusRow._make((*key, papers)) for key, papers in counts.items()]
+    return sorted(rows, key=lambda row: [(value is not None, value) for value in row])
 
 
 class LengthBounds(Frozen):

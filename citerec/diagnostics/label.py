@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from citerec.contexts.leaks import LeakRules
 from citerec.contexts.topic import Topic, topics_of
 from citerec.corpus.store import PaperStore
-from citerec.diagnostics.bounds import Bounds, FieldShares, compute_bounds
+from citerec.diagnostics.bounds import Bounds, FieldShares, census_of, compute_bounds
 from citerec.diagnostics.families.base import Facts, Family, families_named
 from citerec.diagnostics.sentences import NOT_READ, Sentence, read_sentences
 from citerec.records import Context
@@ -74,7 +74,7 @@ def label_contexts(
     sentences = [NOT_READ] * len(contexts)
     if any(family.counts_words for family in chosen):
         sentences = _read(contexts, model if tagging else None, on_progress)
-    bounds = compute_bounds((sentence.length for sentence in sentences), store.census(), field_shares)
+    bounds = compute_bounds((sentence.length for sentence in sentences), census_of(store), field_shares)
     labelled = []
     outside = 0
     for start in range(0, len(contexts), _PART):

@@ -8,15 +8,15 @@ of the last one.
 import itertools
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from xxhash import xxh3_64_intdigest
 
-from citerec.corpus.store import PaperFacts, PaperStore
+from citerec.corpus.store import PaperStore
 from citerec.files.parts import in_parts
 from citerec.records import Paper
 from citerec.retrieve.dense.files import ArrayWriter
@@ -98,6 +98,23 @@ class PaperColumns:
         )
 
 
+class PaperFacts(NamedTuple):
+    """The fields of a paper that rankers read."""
+
+    paper_id: str
+    title: str
+    year: int | None
+    venue: str | None
+    authors: Sequence[str]
+    citation_count: int | None
+
+
+def facts_of(store: PaperStore) -> Iterator[PaperFacts]:
+    """What rankers read of each paper, in order of id."""
+    for facts in map(PaperFacts._make, store.scan(*PaperFacts._fields)):
+        yield facts._replace(authors=store.json(str(facts.authors)))
+
+
 def words_in(text: str) -> list[str]:
     """The words of a text, in lower case."""
     return _WORD.findall(text.casefold())
@@ -170,7 +187,7 @@ def _parts(store: PaperStore) -> "Iterator[dict[str, NDArray[Any]]]":
 
     done = dict.fromkeys(_LISTS, 0)
     yield {begins: np.zeros(1, np.int64) for begins in _LISTS}
-    for part in in_parts(store.facts(), _PART):
+    for part in in_parts(facts_of(store), _PART):
         made = columns_of(part)
         arrays = {name: getattr(made, name) for name in FILES}
         for begins, values in _LISTS.items():

@@ -1,10 +1,13 @@
 """Descriptions of indexes, for `citerec index info` and `list`."""
 
 import functools
+from collections import Counter
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from citerec.corpus.store import JSON_COLUMNS, PaperStore
 from citerec.errors import IndexUnusableError
 from citerec.retrieve.dense.manifest import DenseManifest, has_vectors
 from citerec.retrieve.manifest import Manifest, is_index
@@ -67,14 +70,24 @@ def _described(index: Path) -> Description:
             path=index,
             bytes=size_of(index),
             manifest=manifest,
-            years=store.histogram("year"),
-            fields=_most(store.histogram("fields_of_study")),
-            venues=_most(store.histogram("venue")),
+            years=histogram(store, "year"),
+            fields=_most(histogram(store, "fields_of_study")),
+            venues=_most(histogram(store, "venue")),
             vectors=DenseManifest.read(index / DENSE) if has_vectors(index / DENSE) else None,
             vector_bytes=size_of(index / DENSE),
         )
     finally:
         store.close()
+
+
+def histogram(store: PaperStore, attribute: str) -> dict[Any, int]:
+    """How many papers have each value of `year`, `venue` or `fields_of_study`, most first, years in order."""
+    counts = Counter[Any]()
+    for (value,) in store.scan(attribute):
+        counts.update(store.json(value) if attribute in JSON_COLUMNS else [value])
+    counts.pop(None, None)
+    order = itemgetter(0) if attribute == "year" else lambda item: (-item[1], item[0])
+    return dict(sorted(counts.items(), key=order))
 
 
 def list_indexes(folder: Path) -> list[Listed]:

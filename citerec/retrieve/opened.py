@@ -12,6 +12,7 @@ from citerec.corpus.values import LAST_YEAR
 from citerec.errors import FilterError, JavaError, SearchError
 from citerec.records import NO_FILTERS, Filters, Paper
 from citerec.retrieve.candidates import Candidate, Candidates
+from citerec.retrieve.describe import histogram
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.rows import PaperRows
 from citerec.retrieve.staging import LUCENE, open_store
@@ -181,7 +182,7 @@ class OpenIndex:
         return self.lucene.matches_nothing(filters)
 
     def _suggestion(self, name: str) -> str:
-        known = {str(field).casefold(): str(field) for field in self.store.histogram("fields_of_study")}
+        known = {str(field).casefold(): str(field) for field in histogram(self.store, "fields_of_study")}
         if not known:
             return "Its papers name no fields at all: leave --field out."
         near = difflib.get_close_matches(name.casefold(), known, n=1)

@@ -14,9 +14,7 @@ from citerec.corpus.ingest import ingest, write_quarantine
 from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import (
-    CensusRow,
     Counts,
-    PaperFacts,
     PaperStore,
     Quarantined,
     Rows,
@@ -24,8 +22,11 @@ from citerec.corpus.store import (
     rows_of,
 )
 from citerec.corpus.stores import open_store
+from citerec.diagnostics.bounds import CensusRow, census_of
 from citerec.errors import BuildError
 from citerec.records import Abstract, Citation, Deletion, Paper, Record, Tldr
+from citerec.retrieve.columns import PaperFacts, facts_of
+from citerec.retrieve.describe import histogram
 from tests.conftest import DEMO, s2ag_paper, write_lines
 from tests.mongo.conftest import NewStore
 
@@ -63,7 +64,7 @@ def test_a_paper_comes_back_as_it_went_in(store: PaperStore) -> None:
     fill(store, FULL, BARE)
     assert store.papers(["p1", "nobody", "p2"]) == {"p1": FULL, "p2": BARE}
     assert store.years(["p1", "p2", "nobody"]) == {"p1": 1999, "p2": None}
-    assert list(store.facts()) == [
+    assert list(facts_of(store)) == [
         PaperFacts("p1", FULL.title, 1999, "SIGIR", ["Ada Lovelace", "Ünal Çelik"], 7),
         PaperFacts("p2", "Bare", None, None, [], None),
     ]
@@ -279,7 +280,7 @@ def test_census_and_histograms_in_order(store: PaperStore) -> None:
         Paper("7", title="t", citation_count=0),
     ]
     fill(store, *papers)
-    assert list(store.census()) == [
+    assert list(census_of(store)) == [
         CensusRow(None, None, None, 1),
         CensusRow(None, None, 0, 1),
         CensusRow("Art", 2000, 1, 2),
@@ -287,9 +288,9 @@ def test_census_and_histograms_in_order(store: PaperStore) -> None:
         CensusRow("Art", 2000, 10, 1),
         CensusRow("Art/History", 999, None, 1),
     ]
-    assert list(store.histogram("year").items()) == [(999, 1), (2000, 4)]
-    assert list(store.histogram("venue").items()) == [("é/1", 2), ("A", 1), ("B", 1)]
-    assert list(store.histogram("fields_of_study").items()) == [("Art", 4), ("Law", 2), ("Art/History", 1)]
+    assert list(histogram(store, "year").items()) == [(999, 1), (2000, 4)]
+    assert list(histogram(store, "venue").items()) == [("é/1", 2), ("A", 1), ("B", 1)]
+    assert list(histogram(store, "fields_of_study").items()) == [("Art", 4), ("Law", 2), ("Art/History", 1)]
 
 
 def test_fingerprint_tells_contents_and_not_how_they_came(new_store: NewStore) -> None:
@@ -359,9 +360,9 @@ def test_mongodb_gives_what_sqlite_gives(nx_server: str, batches: Any, after: st
         assert list(mongodb.searchable_texts(after)) == list(sqlite.searchable_texts(after))
         assert list(mongodb.searchable_citances(after)) == list(sqlite.searchable_citances(after))
         assert list(mongodb.searchable_citances()) == list(sqlite.searchable_citances())
-        assert list(mongodb.census()) == list(sqlite.census())
+        assert list(census_of(mongodb)) == list(census_of(sqlite))
         for attribute in ("year", "venue", "fields_of_study"):
-            histograms = [list(store.histogram(attribute).items()) for store in (mongodb, sqlite)]
+            histograms = [list(histogram(store, attribute).items()) for store in (mongodb, sqlite)]
             assert histograms[0] == histograms[1]
         every = [text.paper_id for text in sqlite.searchable_texts()]
         assert mongodb.papers(every) == sqlite.papers(every)
@@ -461,7 +462,7 @@ def test_the_demo_is_the_same_everywhere(store: PaperStore) -> None:
     for each in (store, sqlite):
         run(each, find_shards([DEMO]))
     assert store.fingerprint() == sqlite.fingerprint()
-    assert list(store.census()) == list(sqlite.census())
+    assert list(census_of(store)) == list(census_of(sqlite))
     assert store.integrity_faults() == []
     sqlite.close()
 

@@ -23,6 +23,7 @@ from citerec.corpus import mongo_store
 from citerec.corpus.matching import name_digest
 from citerec.corpus.store import StoreError, rows_of
 from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
+from citerec.diagnostics.bounds import census_of
 from citerec.errors import CiterecError, InputError
 from citerec.records import Abstract, Deletion, Paper
 from tests.conftest import write_lines
@@ -268,7 +269,7 @@ def test_failures_at_work_have_a_remedy(
         monkeypatch.setattr(Collection, method, fail)
     calls: list[Callable[[], object]] = [
         lambda: store.papers(["1"]),
-        lambda: list(store.census()),
+        lambda: census_of(store),
         lambda: list(store.searchable_texts()),
         store.counts,
         store.fingerprint,

@@ -21,6 +21,7 @@ from citerec.diagnostics.sets import read_set
 from citerec.discourse.paragraphs import read_paragraphs
 from citerec.errors import CiterecError
 from citerec.evaluation.files import read_fields
+from citerec.retrieve.describe import histogram
 from citerec.retrieve.manifest import Manifest
 from citerec.retrieve.run import Run
 from citerec.systems import Recipe
@@ -117,7 +118,7 @@ def _store(path: Path) -> None:
     try:
         store.counts()
         store.papers(["1", "2"])
-        store.histogram("year")
+        histogram(store, "year")
     finally:
         store.close()
 

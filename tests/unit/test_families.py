@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from citerec.corpus.store import CensusRow
-from citerec.diagnostics.bounds import Bounds, compute_bounds
+from citerec.diagnostics.bounds import Bounds, CensusRow, compute_bounds
 from citerec.diagnostics.families import FAMILIES, families_named
 from citerec.diagnostics.families.base import Facts
 from citerec.diagnostics.sentences import Sentence

@@ -23,7 +23,7 @@ from citerec.corpus.result_lines import writing_lines
 from citerec.corpus.shards import Shard, find_shards
 from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
-from citerec.diagnostics.bounds import Bounds, compute_bounds
+from citerec.diagnostics.bounds import Bounds, census_of, compute_bounds
 from citerec.diagnostics.build import intents, survey, texts
 from citerec.diagnostics.build.choose import Candidate, CellChoice, SoFar, choose, free_reserves, slots_of
 from citerec.diagnostics.build.documents import Collections
@@ -104,7 +104,7 @@ class _Build:
 
     def run(self) -> SetManifest:
         with contextlib.closing(self._filled_store()) as store:
-            census = list(store.census())
+            census = census_of(store)
             bounds = compute_bounds([], census, self._options.field_shares)
             if bounds.field is None:
                 raise InputError("the papers name no fields of study", "Sampling goes by field: give S2AG's papers.")

@@ -10,8 +10,7 @@ from typing import Any
 import orjson
 
 from citerec.contexts.usable import OUTCOMES
-from citerec.corpus.store import CensusRow
-from citerec.diagnostics.bounds import Bounds
+from citerec.diagnostics.bounds import Bounds, CensusRow
 from citerec.diagnostics.build.choose import CellChoice, Filling
 from citerec.diagnostics.build.documents import Collections
 from citerec.diagnostics.build.draw import Cell, Draw
