@@ -6,6 +6,7 @@ import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
+from citerec.diagnostics.drawing import drawing_style
 from citerec.evaluation.tables import SYSTEM_COLOURS
 
 if TYPE_CHECKING:
@@ -47,10 +48,9 @@ _STYLE: Any = {
 
 def figure(height: float, columns: int, **options: Any) -> "Figure":
     """A figure as wide as the page, of a height in inches, with columns of axes; options go to `subplots`."""
-    import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context(_STYLE):
+    with drawing_style(_STYLE):
         made = Figure(figsize=(_WIDTH, height), layout="constrained")
         made.subplots(1, columns, squeeze=False, **options)
     return made
@@ -58,7 +58,6 @@ def figure(height: float, columns: int, **options: Any) -> "Figure":
 
 def svg(drawn: "Figure", title: str) -> str:
     """The `<svg>` element for a page, with a title for screen readers."""
-    import matplotlib as mpl
     from matplotlib.text import Text
 
     for text in drawn.findobj(Text):
@@ -66,7 +65,7 @@ def svg(drawn: "Figure", title: str) -> str:
         text.set_parse_math(False)
     file = io.StringIO()
     # The warnings are about letters that matplotlib's font lacks; the browser's font has them.
-    with mpl.rc_context(_STYLE), warnings.catch_warnings(action="ignore"):
+    with drawing_style(_STYLE), warnings.catch_warnings(action="ignore"):
         drawn.savefig(file, format="svg", metadata={"Date": None, "Creator": None, "Title": title})
     page = file.getvalue()
     page = page[page.index("<svg") :]

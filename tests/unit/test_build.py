@@ -26,7 +26,9 @@ from citerec.corpus.store import PaperStore
 from citerec.corpus.stores import open_store
 from citerec.diagnostics.build.build import build_set
 from citerec.diagnostics.build.documents import COLLECTIONS
+from citerec.diagnostics.build.figures import write_figures
 from citerec.diagnostics.build.options import BuildOptions, Sources
+from citerec.diagnostics.build.record import Record as BuildRecord
 from citerec.diagnostics.families import sampled_families
 from citerec.diagnostics.sets import SetManifest, read_set
 from citerec.errors import BuildError, InputError
@@ -675,6 +677,18 @@ def test_a_second_build_on_mongodb_agrees_and_no_file_tells_more_of_the_address(
     assert counts[0] == counts[1]
     told = [path for path in bench.folder.rglob("*") if path.is_file() and b"swordfish" in path.read_bytes()]
     assert not told
+
+
+@pytest.mark.filterwarnings("ignore:No artists with labels")  # there is nothing to draw
+def test_threads_draw_the_same_figures(tmp_path: Path) -> None:
+    """Settings of matplotlib are of the whole process."""
+    folders = [tmp_path / str(number) for number in range(24)]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda folder: write_figures(folder, BuildRecord()), folders))
+    first, *others = map(digests, folders)
+    assert first and all(other == first for other in others)
 
 
 @pytest.mark.slow

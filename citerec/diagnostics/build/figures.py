@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from citerec.diagnostics.datasheet import FUNNEL
+from citerec.diagnostics.drawing import drawing_style
 from citerec.diagnostics.families import sampled_families
 from citerec.diagnostics.families.parts_of_speech import part_of_speech, parts_of_speech
 from citerec.diagnostics.strata import strata
@@ -38,8 +39,6 @@ _MOST_FIELDS = 8  # lines that can still be told apart
 
 def write_figures(folder: Path, record: "Record") -> None:
     """Writes the figures as SVG, the same bytes for the same record."""
-    import matplotlib as mpl
-
     drawings = {
         "funnel": _funnel,
         "cells": _cells,
@@ -50,7 +49,7 @@ def write_figures(folder: Path, record: "Record") -> None:
         "years": _years,
         "citation-counts": _citation_counts,
     }
-    with mpl.rc_context(_STYLE):
+    with drawing_style(_STYLE):
         for name, draw in drawings.items():
             if (figure := draw(record)) is not None:
                 figure.savefig(folder / f"{name}.svg", format="svg", bbox_inches="tight", metadata={"Date": None})
