@@ -31,7 +31,7 @@ citing = st.one_of(
     st.builds(lambda name: {"citing_key": f"Paper {name}"}, st.integers(1, 5)),
     st.just({}),
 )
-size = st.one_of(st.floats(0, 0.5), st.integers(1, 8))
+size = st.one_of(st.floats(0, 0.49), st.integers(1, 8))  # two shares leave some for train
 
 
 @settings(max_examples=60)
