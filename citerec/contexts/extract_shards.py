@@ -113,11 +113,11 @@ def _extract(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mapping[s
                 continue
             if isinstance(line.record, BadRecord):
                 bad += 1
-                write(QUARANTINE + quarantine_line(shard, line.number, line.record))
+                write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
                 continue
             for fault in line.record.faults:
                 faults += 1
-                write(QUARANTINE + quarantine_line(shard, line.number, bad_record(fault, line.beginning)))
+                write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
             for context in extract_contexts(line.record, rules, tally=tally):
                 write(orjson.dumps(as_record(context)))
     return {**tally.as_counts(), "bad": bad, "faults": faults}

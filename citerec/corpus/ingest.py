@@ -12,6 +12,7 @@ import orjson
 
 from citerec.corpus.base import FORMATS
 from citerec.corpus.json_lines import BadRecord
+from citerec.corpus.result_lines import quarantine_line
 from citerec.corpus.shards import Shard
 from citerec.corpus.sqlite_store import SqliteStore
 from citerec.corpus.store import PaperStore, Rows, ShardCounts, rows_of
@@ -183,9 +184,8 @@ def write_quarantine(store: PaperStore, path: Path) -> int:
     with path.open("wb") as file:
         for shard, line, reason, beginning in store.quarantine():
             if shard in shards:  # others are only half read
-                row = {"shard": shards[shard].path, "line": line, "reason": reason, "beginning": beginning}
                 count += 1
-                file.write(orjson.dumps(row) + b"\n")
+                file.write(quarantine_line(shards[shard].path, line, BadRecord(reason, beginning)) + b"\n")
     if not count:
         path.unlink()
     return count

@@ -128,11 +128,13 @@ class MongoStore(PaperStore):
             for table, of_table in some.tables.items():
                 self._put(table, of_table)
             for table, keys in itertools.groupby(some.deleted, itemgetter(0)):
-                key_column = COLUMNS[table][KEYS[table] - 1]
-                self._index(table, key_column)
+                field = "_id"
+                if table == "citations":
+                    field = "citation_id"
+                    self._index(table, field)
                 for part in in_parts([key for _, key in keys], _PAGE):
                     with self._failures():
-                        self._database[table].bulk_write([DeleteMany({key_column: {"$in": part}})])
+                        self._database[table].bulk_write([DeleteMany({field: {"$in": part}})])
 
     def _put(self, table: str, rows: Sequence[Row]) -> None:
         """Puts rows, each in place of the one with its key; of two with one key the later one."""

@@ -62,9 +62,9 @@ def writing_records(out: Path) -> Iterator[tuple[Write, Write]]:
         quarantine.unlink()
 
 
-def quarantine_line(shard: Path, line: int, bad: BadRecord) -> bytes:
+def quarantine_line(shard: str, line: int, bad: BadRecord) -> bytes:
     """A line of a quarantine: shard, line, reason, and how the record began."""
-    return orjson.dumps({"shard": shard.name, "line": line, "reason": bad.reason, "beginning": bad.beginning})
+    return orjson.dumps({"shard": shard, "line": line, "reason": bad.reason, "beginning": bad.beginning})
 
 
 def _write_to(file: BinaryIO) -> Write:

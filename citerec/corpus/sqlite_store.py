@@ -17,6 +17,7 @@ from citerec.corpus.matching import look_up_names, name_digest
 from citerec.corpus.store import (
     COLUMNS,
     KEYS,
+    RECORDS,
     Counts,
     PaperStore,
     Row,
@@ -65,8 +66,7 @@ _NAMES = """
 INSERT OR IGNORE INTO names
 SELECT n.value, p.paper_id FROM papers p, json_each(names(p.title, p.external_ids)) n ORDER BY 1, 2;
 """
-_LACKS_PAPER = "NOT EXISTS (SELECT 1 FROM papers WHERE paper_id"
-_COUNTS = f"""
+_COUNTS = """
 SELECT
   (SELECT COUNT(*) FROM papers),
   (SELECT COUNT(text) FROM abstracts JOIN papers USING (paper_id)),
@@ -74,9 +74,9 @@ SELECT
   (SELECT COUNT(year) FROM papers),
   (SELECT COALESCE(SUM(json_array_length(contexts)), 0) FROM citations JOIN papers ON paper_id = cited_id),
   (SELECT COUNT(*) FROM papers WHERE EXISTS (SELECT 1 FROM citations WHERE cited_id = paper_id)),
-  (SELECT COUNT(*) FROM abstracts a WHERE {_LACKS_PAPER} = a.paper_id))
-  + (SELECT COUNT(*) FROM tldrs t WHERE {_LACKS_PAPER} = t.paper_id))
-  + (SELECT COUNT(*) FROM citations WHERE {_LACKS_PAPER} = cited_id))
+  (SELECT COUNT(*) FROM abstracts WHERE paper_id NOT IN (SELECT paper_id FROM papers))
+  + (SELECT COUNT(*) FROM tldrs WHERE paper_id NOT IN (SELECT paper_id FROM papers))
+  + (SELECT COUNT(*) FROM citations WHERE cited_id NOT IN (SELECT paper_id FROM papers))
 """
 
 
@@ -156,7 +156,7 @@ class SqliteStore(PaperStore):
     def _put(self, table: str, rows: Sequence[Row], shard: int) -> None:
         marks = ", ".join("?" * len(COLUMNS[table]))
         self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", rows)
-        if self._notes:
+        if self._notes and table in RECORDS:
             noted = ((table, row[0], shard) for row in rows)
             self._connection.executemany("INSERT OR REPLACE INTO changes VALUES (?, ?, ?)", noted)
 

@@ -247,10 +247,10 @@ def full_texts(
             continue
         if isinstance(line.record, BadRecord):
             counts["bad"] += 1
-            write(QUARANTINE + quarantine_line(shard, line.number, line.record))
+            write(QUARANTINE + quarantine_line(shard.name, line.number, line.record))
             continue
         counts["texts"] += 1
         for fault in line.record.faults:
             counts["faults"] += 1
-            write(QUARANTINE + quarantine_line(shard, line.number, bad_record(fault, line.beginning)))
+            write(QUARANTINE + quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
         yield line.record, raw

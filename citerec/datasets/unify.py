@@ -73,7 +73,7 @@ def unify(
                     on_progress("citation texts", seen, 0)
                 if isinstance(item.task, BadRecord):
                     bad += 1
-                    line = quarantine_line(path, item.line, item.task)
+                    line = quarantine_line(path.name, item.line, item.task)
                     first = first or line
                     set_aside(line)
                     continue

@@ -197,6 +197,7 @@ def _address(store: str) -> str:
 def _updated(
     index: Path, before: Manifest, shards: list[Shard], options: BuildOptions, on_progress: Progress
 ) -> Manifest:
+    options = replace(options, store=None)  # the papers stay where they are
     if has_vectors(index / DENSE):
         options = replace(options, dense=renewal(index / DENSE, options.dense))
     plan = plan_of(shards, f"add to {before.fingerprint}", abstract_field=before.abstract_field)
@@ -257,71 +258,55 @@ def _fill(
     staging = journal.folder
     with _working(stores.open_store(options.store) if options.store else working_store(staging)) as store:
         ingest(shards, store, first=1, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
-        counts = _checked(store.counts())
-        with _beside(store) as pool:
-            made, columns = pool.submit(store.fingerprint), pool.submit(write_columns, store, staging / LUCENE)
-            with java_failures("writing the Lucene index"):
-                write_lucene(store, staging / LUCENE, Run(1, options.abstract_field), counts, on_progress)
-                check_lucene(staging, counts)
-                write_rows(store, staging / LUCENE)
-            on_progress("checking", 0, 1)
-            fingerprint, _ = made.result(), columns.result()
-        if options.dense is None:
-            shutil.rmtree(staging / DENSE, ignore_errors=True)
-        else:
-            build_dense(
-                staging / DENSE,
-                store,
-                fingerprint,
-                counts.papers,
-                options.dense,
-                previous=vectors_before,
-                parallelism=options.encoders,
-                on_progress=on_progress,
-            )
-        address = options.store and _address(options.store)
-        manifest = manifest_of(
-            store, staging, fingerprint, counts, abstract_field=options.abstract_field, address=address
-        )
-        store.finish()
-    manifest.write(staging)
-    on_progress("checking", 1, 1)
-    return manifest
+        return _write_parts(staging, store, Run(1, options.abstract_field), options, vectors_before, on_progress)
 
 
 def _bring_up_to_date(
     journal: Journal, shards: list[Shard], options: BuildOptions, index: Path, on_progress: Progress
 ) -> Manifest:
     """Adds shards to the copy of an index in a folder. Lucene writes what they change; the arrays are made again."""
-    staging, first, old = journal.folder, int(journal.get("first_shard")), Manifest.read(index)
+    staging, first, encoded = journal.folder, int(journal.get("first_shard")), journal.folder / _ENCODED
     with _working(working_store(staging)) as store:
         ingest(shards, store, first=first, max_bad=options.max_bad, workers=options.workers, on_progress=on_progress)
         changes = Changes.since(store, first)
-        counts, fingerprint = _checked(store.counts()), store.fingerprint()
+        if options.dense is not None and options.dense.vectors == (index / DENSE,):
+            dense = encode_changed(encoded, store, changes.texts, options.dense, on_progress, options.encoders)
+            options = replace(options, dense=dense)
+        run = Run(first, Manifest.read(index).abstract_field, changes.texts, changes.cited)
+        manifest = _write_parts(staging, store, run, options, index / DENSE, on_progress)
+    shutil.rmtree(encoded, ignore_errors=True)
+    return manifest
+
+
+def _write_parts(
+    staging: Path, store: PaperStore, run: Run, options: BuildOptions, vectors_before: Path, on_progress: Progress
+) -> Manifest:
+    """Writes the parts of an index whose papers are in their store, which is then finished, and its manifest."""
+    counts = _checked(store.counts())
+    with _beside(store) as pool:
+        made, columns = pool.submit(store.fingerprint), pool.submit(write_columns, store, staging / LUCENE)
         with java_failures("writing the Lucene index"):
-            run = Run(first, old.abstract_field, changes.texts, changes.cited)
             write_lucene(store, staging / LUCENE, run, counts, on_progress)
             check_lucene(staging, counts)
             write_rows(store, staging / LUCENE)
-        write_columns(store, staging / LUCENE)
-        if options.dense is not None:
-            dense, vectors_before = options.dense, index / DENSE
-            if dense.vectors == (vectors_before,):
-                encoded = staging / _ENCODED
-                dense = encode_changed(encoded, store, changes.texts, dense, on_progress, options.encoders)
-            build_dense(
-                staging / DENSE,
-                store,
-                fingerprint,
-                counts.papers,
-                dense,
-                previous=vectors_before,
-                parallelism=options.encoders,
-                on_progress=on_progress,
-            )
-            shutil.rmtree(staging / _ENCODED, ignore_errors=True)
-        manifest = manifest_of(store, staging, fingerprint, counts, abstract_field=old.abstract_field)
-        store.finish()
+        on_progress("checking", 0, 1)
+        fingerprint, _ = made.result(), columns.result()
+    if options.dense is None:
+        shutil.rmtree(staging / DENSE, ignore_errors=True)
+    else:
+        build_dense(
+            staging / DENSE,
+            store,
+            fingerprint,
+            counts.papers,
+            options.dense,
+            previous=vectors_before,
+            parallelism=options.encoders,
+            on_progress=on_progress,
+        )
+    address = options.store and _address(options.store)
+    manifest = manifest_of(store, staging, fingerprint, counts, abstract_field=run.abstract_field, address=address)
+    store.finish()
     manifest.write(staging)
     on_progress("checking", 1, 1)
     return manifest

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from citerec.corpus.shards import Shard, corpus_of, find_shards
 from citerec.corpus.sqlite_store import SqliteStore
-from citerec.corpus.store import COLUMNS, ShardCounts
+from citerec.corpus.store import ShardCounts
 from citerec.errors import IndexUnusableError, InputError, SourceError
 from citerec.files.addresses import path_of
 from citerec.files.writing import link, remove
@@ -21,12 +21,10 @@ class Changes:
     """The papers that changed, by id, in order; also those that are no longer there.
 
     Attributes:
-        all: Those with a record that changed: of the paper, a text, or a sentence about it.
         texts: Those whose document in Lucene, or vector, may be another.
         cited: Those whose citances may be others.
     """
 
-    all: list[str]
     texts: list[str]
     cited: list[str]
 
@@ -37,13 +35,8 @@ class Changes:
         A sentence that is gone is a record that changed, so the store of now knows all others: the year of a citing
         paper is with its sentences, and so is that it is in the index.
         """
-        of_table = {table: store.changes(table, since) for table in COLUMNS}
-        papers = of_table["papers"]
-        return cls(
-            all=_union(*of_table.values()),
-            texts=_union(papers, of_table["abstracts"]),
-            cited=_union(papers, of_table["citations"], store.cited_by(papers)),
-        )
+        papers, abstracts, citations = (store.changes(table, since) for table in ("papers", "abstracts", "citations"))
+        return cls(texts=_union(papers, abstracts), cited=_union(papers, citations, store.cited_by(papers)))
 
 
 def _union(*ids: Iterable[str]) -> list[str]:

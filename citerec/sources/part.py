@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-import orjson
 import platformdirs
 from pydantic import BaseModel, ConfigDict
 
 from citerec.corpus.json_lines import bounded_lines
-from citerec.corpus.result_lines import writing_lines
+from citerec.corpus.result_lines import quarantine_line, writing_lines
 from citerec.files.http import ChangedError, Pace, Web, WebError
 from citerec.files.parallel import outcomes_of
 from citerec.files.progress import Note, Progress, no_note, no_progress
@@ -198,8 +197,7 @@ def _read_once(job: Job, file: RemoteFile) -> Part:
             if fault := record.bad:
                 bad += 1
                 first_bad = first_bad or fault_at(shard, record.number, fault.reason)
-                row = {"shard": shard, "line": record.number, "reason": fault.reason, "beginning": fault.beginning}
-                write_bad(orjson.dumps(row))
+                write_bad(quarantine_line(shard, record.number, fault))
                 continue
             read += 1
             if keeps(record, found):

@@ -229,7 +229,8 @@ def finished(folder: Path, papers: Sequence[Paper]) -> SqliteStore:
     store.finish()
     after = SqliteStore(folder / "after")
     after.note_changes()
-    after.write(rows_of(papers), 2)
+    after.write([*rows_of(papers), Rows({"quarantine": [(2, 1, "r", "{")]})], 2)
+    assert after.changes("quarantine", 2) == []
     assert after.changes("papers", 2) == ["1", "2", "3"] and after.changes("papers", 3) == []
     after.finish()
     return SqliteStore(folder / "after", read_only=True)

@@ -25,7 +25,7 @@ from citerec.corpus.store import StoreError, rows_of
 from citerec.corpus.stores import PASSWORD, USERNAME, address_of, is_mongodb, name_of, open_store
 from citerec.diagnostics.bounds import census_of
 from citerec.errors import CiterecError, InputError
-from citerec.records import Abstract, Deletion, Paper
+from citerec.records import Abstract, Citation, Deletion, Paper
 from tests.conftest import write_lines
 
 SECRET = "hunter2"
@@ -323,10 +323,12 @@ def test_what_lies_in_the_database_is_what_the_docs_say(mongodb: str) -> None:
 
     store = open_store(mongodb)
     paper = Paper("p", title="t", authors=("A",), fields_of_study=("Art",), external_ids={"DOI": "10.1/x"})
-    store.write(rows_of([paper]))
+    gone = [Deletion("papers", "q"), Deletion("citations", "7")]
+    store.write(rows_of([paper, Paper("q"), Citation("p", "q", ("a",), citation_id="7"), *gone]))
     store.close()
     with MongoClient(mongodb) as client:
         database = client.get_default_database()
+        assert not database["citations"].find_one()
         assert database["papers"].find_one() == {
             "_id": "p",
             "paper_id": "p",

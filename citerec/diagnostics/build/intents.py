@@ -26,7 +26,7 @@ def read_intents(shard: Path, out: Path, parameters: Mapping[str, Any]) -> Mappi
     for line in FORMATS["s2ag-citations"].read(shard):
         if isinstance(line.record, BadRecord):
             bad += 1
-            aside.append(quarantine_line(shard, line.number, line.record))
+            aside.append(quarantine_line(shard.name, line.number, line.record))
         elif isinstance(line.record, Citation):
             rows += 1
             if line.record.cited_id in drawn:

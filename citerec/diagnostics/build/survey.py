@@ -29,14 +29,14 @@ def survey_texts(shard: Path, out: Path, _: Mapping[str, Any]) -> Mapping[str, A
     for line in read_s2orc(shard):
         if isinstance(line.record, BadRecord):
             bad += 1
-            aside.append(quarantine_line(shard, line.number, line.record))
+            aside.append(quarantine_line(shard.name, line.number, line.record))
             continue
         texts += 1
         places.append((line.record.paper_id, line.number))
         cited.update(line.record.cited_ids())
         faults += len(line.record.faults)
         for fault in line.record.faults:
-            misfits.append(quarantine_line(shard, line.number, bad_record(fault, line.beginning)))
+            misfits.append(quarantine_line(shard.name, line.number, bad_record(fault, line.beginning)))
     _write(out, cited, [*aside, *misfits], places)
     return {"texts": texts, "bad": bad, "faults": faults}
 
@@ -76,7 +76,7 @@ def aside(papers: PaperStore, results: Sequence[Result]) -> Iterator[bytes]:
     shards = {number: Path(counts.path) for number, counts in papers.shards().items()}
     for bad in papers.quarantine():
         if path := shards.get(bad.shard):
-            line = quarantine_line(path, bad.line, BadRecord(bad.reason, bad.beginning))
+            line = quarantine_line(path.name, bad.line, BadRecord(bad.reason, bad.beginning))
             lines.setdefault(path.name, []).append(line)
     by_shard = {result.shard: result for result in results}
     for shard, result in sorted(

@@ -299,5 +299,5 @@ def test_lines_are_the_same_bytes_wherever_they_are_written(tmp_path: Path) -> N
 
 
 def test_a_line_of_a_quarantine_says_where_and_why(tmp_path: Path) -> None:
-    line = quarantine_line(tmp_path / "s2orc-0.gz", 7, BadRecord("no corpusid", '{"x"'))
+    line = quarantine_line("s2orc-0.gz", 7, BadRecord("no corpusid", '{"x"'))
     assert orjson.loads(line) == {"shard": "s2orc-0.gz", "line": 7, "reason": "no corpusid", "beginning": '{"x"'}
